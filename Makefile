@@ -1,0 +1,43 @@
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: setup demo test test-slow check format bench docs clean
+
+setup: $(READY)
+
+# One environment for everything; done again when what it is made from changes.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/pip install --quiet -c constraints.txt --group dev -e ".[all]"
+	$(BIN)/evenmatch models get minilm
+	touch $(READY)
+
+demo: setup
+	$(BIN)/python -m evenmatch.cli.demo
+
+test: setup
+	$(BIN)/python -m pytest -q
+
+test-slow: setup
+	$(BIN)/python -m pytest -q -m slow
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+docs: setup
+	$(BIN)/zensical build
+
+clean:
+	rm -rf .venv site demo-out

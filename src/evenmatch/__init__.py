@@ -1,0 +1,72 @@
+"""Score generated text by how its parts align with a reference."""
+
+from __future__ import annotations
+
+from evenmatch.alignment.assign import Greedy, Lsa
+from evenmatch.alignment.transport import Emd, Sinkhorn
+from evenmatch.errors import (
+    DataError,
+    EvenmatchError,
+    InputError,
+    MissingExtraError,
+    UnknownNameError,
+)
+from evenmatch.registry import build, names, register, spec
+from evenmatch.scoring.aligned import Aligned
+from evenmatch.scoring.ask import align, score, solve, solve_batch
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.scoring.reduce import Prf, Rescale
+from evenmatch.similarity.cosine import Cosine, Dot, Floor, SameLabel
+from evenmatch.types import Alignment, Embedded, Pair, Problem, Score, Scores, Units
+from evenmatch.units.pieces import Pieces
+from evenmatch.units.words import Words
+from evenmatch.vectors.hashed import Hashed
+from evenmatch.vectors.lookup import LiveLookup, Lookup
+from evenmatch.vectors.transformer import Transformer
+from evenmatch.vectors.weighting import Idf, Norm, Uniform
+from evenmatch.version import __version__
+
+__all__ = [
+    "AlignMetric",
+    "Aligned",
+    "Alignment",
+    "Cosine",
+    "DataError",
+    "Dot",
+    "Embedded",
+    "Emd",
+    "EvenmatchError",
+    "Floor",
+    "Greedy",
+    "Hashed",
+    "Idf",
+    "InputError",
+    "LiveLookup",
+    "Lookup",
+    "Lsa",
+    "MissingExtraError",
+    "Norm",
+    "Pair",
+    "Pieces",
+    "Prf",
+    "Problem",
+    "Rescale",
+    "SameLabel",
+    "Score",
+    "Scores",
+    "Sinkhorn",
+    "Transformer",
+    "Uniform",
+    "Units",
+    "UnknownNameError",
+    "Words",
+    "__version__",
+    "align",
+    "build",
+    "names",
+    "register",
+    "score",
+    "solve",
+    "solve_batch",
+    "spec",
+]

@@ -1,0 +1,1 @@
+"""A similarity matrix into an alignment: where each unit's credit comes from."""

@@ -1,0 +1,139 @@
+"""Alignments that share a unit out: optimal transport between the two sides' masses (F_CONT)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from evenmatch.errors import InputError, MissingExtraError
+from evenmatch.registry import register
+from evenmatch.types import Alignment, Array, Problem
+
+_MOST_PIVOTS = 1_000_000
+_HIDE_TORCH = "POT_BACKEND_DISABLE_PYTORCH"
+
+
+def shares(mass: Array) -> Array:
+    """Masses scaled to sum to 1; where there is none at all, every unit gets the same.
+
+    >>> shares(np.array([1.0, 3.0]))
+    array([0.25, 0.75])
+    """
+    mass = np.asarray(mass, dtype=np.float64)
+    if (mass < 0).any():
+        raise InputError(f"a mass must not be negative, got {mass.min()}")
+    total = mass.sum()
+    return mass / total if total > 0 else np.full(mass.shape, 1 / max(mass.size, 1))
+
+
+def by_unit(plan: Array, given: Array, axis: int) -> Array:
+    """A transport plan as shares of each unit's own mass; a unit without mass gets none."""
+    divisor = np.expand_dims(given, axis)
+    return np.divide(plan, divisor, out=np.zeros_like(plan), where=divisor > 0)
+
+
+@cache
+def _network_simplex() -> Callable[..., Any]:
+    """POT's compiled solver.
+
+    `import ot` imports torch wherever it is installed, which takes seconds and would make an
+    alignment of two matrices wait for a deep-learning framework. So torch is hidden from that
+    import, and what was imported is forgotten, so that the user's own `import ot` finds torch.
+    """
+    hide = not {"ot", "torch"} & sys.modules.keys() and _HIDE_TORCH not in os.environ
+    try:
+        if hide:
+            os.environ[_HIDE_TORCH] = "1"
+        from ot.lp.emd_wrap import emd_c
+    except ImportError:
+        raise MissingExtraError(
+            "exact transport needs POT; install it with: pip install POT"
+        ) from None
+    finally:
+        if hide:
+            del os.environ[_HIDE_TORCH]
+            for name in [n for n in sys.modules if n == "ot" or n.startswith("ot.")]:
+                del sys.modules[name]
+    solve: Callable[..., Any] = emd_c
+    return solve
+
+
+@register("solver", "emd")
+@dataclass(frozen=True)
+class Emd:
+    """The cheapest way to move the candidate's mass onto the reference's, exact.
+
+    Masses are scaled to sum to 1 on each side. With equal masses precision equals recall.
+    """
+
+    def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
+        """Exact, by POT's network simplex."""
+        return [self._one(p) for p in problems]
+
+    def _one(self, problem: Problem) -> Alignment:
+        similarity = np.asarray(problem.similarity, dtype=np.float64)
+        if not similarity.size:
+            return Alignment(np.zeros(similarity.shape), np.zeros(similarity.shape))
+        h, r = shares(problem.row_mass), shares(problem.col_mass)
+        cost = np.ascontiguousarray(similarity.max() - similarity)
+        # POT looks for a plan whose totals agree to the last bit.
+        plan, *_, status = _network_simplex()(h, r * (h.sum() / r.sum()), cost, _MOST_PIVOTS, 1)
+        return Alignment(by_unit(plan, h, 1), by_unit(plan, r, 0), exact=status == 1)
+
+
+@register("solver", "sinkhorn")
+@dataclass(frozen=True)
+class Sinkhorn:
+    """Transport blurred by entropy: smoother than `emd`, and approximate.
+
+    `epsilon` is the blur on the scale of the similarity. Stops when every row's mass is met to
+    `tolerance`, or after `iterations`.
+    """
+
+    epsilon: float = 0.05
+    iterations: int = 1000
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if self.epsilon <= 0:
+            raise InputError(f"sinkhorn's epsilon must be above 0, got {self.epsilon}")
+
+    def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
+        """In the log domain, since exp(-1/epsilon) underflows below epsilon = 0.0014."""
+        return [self._one(p) for p in problems]
+
+    def _one(self, problem: Problem) -> Alignment:
+        similarity = np.asarray(problem.similarity, dtype=np.float64)
+        if not similarity.size:
+            return Alignment(np.zeros(similarity.shape), np.zeros(similarity.shape), exact=False)
+        h, r = shares(problem.row_mass), shares(problem.col_mass)
+        with np.errstate(divide="ignore"):
+            log_h, log_r = np.log(h), np.log(r)
+        kernel = similarity / self.epsilon
+        v = np.zeros(r.shape)
+        steps = 0
+        while True:
+            steps += 1
+            u = log_h - _log_sum(kernel + v, 1)
+            v = log_r - _log_sum(kernel + u[:, None], 0)
+            plan = np.exp(kernel + u[:, None] + v)
+            if steps >= self.iterations or abs(plan.sum(1) - h).max() < self.tolerance:
+                break
+        # Columns are met exactly by the last step; rows only to the tolerance, so cap them.
+        rows = by_unit(plan, np.maximum(h, plan.sum(1)), 1)
+        cols = by_unit(plan, np.maximum(r, plan.sum(0)), 0)
+        return Alignment(rows, cols, exact=False, steps=steps)
+
+
+def _log_sum(values: Array, axis: int) -> Array:
+    """log(sum(exp(values))) without overflow; the sum of nothing but zeros is -inf."""
+    top = values.max(axis, keepdims=True)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(values - safe).sum(axis)) + safe.squeeze(axis)

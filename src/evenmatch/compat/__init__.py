@@ -1,0 +1,1 @@
+"""Names of neighbouring tools, for people who come from them."""

@@ -1,0 +1,1 @@
+"""Files and public sets into records."""

@@ -1,0 +1,1 @@
+"""All five parts in a row: pairs of texts into scores."""

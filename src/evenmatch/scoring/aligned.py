@@ -1,0 +1,91 @@
+"""One alignment to look at: units, similarities, who is paired with whom, and the score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenmatch.errors import InputError
+from evenmatch.registry import signature
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.scoring.shared import with_counts
+from evenmatch.types import Alignment, Array, Embedded, Pair, Problem, Run, Score
+from evenmatch.vectors import states
+from evenmatch.vectors.states import Viewing
+
+_SHOWN = 0.005  # a share smaller than this is left out of the list of pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """How one candidate lines up with one reference."""
+
+    candidate_units: list[str]
+    reference_units: list[str]
+    similarity: Array
+    alignment: Alignment
+    score: Score
+    signature: str
+
+    @property
+    def pairs(self) -> list[tuple[int, int, float]]:
+        """(i, j, weight): the mean of the share i gives to j and the share j takes from i."""
+        weight = (np.asarray(self.alignment.rows) + np.asarray(self.alignment.cols)) / 2
+        at = np.argwhere(weight > _SHOWN)
+        return [(int(i), int(j), float(weight[i, j])) for i, j in at]
+
+    def __str__(self) -> str:
+        width = max([len(u) for u in self.candidate_units] + [9])
+        lines = [f"{'candidate':<{width}}  weight  similarity  reference"]
+        pairs = self.pairs
+        for i, unit in enumerate(self.candidate_units):
+            own = [(j, w) for row, j, w in pairs if row == i]
+            for j, weight in own:
+                value = float(self.similarity[i, j])
+                lines.append(
+                    f"{unit:<{width}}  {weight:6.2f}  {value:10.3f}  {self.reference_units[j]}"
+                )
+            if not own:
+                lines.append(f"{unit:<{width}}       -           -  (unmatched)")
+        taken = {j for _, j, _ in pairs}
+        lines += [
+            f"{'(unmatched)':<{width}}       -           -  {unit}"
+            for j, unit in enumerate(self.reference_units)
+            if j not in taken
+        ]
+        lines.append(_summary(self.score))
+        return "\n".join(lines)
+
+
+def _summary(score: Score) -> str:
+    text = f"score {score.value:.4f}"
+    if score.precision is not None and score.recall is not None:
+        text += f"  precision {score.precision:.4f}  recall {score.recall:.4f}"
+    return text + (f"  ({', '.join(sorted(score.flags))})" if score.flags else "")
+
+
+def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
+    """Align two texts with an alignment metric."""
+    if not isinstance(metric, AlignMetric):
+        raise InputError("only alignment metrics align, such as bertscore, f_disc and f_cont")
+    metric = with_counts(metric, [Pair(candidate, (reference,))])
+    (x, candidate_units), (y, reference_units) = (_seen(t, metric) for t in (candidate, reference))
+    similarity = metric.similarity(x, y)
+    alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
+    score = metric.scoring(similarity, alignment, x, y)
+    return Aligned(
+        candidate_units, reference_units, similarity, alignment, score, signature(metric)
+    )
+
+
+def _seen(text: str, metric: AlignMetric) -> tuple[Embedded, list[str]]:
+    """A text embedded, with its units in readable form."""
+    units, encoder = metric.units(text), metric.vectors
+    if isinstance(encoder, Viewing):
+        depth = encoder.depth()
+        found = encoder.body.encode([text], [depth], Run())[0]
+        return encoder.look(units, found, depth), list(states.cut(units, found).items)
+    embedded = encoder([units])[0]
+    return embedded, list(embedded.units.items)

@@ -1,0 +1,138 @@
+"""The easy functions: score texts, look at an alignment, solve a matrix."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from evenmatch.errors import InputError
+from evenmatch.registry import build, kind_of, spec
+from evenmatch.scoring.aligned import Aligned, align_texts
+from evenmatch.scoring.languages import warn_of_other_languages
+from evenmatch.scoring.pairs import make_pairs
+from evenmatch.scoring.together import as_metric, score_together
+from evenmatch.types import Alignment, Array, Metric, Problem, Run, Scores, Solver
+
+
+@overload
+def score(
+    candidates: Sequence[str],
+    references: Sequence[str] | Sequence[Sequence[str]],
+    metric: str | Metric = "bertscore",
+    *,
+    sources: Sequence[str] | None = None,
+    **run: Any,
+) -> Scores: ...
+@overload
+def score(
+    candidates: Sequence[str],
+    references: Sequence[str] | Sequence[Sequence[str]],
+    metric: Sequence[str | Metric],
+    *,
+    sources: Sequence[str] | None = None,
+    **run: Any,
+) -> dict[str, Scores]: ...
+def score(
+    candidates: Sequence[str],
+    references: Sequence[str] | Sequence[Sequence[str]],
+    metric: str | Metric | Sequence[str | Metric] = "bertscore",
+    *,
+    sources: Sequence[str] | None = None,
+    **run: Any,
+) -> Scores | dict[str, Scores]:
+    """Score each candidate against its reference, or the best of its references.
+
+    `metric` is a name, a spec, a part, or a list of those; a list shares one pass over the texts
+    and gives a dictionary. `run` settings (device, threads, batch_tokens, progress) change how the
+    work is done and never a score.
+
+    >>> round(score(["a b"], ["a b c"], "align(vectors=hashed, alignment=lsa)").mean, 6)
+    0.8
+    """
+    pairs = make_pairs(candidates, references, sources)
+    wanted = list(metric) if isinstance(metric, (list, tuple)) else [metric]
+    if not wanted:
+        raise InputError("the list of metrics is empty; name at least one")
+    metrics = [as_metric(m) for m in wanted]
+    warn_of_other_languages(metrics, pairs)
+    found = score_together(metrics, pairs, make_run(**run))
+    if not isinstance(metric, (list, tuple)):
+        return found[0]
+    return {m if isinstance(m, str) else spec(m): s for m, s in zip(wanted, found, strict=True)}
+
+
+def align(candidate: str, reference: str, metric: str | Metric = "f_disc") -> Aligned:
+    """How the units of one candidate line up with those of one reference."""
+    for name, text in (("candidate", candidate), ("reference", reference)):
+        if not isinstance(text, str):
+            raise InputError(f"the {name} must be a string, got {type(text).__name__}")
+    return align_texts(candidate, reference, as_metric(metric))
+
+
+def solve(
+    similarity: Array,
+    solver: str | Solver,
+    row_mass: Array | None = None,
+    col_mass: Array | None = None,
+) -> Alignment:
+    """The alignment of one similarity matrix; masses are equal unless given.
+
+    >>> solve([[1.0, 0.9], [0.9, 0.1]], "lsa").rows
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    problem = _problem(similarity, row_mass, col_mass)
+    return as_solver(solver)([problem])[0]
+
+
+def solve_batch(similarities: Sequence[Array], solver: str | Solver) -> list[Alignment]:
+    """The alignments of many matrices, of any sizes, in order."""
+    return as_solver(solver)([_problem(s, None, None) for s in similarities])
+
+
+def as_solver(given: str | Solver) -> Solver:
+    """A solver from its name, its spec, or the part itself."""
+    solver = build(given) if isinstance(given, str) else given
+    if kind_of(solver) not in ("solver", None) or not callable(solver):
+        raise InputError(f"a solver is wanted, got {given!r}; `evenmatch list solver` names them")
+    return solver
+
+
+def _problem(similarity: Array, row_mass: Array | None, col_mass: Array | None) -> Problem:
+    matrix = _numbers("similarity", similarity, 2)
+    masses = []
+    for name, mass, count in (
+        ("row_mass", row_mass, matrix.shape[0]),
+        ("col_mass", col_mass, matrix.shape[1]),
+    ):
+        given = np.ones(count) if mass is None else _numbers(name, mass, 1)
+        if len(given) != count or (given < 0).any():
+            raise InputError(f"{name} needs {count} numbers, none negative, got {given.tolist()}")
+        masses.append(given)
+    return Problem(matrix, *masses)
+
+
+def _numbers(name: str, value: Array, dimensions: int) -> Array:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must hold numbers only, in rows of equal length") from None
+    if array.ndim != dimensions:
+        raise InputError(f"{name} must have {dimensions} dimensions, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} holds a value that is no finite number (NaN or infinity)")
+    return array
+
+
+def make_run(**settings: Any) -> Run:
+    """Run settings by name; an unknown one is refused."""
+    known = [field.name for field in dataclasses.fields(Run)]
+    for name in settings:
+        if name not in known:
+            raise InputError(f"there is no run setting {name!r}; known: {', '.join(known)}")
+    if settings.get("batch_tokens", 1) < 1 or settings.get("threads", 0) < 0:
+        raise InputError("batch_tokens must be at least 1 and threads at least 0")
+    return Run(**settings)

@@ -1,0 +1,81 @@
+"""A warning where the texts are plainly not in the language the model was made for."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.types import Pair
+from evenmatch.vectors.transformer import Transformer
+
+ENGLISH_ONLY = frozenset(
+    {
+        "minilm",
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "bert-base-uncased",
+        "bert-large-uncased",
+        "distilbert-base-uncased",
+        "roberta-base",
+        "roberta-large",
+        "albert-base-v2",
+    }
+)
+# Frequent small words that the other languages here do not have.
+_SMALL_WORDS: Mapping[str, frozenset[str]] = {
+    language: frozenset(words.split())
+    for language, words in {
+        "English": "the of and to in is was that for it with as on be by this are from",
+        "German": "der die das und ist nicht ein eine zu mit den von auf für sich dem",
+        "French": "le les des est une et dans que pour qui pas sur au plus du par",
+        "Spanish": "el los las una que por con para es del se lo como más y su",
+        "Italian": "il di che gli per una sono della con non è anche dei nel lo",
+        "Portuguese": "o os uma que não com para é do da em dos as por mais ao",
+        "Dutch": "de het een van en niet dat zijn met voor op te ook aan er",
+    }.items()
+}
+_LOOKED_AT = 200
+_ENOUGH_WORDS = 20
+
+
+def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> None:
+    """Warn once a call if an English model is given mostly text of another language."""
+    models = {
+        m.vectors.model
+        for m in metrics
+        if isinstance(m, AlignMetric) and isinstance(m.vectors, Transformer)
+    }
+    english = sorted(models & ENGLISH_ONLY)
+    if not english:
+        return
+    other = likely_other_language(" ".join(_sample(pairs)))
+    if other:
+        warnings.warn(
+            f"the references look like {other}, and {english[0]} knows English only; choose a "
+            "multilingual model, such as model='xlm-roberta-base'",
+            stacklevel=3,
+        )
+
+
+def likely_other_language(text: str) -> str | None:
+    """The language or script a text is plainly in, or None for English and for doubt.
+
+    >>> likely_other_language("Не всё то золото, что блестит, и не всё вода")
+    'a non-Latin script'
+    """
+    letters = [c for c in text if c.isalpha()]
+    if len(letters) >= _ENOUGH_WORDS and sum(ord(c) > 0x24F for c in letters) > len(letters) / 2:
+        return "a non-Latin script"
+    words = re.findall(r"\w+", text.lower())
+    if len(words) < _ENOUGH_WORDS:
+        return None
+    hits = {name: sum(w in small for w in words) for name, small in _SMALL_WORDS.items()}
+    best = max(hits, key=lambda name: hits[name])
+    return best if best != "English" and hits[best] > 2 * hits["English"] + 2 else None
+
+
+def _sample(pairs: Sequence[Pair]) -> Iterator[str]:
+    step = max(1, len(pairs) // _LOOKED_AT)
+    return (pair.references[0][:200] for pair in pairs[::step])

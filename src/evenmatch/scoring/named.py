@@ -1,0 +1,89 @@
+"""Metrics by name: each a row of parts."""
+
+from __future__ import annotations
+
+from evenmatch.alignment.assign import Greedy, Lsa
+from evenmatch.alignment.transport import Emd
+from evenmatch.registry import register
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.types import Solver, Weighting
+from evenmatch.units.pieces import Pieces
+from evenmatch.vectors.layers import Layer
+from evenmatch.vectors.pretrained import Long
+from evenmatch.vectors.transformer import Transformer
+from evenmatch.vectors.weighting import Idf, Norm, Uniform
+
+
+@register("metric", "bertscore")
+def bertscore(
+    model: str = "minilm",
+    layer: Layer = "auto",
+    idf: bool | str = False,
+    marks: bool = True,
+    long: Long = "truncate",
+    trust_remote_code: bool = False,
+) -> AlignMetric:
+    """BERTScore: every piece takes its most similar partner (Zhang et al. 2020).
+
+    Equal to the bert_score package at batch size 1: opening and closing tokens can be matched to
+    and carry no weight. `idf=True` counts the call's references; a string names a table.
+    """
+    vectors = Transformer(
+        model, layer, weights=_idf(idf), long=long, trust_remote_code=trust_remote_code
+    )
+    return AlignMetric(Pieces(marks=marks), vectors, alignment=Greedy())
+
+
+@register("metric", "f_disc")
+def f_disc(
+    model: str = "minilm",
+    layer: Layer = "auto",
+    idf: bool | str = False,
+    marks: bool = False,
+    long: Long = "truncate",
+    trust_remote_code: bool = False,
+) -> AlignMetric:
+    """F_DISC: one-to-one alignment of greatest total similarity (Jin & Gildea 2022)."""
+    return _optimized(Lsa(), Uniform(), model, layer, idf, marks, long, trust_remote_code)
+
+
+@register("metric", "f_cont")
+def f_cont(
+    model: str = "minilm",
+    layer: Layer = "auto",
+    idf: bool | str = False,
+    marks: bool = False,
+    long: Long = "truncate",
+    trust_remote_code: bool = False,
+    mass: Weighting = Norm(),
+    solver: Solver = Emd(),
+) -> AlignMetric:
+    """F_CONT: optimal transport, each piece as heavy as its vector is long (Jin & Gildea 2022)."""
+    return _optimized(solver, mass, model, layer, idf, marks, long, trust_remote_code)
+
+
+def _optimized(
+    solver: Solver,
+    mass: Weighting,
+    model: str,
+    layer: Layer,
+    idf: bool | str,
+    marks: bool,
+    long: Long,
+    trust_remote_code: bool,
+) -> AlignMetric:
+    vectors = Transformer(
+        model,
+        layer,
+        weights=_idf(idf),
+        mass=mass,
+        long=long,
+        trust_remote_code=trust_remote_code,
+    )
+    return AlignMetric(Pieces(marks=marks), vectors, alignment=solver)
+
+
+def _idf(idf: bool | str) -> Weighting:
+    if isinstance(idf, str):
+        return Idf(idf)
+    return Idf() if idf else Uniform()

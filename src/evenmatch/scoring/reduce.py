@@ -1,0 +1,92 @@
+"""prf: the one formula that turns any alignment into precision, recall and F."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evenmatch.errors import InputError
+from evenmatch.registry import register
+from evenmatch.types import NO_FLAGS, Alignment, Array, Embedded, Reducer, Score
+
+
+def precision_recall(
+    similarity: Array, alignment: Alignment, row_weights: Array, col_weights: Array
+) -> tuple[Array, Array]:
+    """The weighted mean of what each side's units gain from their partners.
+
+    Only `*`, `/` and `.sum` are used, so a torch similarity keeps its gradient while the alignment
+    is a constant to it.
+    """
+    gained = (alignment.rows * similarity).sum(1)
+    covered = (alignment.cols * similarity).sum(0)
+    precision = (row_weights * gained).sum() / row_weights.sum()
+    recall = (col_weights * covered).sum() / col_weights.sum()
+    return precision, recall
+
+
+def harmonic(precision: float, recall: float) -> float:
+    """2PR / (P + R), and 0 where the sum is not above 0."""
+    total = precision + recall
+    return 2 * precision * recall / total if total > 0 else 0.0
+
+
+@register("reducer", "prf")
+@dataclass(frozen=True)
+class Prf:
+    """Precision over the candidate's units, recall over the reference's, and their F as value.
+
+    An empty side scores 0, two empty sides 1. Units that count for nothing are as good as absent.
+    """
+
+    def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
+        """The score with flags for what was odd about the pair."""
+        flags = x.flags | y.flags if x.flags or y.flags else NO_FLAGS
+        if missing := _empty(x, y):
+            value = 1.0 if len(missing) == 2 else 0.0
+            return Score(value, value, value, flags | missing)
+        if not (x.weights.sum() > 0 and y.weights.sum() > 0):
+            return Score(0.0, 0.0, 0.0, flags | {"no_match"})
+        found = precision_recall(similarity, alignment, x.weights, y.weights)
+        precision, recall = float(found[0]), float(found[1])
+        if not precision and not recall:
+            flags = flags | {"no_match"}
+        return Score(harmonic(precision, recall), precision, recall, flags)
+
+
+def _empty(x: Embedded, y: Embedded) -> frozenset[str]:
+    sides = {"empty_candidate": x, "empty_reference": y}
+    return frozenset(flag for flag, side in sides.items() if is_empty(side))
+
+
+def is_empty(side: Embedded) -> bool:
+    """Whether a text has no unit but, at most, its opening and closing marks."""
+    return len(side.weights) == 0 or (side.units.marks and not side.units.text.strip())
+
+
+@register("reducer", "rescale")
+@dataclass(frozen=True)
+class Rescale:
+    """Another score on a stretched scale: `low` becomes 0 and 1 stays 1."""
+
+    low: float
+    base: Reducer = Prf()
+
+    def __post_init__(self) -> None:
+        if self.low >= 1:
+            raise InputError(f"rescale's low must be below 1, got {self.low}")
+
+    def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
+        """Each of the three numbers on its own, as bert_score does; empty sides stay as they are."""
+        score = self.base(similarity, alignment, x, y)
+        if score.flags & {"empty_candidate", "empty_reference"}:
+            return score
+        precision, recall = score.precision, score.recall
+        return Score(
+            self._stretched(score.value),
+            None if precision is None else self._stretched(precision),
+            None if recall is None else self._stretched(recall),
+            score.flags,
+        )
+
+    def _stretched(self, value: float) -> float:
+        return (value - self.low) / (1 - self.low)

@@ -1,0 +1,172 @@
+"""Many metrics over one pass of the texts: equal parts run once, memory stays bounded.
+
+Pairs are taken in windows. Within one, every distinct text goes through each model once, to the
+deepest layer any metric wants; metrics with equal parts share units, vectors and similarities.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from evenmatch.errors import InputError
+from evenmatch.registry import signature
+from evenmatch.scoring.windows import windows
+from evenmatch.types import (
+    Array,
+    Embedded,
+    Encoder,
+    Pair,
+    Problem,
+    Reducer,
+    Run,
+    Score,
+    Scores,
+    Similarity,
+    Solver,
+    Splitter,
+)
+from evenmatch.vectors.states import Body, Counting, States, Viewing
+
+
+class Parts(Protocol):
+    """Anything with the five fields of an alignment metric."""
+
+    @property
+    def units(self) -> Splitter: ...
+    @property
+    def vectors(self) -> Encoder: ...
+    @property
+    def similarity(self) -> Similarity: ...
+    @property
+    def alignment(self) -> Solver: ...
+    @property
+    def scoring(self) -> Reducer: ...
+
+
+P = TypeVar("P", bound=Parts)
+View = tuple[Splitter, Encoder]  # how a text is cut and embedded
+
+
+def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> list[Scores]:
+    """The scores of every metric for every pair, in order."""
+    ready = [with_counts(metric, pairs) for metric in metrics]
+    results: list[list[Score | None]] = [[None] * len(pairs) for _ in ready]
+    shelf = Shelf(ready, run)
+    done = 0
+    for window, again in windows(pairs):
+        shelf.stock([pairs[i] for i in window], again)
+        for row, metric in zip(results, ready, strict=True):
+            for index, score in zip(window, shelf.scores(metric), strict=True):
+                row[index] = score
+        done += len(window)
+        if run.progress:
+            run.progress(done, len(pairs))
+    return [
+        Scores(tuple(score for score in row if score is not None), signature(metric))
+        for row, metric in zip(results, ready, strict=True)
+    ]
+
+
+def with_counts(metric: P, pairs: Sequence[Pair]) -> P:
+    """The metric with its idf tables counted from the references, where it asks for that."""
+    encoder = metric.vectors
+    if not isinstance(encoder, Counting) or not encoder.uncounted:
+        return metric
+    references = [reference for pair in pairs for reference in pair.references]
+    counted: P = dataclasses.replace(metric, vectors=encoder.counted(references))  # type: ignore[type-var]  # parts are dataclasses
+    return counted
+
+
+class Shelf:
+    """The vectors and similarities of one window of pairs, each made once."""
+
+    def __init__(self, metrics: Sequence[Parts], run: Run) -> None:
+        self._run = run
+        self._views: list[View] = list(dict.fromkeys((m.units, m.vectors) for m in metrics))
+        # The layer each encoder reads is looked up on disk, so once a call and not once a text.
+        self._depths: dict[Encoder, int] = {
+            e: e.depth() for _, e in self._views if isinstance(e, Viewing)
+        }
+        self._embedded: dict[View, dict[str, Embedded]] = {view: {} for view in self._views}
+        self._pairs: Sequence[Pair] = ()
+        self._similarities: dict[tuple[View, Similarity], list[Array]] = {}
+
+    def stock(self, pairs: Sequence[Pair], again: Collection[str]) -> None:
+        """Embed the texts of these pairs; of those embedded before keep what is needed `again`."""
+        self._pairs, self._similarities = pairs, {}
+        texts = dict.fromkeys(t for p in pairs for t in (p.candidate, *p.references))
+        for view, known in self._embedded.items():
+            self._embedded[view] = {t: e for t, e in known.items() if t in texts or t in again}
+        new = [t for t in texts if t not in self._embedded[self._views[0]]]
+        for body, views in self._bodies().items():
+            depths = sorted({self._depths[encoder] for _, encoder in views})
+            states = body.encode(new, depths, self._run)
+            for view in views:
+                self._embedded[view].update(self._looked(view, new, states))
+        for cut, encoder in self._views:
+            if encoder not in self._depths:
+                units = [cut(text) for text in new]
+                self._embedded[cut, encoder].update(zip(new, encoder(units), strict=True))
+
+    def scores(self, metric: Parts) -> Iterator[Score]:
+        """The metric's score of each pair in the window: the best over its references."""
+        view = (metric.units, metric.vectors)
+        similarities = self._compared(view, metric.similarity)
+        sides = [
+            (self._embedded[view][pair.candidate], self._embedded[view][reference])
+            for pair in self._pairs
+            for reference in pair.references
+        ]
+        problems = [
+            Problem(s, x.mass, y.mass) for s, (x, y) in zip(similarities, sides, strict=True)
+        ]
+        alignments = metric.alignment(problems)
+        reduced = iter(
+            [
+                metric.scoring(s, a, x, y)
+                for s, a, (x, y) in zip(similarities, alignments, sides, strict=True)
+            ]
+        )
+        for pair in self._pairs:
+            yield max((next(reduced) for _ in pair.references), key=lambda score: score.value)
+
+    def _bodies(self) -> Mapping[Body, list[View]]:
+        bodies: dict[Body, list[View]] = {}
+        for view in self._views:
+            if isinstance(view[1], Viewing):
+                bodies.setdefault(view[1].body, []).append(view)
+        return bodies
+
+    def _looked(
+        self, view: View, texts: Sequence[str], states: Sequence[States]
+    ) -> Iterator[tuple[str, Embedded]]:
+        cut, encoder = view
+        assert isinstance(encoder, Viewing)
+        depth = self._depths[encoder]
+        for text, state in zip(texts, states, strict=True):
+            yield text, encoder.look(cut(text), state, depth)
+
+    def _compared(self, view: View, similarity: Similarity) -> list[Array]:
+        known = self._similarities.get((view, similarity))
+        if known is None:
+            embedded = self._embedded[view]
+            known = [
+                _checked(similarity(embedded[pair.candidate], embedded[reference]), pair)
+                for pair in self._pairs
+                for reference in pair.references
+            ]
+            self._similarities[view, similarity] = known
+        return known
+
+
+def _checked(similarity: Array, pair: Pair) -> Array:
+    if not np.isfinite(similarity).all():
+        raise InputError(
+            f"a similarity is not a number for the candidate {pair.candidate[:60]!r}; "
+            "check the vectors its encoder gives"
+        )
+    return similarity

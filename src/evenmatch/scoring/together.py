@@ -1,0 +1,29 @@
+"""Any metrics over the same pairs: those made of parts share their work, the others run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evenmatch.errors import InputError
+from evenmatch.registry import build, kind_of, spec
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.scoring.shared import score_aligned
+from evenmatch.types import Metric, Pair, Run, Scores
+
+
+def as_metric(given: Any) -> Metric:
+    """A metric from its name, its spec, or the part itself."""
+    metric = build(given) if isinstance(given, str) else given
+    if isinstance(metric, Metric):
+        return metric
+    kind = kind_of(metric)
+    what = f"the {kind} {spec(metric)}" if kind else f"{type(metric).__name__}"
+    raise InputError(f"a metric is wanted, got {what}; `evenmatch list metric` names them")
+
+
+def score_together(metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run) -> list[Scores]:
+    """The scores of each metric, in the order of `metrics`."""
+    aligned = [m for m in metrics if isinstance(m, AlignMetric)]
+    shared = dict(zip(aligned, score_aligned(aligned, pairs, run), strict=True)) if aligned else {}
+    return [shared[m] if isinstance(m, AlignMetric) else m(pairs) for m in metrics]

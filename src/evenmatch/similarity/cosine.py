@@ -1,0 +1,68 @@
+"""Similarities of vectors, and wrappers that change another similarity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenmatch.registry import register
+from evenmatch.types import Array, Embedded, Similarity
+
+_TINY = 1e-12
+
+
+def unit_length(vectors: Array) -> Array:
+    """Each row divided by its norm; a zero row stays zero, so its cosine is 0."""
+    norms = (vectors * vectors).sum(-1, keepdims=True) ** 0.5
+    return vectors / norms.clip(min=_TINY)
+
+
+@register("similarity", "cosine")
+@dataclass(frozen=True)
+class Cosine:
+    """The cosine of the angle between two units' vectors."""
+
+    def __call__(self, x: Embedded, y: Embedded) -> Array:
+        """Rows are `x`'s units, columns `y`'s."""
+        # rounding lifts the cosine of equal vectors above 1 by a few 1e-8
+        return (unit_length(x.vectors) @ unit_length(y.vectors).T).clip(-1.0, 1.0)
+
+
+@register("similarity", "dot")
+@dataclass(frozen=True)
+class Dot:
+    """The inner product of two units' vectors."""
+
+    def __call__(self, x: Embedded, y: Embedded) -> Array:
+        """Rows are `x`'s units, columns `y`'s."""
+        return x.vectors @ y.vectors.T
+
+
+@register("similarity", "same_label")
+@dataclass(frozen=True)
+class SameLabel:
+    """Another similarity where the units' labels agree, and 0 where they do not."""
+
+    base: Similarity = Cosine()
+
+    def __call__(self, x: Embedded, y: Embedded) -> Array:
+        """Units without labels all agree."""
+        labels = np.array(x.units.labels), np.array(y.units.labels)
+        similarity = self.base(x, y)
+        if not x.units.labels or not y.units.labels:
+            return similarity
+        return similarity * (labels[0][:, None] == labels[1][None, :])
+
+
+@register("similarity", "floor")
+@dataclass(frozen=True)
+class Floor:
+    """Another similarity, raised to `low` where it is lower."""
+
+    base: Similarity = Cosine()
+    low: float = 0.0
+
+    def __call__(self, x: Embedded, y: Embedded) -> Array:
+        """Clipped from below only."""
+        return self.base(x, y).clip(min=self.low)

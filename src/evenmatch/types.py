@@ -1,0 +1,199 @@
+"""The nouns of evenmatch: what flows from one part to the next, and what a part is.
+
+Rows are the candidate's units, columns the reference's; a similarity is higher for closer units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+# A numpy array; or a torch tensor where a caller wants gradients (only *, / and .sum are used).
+Array: TypeAlias = Any
+
+NO_FLAGS: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What is judged: one candidate, its references, and what it was made from."""
+
+    candidate: str
+    references: tuple[str, ...]
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """One text, cut: a unit is a set of words.
+
+    With `by_model` the cutting is left to the encoder's own tokenizer (see `units.pieces`);
+    `marks` then says whether its opening and closing tokens are units as well.
+    """
+
+    text: str
+    words: tuple[str, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
+    labels: tuple[str, ...] = ()
+    by_model: bool = False
+    marks: bool = False
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Each unit as readable text."""
+        return tuple(" ".join(self.words[i] for i in group) for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A parse, of constituents or of dependencies alike."""
+
+    label: str
+    head: int
+    words: tuple[int, ...]
+    children: tuple[Tree, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """Units with their vectors and two kinds of importance."""
+
+    units: Units
+    vectors: Array
+    weights: Array  # how much a unit counts in the mean
+    mass: Array  # how much of it there is to transport
+    flags: frozenset[str] = NO_FLAGS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What a solver is given: a similarity matrix and the mass of its rows and columns."""
+
+    similarity: Array
+    row_mass: Array
+    col_mass: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alignment:
+    """Where each unit's credit comes from.
+
+    `rows[i]` shares out candidate unit i over the reference units and sums to at most 1;
+    `cols[:, j]` does the same for reference unit j.
+    """
+
+    rows: Array
+    cols: Array
+    exact: bool = True
+    steps: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The score of one candidate; `value` is the headline."""
+
+    value: float
+    precision: float | None = None
+    recall: float | None = None
+    flags: frozenset[str] = NO_FLAGS
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of a corpus in input order, with the recipe that made them."""
+
+    segments: tuple[Score, ...]
+    signature: str
+    corpus: float | None = None
+
+    @property
+    def mean(self) -> float:
+        """The mean of `value` over segments; 0.0 where there are none."""
+        return sum(s.value for s in self.segments) / len(self.segments) if self.segments else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a call is carried out: nothing here changes what a metric means.
+
+    `batch_tokens` bounds one forward pass; `threads` 0 leaves torch's own setting;
+    `progress` is called with (done, total) pairs.
+    """
+
+    device: str = "cpu"
+    threads: int = 0
+    batch_tokens: int = 1024
+    progress: Callable[[int, int], None] | None = None
+
+
+class Splitter(Protocol):
+    """Cuts a text into units."""
+
+    def __call__(self, text: str, /) -> Units: ...
+
+
+class Parser(Protocol):
+    """Parses a text."""
+
+    def __call__(self, text: str, /) -> Tree: ...
+
+
+class Encoder(Protocol):
+    """Gives units their vectors; one result per input, in order."""
+
+    def __call__(self, batch: Sequence[Units], /) -> list[Embedded]: ...
+
+
+class Similarity(Protocol):
+    """Compares every candidate unit with every reference unit."""
+
+    def __call__(self, x: Embedded, y: Embedded, /) -> Array: ...
+
+
+class Solver(Protocol):
+    """Aligns; one alignment per problem, in order."""
+
+    def __call__(self, problems: Sequence[Problem], /) -> list[Alignment]: ...
+
+
+class Reducer(Protocol):
+    """Turns an alignment into a score."""
+
+    def __call__(
+        self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded, /
+    ) -> Score: ...
+
+
+class Weighting(Protocol):
+    """Says how much each piece of a text counts, given its keys and vectors."""
+
+    def __call__(self, keys: Array, vectors: Array, /) -> Array: ...
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """Scores pairs; `score` and `evenmatch score` take anything of this shape."""
+
+    @property
+    def signature(self) -> str: ...
+    @property
+    def higher_is_better(self) -> bool: ...
+    @property
+    def bounds(self) -> tuple[float, float]: ...
+    def __call__(self, pairs: Sequence[Pair], /) -> Scores: ...
+
+
+@runtime_checkable
+class Pinned(Protocol):
+    """A part that can replace 'auto' settings and local paths by what they stand for now."""
+
+    def pinned(self) -> Any: ...
+
+
+@runtime_checkable
+class Sourced(Protocol):
+    """A part that rests on files; `sources` names them by content for the signature."""
+
+    def sources(self) -> tuple[str, ...]: ...

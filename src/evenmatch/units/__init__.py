@@ -1,0 +1,1 @@
+"""Text into units: what the later parts compare."""

@@ -1,0 +1,1 @@
+"""Units into vectors, with the weight and the mass of each."""

@@ -1,0 +1,121 @@
+"""A transformer as a stack of blocks that can be left at any height."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from evenmatch.types import Array
+from evenmatch.vectors.checkpoints import Checkpoint, verify
+from evenmatch.vectors.layers import depth
+from evenmatch.vectors.quiet import quiet_transformers
+from evenmatch.vectors.tokens import unreadable
+
+# What a stack applies once after its last block. Leaving early means applying it there, which is
+# what dropping the blocks above would do.
+_FINAL_NORMS = ("final_layer_norm", "final_norm", "ln_f", "norm", "layer_norm")
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """An encoder's module; where its blocks are listed, and how many there are."""
+
+    module: Any
+    owner: Any  # the module that holds the list of blocks, or None where they are shared
+    attribute: str
+    stack: Any
+    final_norm: Any
+    device: str
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, ids: Array, layers: Sequence[int]) -> dict[int, Array]:
+        """Hidden states at `layers` for sequences of one length: (texts, pieces, dim) each."""
+        import torch
+
+        with torch.inference_mode(), self.lock:
+            found = self.states(torch.from_numpy(ids).to(self.device), layers)
+            return {layer: states.float().cpu().numpy() for layer, states in found.items()}
+
+    def states(self, ids: Any, layers: Sequence[int]) -> dict[int, Any]:
+        """The same as tensors, with gradients if they are on."""
+        if self.owner is None:
+            every = self.module(ids, output_hidden_states=True).hidden_states
+            return {layer: every[layer] for layer in layers}
+        found: dict[int, Any] = {}
+        deepest = max(layers)
+        with ExitStack() as undo:
+            for layer in layers:
+                if layer < deepest or deepest == 0:
+                    undo.callback(self._watch(layer, found).remove)
+            setattr(self.owner, self.attribute, self.stack[: max(deepest, 1)])
+            undo.callback(setattr, self.owner, self.attribute, self.stack)
+            last = self.module(ids).last_hidden_state
+        if deepest:
+            found[deepest] = last
+        return found
+
+    def _watch(self, layer: int, found: dict[int, Any]) -> Any:
+        """Note what goes into the block above `layer`, which is what comes out of `layer`."""
+
+        def note(_: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+            states = args[0] if args else named["hidden_states"]
+            found[layer] = self.final_norm(states) if self.final_norm is not None else states
+
+        return self.stack[layer].register_forward_pre_hook(note, with_kwargs=True)
+
+
+@lru_cache(maxsize=2)
+def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
+    """The encoder of a model folder, verified, in evaluation mode."""
+    model = _load(checkpoint, trust_remote_code)
+    if getattr(model.config, "is_encoder_decoder", False):
+        model = model.get_encoder()
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None  # a summary of the first token that no metric reads
+    module = model.eval().requires_grad_(False).to(device)
+    owner, attribute = _find_stack(module, depth(checkpoint))
+    norms = (getattr(module, name, None) for name in _FINAL_NORMS)
+    return Blocks(
+        module,
+        owner,
+        attribute,
+        getattr(owner, attribute) if owner is not None else None,
+        next((norm for norm in norms if norm is not None), None),
+        device,
+    )
+
+
+@lru_cache(maxsize=2)
+def load_embeddings(checkpoint: Checkpoint) -> Array:
+    """A model's input embedding matrix, (vocabulary, dim)."""
+    weight = _load(checkpoint, trust_remote_code=False).get_input_embeddings().weight
+    return weight.detach().float().numpy()
+
+
+def _load(checkpoint: Checkpoint, trust_remote_code: bool) -> Any:
+    verify(checkpoint)
+    with quiet_transformers():
+        import torch
+        from transformers import AutoModel
+
+        try:
+            return AutoModel.from_pretrained(
+                str(checkpoint.folder), trust_remote_code=trust_remote_code, dtype=torch.float32
+            )
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise unreadable(checkpoint, error) from None
+
+
+def _find_stack(module: Any, count: int) -> tuple[Any, str]:
+    """The module and attribute that list the blocks; (None, '') where blocks are shared."""
+    import torch
+
+    for owner in module.modules():
+        for name, child in owner.named_children():
+            if isinstance(child, torch.nn.ModuleList) and len(child) == count:
+                return owner, name
+    return None, ""

@@ -1,0 +1,79 @@
+"""hashed: vectors that need no model, for tests, documentation and very large dry runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from evenmatch.errors import InputError
+from evenmatch.registry import register
+from evenmatch.types import Array, Embedded, Units, Weighting
+from evenmatch.units.words import Words
+from evenmatch.vectors.weighting import Uniform, is_uncounted, with_table
+
+
+@register("encoder", "hashed")
+@dataclass(frozen=True)
+class Hashed:
+    """A fixed random direction per word: equal words are alike, all others nearly orthogonal.
+
+    `lower` takes words of different case for the same.
+    """
+
+    dim: int = 256
+    lower: bool = True
+    weights: Weighting = Uniform()
+    mass: Weighting = Uniform()
+
+    def __post_init__(self) -> None:
+        if self.dim < 1:
+            raise InputError(f"hashed's dim must be at least 1, got {self.dim}")
+
+    def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
+        """A unit of several words gets the sum of their vectors."""
+        return [self._embed(cut_by_word(units)) for units in batch]
+
+    @property
+    def uncounted(self) -> bool:
+        """Whether an idf table has still to be counted."""
+        return is_uncounted(self)
+
+    def counted(self, references: Sequence[str]) -> Hashed:
+        """The same encoder with its idf counted from the words of these references."""
+        return with_table(self, (self._keys(Words()(text)) for text in references))
+
+    def _keys(self, units: Units) -> Array:
+        words = self._words(units)
+        return np.array([_key(" ".join(words[i] for i in g)) for g in units.groups], dtype=np.int64)
+
+    def _words(self, units: Units) -> list[str]:
+        return [w.lower() if self.lower else w for w in units.words]
+
+    def _embed(self, units: Units) -> Embedded:
+        words, keys = self._words(units), self._keys(units)
+        vectors = np.array([_direction(w, self.dim) for w in words]).reshape(len(words), self.dim)
+        summed = np.array([vectors[list(g)].sum(0) for g in units.groups])
+        summed = summed.reshape(len(units.groups), self.dim)
+        return Embedded(units, summed, self.weights(keys, summed), self.mass(keys, summed))
+
+
+def cut_by_word(units: Units) -> Units:
+    """The units, cut into words where the cutting was left to the encoder."""
+    return Words()(units.text) if units.by_model else units
+
+
+@lru_cache(maxsize=65536)
+def _direction(word: str, dim: int) -> Array:
+    direction = np.random.default_rng(_key(word)).standard_normal(dim, dtype=np.float32)
+    return direction / np.sqrt(np.square(direction).sum())
+
+
+@lru_cache(maxsize=65536)
+def _key(word: str) -> int:
+    """A number for a word that is the same in every process, which hash() is not."""
+    digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1

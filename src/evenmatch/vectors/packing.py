@@ -1,0 +1,54 @@
+"""Texts into batches without padding, and long ones into pieces a model can take."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+
+def equal_length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Indexes in batches of one length each, at most `batch_tokens` tokens a batch.
+
+    No batch has padding, so no token is computed for nothing and no text is touched by its
+    neighbours. Longest first: if memory runs out, it does so at once.
+
+    >>> list(equal_length_batches([3, 5, 3, 3], 6))
+    [[1], [0, 2], [3]]
+    """
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for index, length in enumerate(lengths):
+        by_length[length].append(index)
+    for length in sorted(by_length, reverse=True):
+        size = max(1, batch_tokens // max(length, 1))
+        indexes = by_length[length]
+        for start in range(0, len(indexes), size):
+            yield indexes[start : start + size]
+
+
+def windows(count: int, width: int) -> list[tuple[int, int]]:
+    """Half-overlapping stretches of `width` that cover `count` items.
+
+    >>> windows(10, 4)
+    [(0, 4), (2, 6), (4, 8), (6, 10)]
+    """
+    if count <= width:
+        return [(0, count)]
+    step = max(1, width // 2)
+    starts = [*range(0, count - width, step), count - width]
+    return [(start, start + width) for start in starts]
+
+
+def owners(count: int, width: int) -> list[int]:
+    """For each item the window in which it stands farthest from a cut edge.
+
+    >>> owners(6, 4)
+    [0, 0, 0, 1, 1, 1]
+    """
+    cuts = windows(count, width)
+
+    def room(item: int, cut: tuple[int, int]) -> int:
+        before = item - cut[0] if cut[0] > 0 else count
+        after = cut[1] - 1 - item if cut[1] < count else count
+        return min(before, after) if cut[0] <= item < cut[1] else -1
+
+    return [max(range(len(cuts)), key=lambda w: room(item, cuts[w])) for item in range(count)]

@@ -1,0 +1,97 @@
+"""What a model knows of one text, before anybody has chosen units, layer or weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from evenmatch.types import NO_FLAGS, Array, Embedded, Encoder, Run, Units, Weighting
+from evenmatch.vectors.pool import pool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class States:
+    """One text through a model: its pieces and the vectors of the layers asked for."""
+
+    text: str
+    keys: Array  # the pieces' ids
+    spans: Array  # (pieces, 2) character offsets
+    marks: Mapping[int, str]  # position and name of the opening and closing tokens
+    layers: Mapping[int, Array]
+    flags: frozenset[str] = NO_FLAGS
+
+
+class Body(Protocol):
+    """A model that several encoders may look at: one pass over a text serves them all."""
+
+    def encode(self, texts: Sequence[str], layers: Sequence[int], run: Run, /) -> list[States]: ...
+    def keys(self, texts: Sequence[str], /) -> list[Array]: ...
+
+
+@runtime_checkable
+class Viewing(Protocol):
+    """An encoder made of a body and a way to look at it; equal bodies are run once."""
+
+    @property
+    def body(self) -> Body: ...
+    def depth(self) -> int: ...
+    def look(self, units: Units, states: States, depth: int, /) -> Embedded: ...
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """An encoder whose weights may have to be counted from the references first."""
+
+    @property
+    def uncounted(self) -> bool: ...
+    def counted(self, references: Sequence[str], /) -> Encoder: ...
+
+
+def view(
+    units: Units, states: States, vectors: Array, *, how: str, weights: Weighting, mass: Weighting
+) -> Embedded:
+    """Units with vectors, from the pieces of the model that saw their text."""
+    if not units.by_model:
+        return pool(units, states.spans, states.keys, vectors, how, weights, mass, states.flags)
+    keys = states.keys
+    if states.marks and not units.marks:
+        keep = _kept(states)
+        keys, vectors = keys[keep], vectors[keep]
+    counts = weights(keys, vectors)
+    if units.marks and states.marks:
+        counts = np.array(counts)
+        counts[list(states.marks)] = 0.0
+    return Embedded(units, vectors, counts, mass(keys, vectors), states.flags)
+
+
+def cut(units: Units, states: States) -> Units:
+    """The units themselves, readable, where the cutting was left to the model."""
+    if not units.by_model:
+        return units
+    at = (
+        range(len(states.keys))
+        if units.marks
+        else [i for i in range(len(states.keys)) if i not in states.marks]
+    )
+    spans = tuple((int(states.spans[i][0]), int(states.spans[i][1])) for i in at)
+    words = tuple(
+        states.marks.get(i) or units.text[a:b] for i, (a, b) in zip(at, spans, strict=True)
+    )
+    return Units(units.text, words, spans, tuple((i,) for i in range(len(words))))
+
+
+def _kept(states: States) -> Array | slice:
+    """The positions that are not marks; a slice, which copies nothing, where they are in a row."""
+    n, marks = len(states.keys), states.marks
+    start = 0
+    while start < n and start in marks:
+        start += 1
+    stop = n
+    while stop > start and stop - 1 in marks:
+        stop -= 1
+    if stop - start + len(marks) == n:
+        return slice(start, stop)
+    return np.array([i for i in range(n) if i not in marks], dtype=np.int64)

@@ -1,0 +1,104 @@
+"""Document-frequency tables: counted once, frozen, and named by their content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from evenmatch.errors import DataError, InputError
+from evenmatch.types import Array
+from evenmatch.vectors.folders import cache_dir
+
+BY_CONTENT = "sha256:"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """In how many of `documents` each key occurs; keys are sorted."""
+
+    documents: int
+    keys: Array
+    counts: Array
+
+    def idf(self, keys: Array) -> Array:
+        """log((N + 1) / (df + 1)) for each key."""
+        keys = np.asarray(keys)
+        if not self.keys.size:
+            return np.full(keys.shape, np.log(self.documents + 1.0))
+        at = np.searchsorted(self.keys, keys).clip(max=self.keys.size - 1)
+        found = np.where(self.keys[at] == keys, self.counts[at], 0)
+        return np.log((self.documents + 1.0) / (found + 1.0))
+
+    def dumps(self) -> str:
+        """The table as JSON, the same text for the same counts."""
+        pairs = [[int(k), int(c)] for k, c in zip(self.keys, self.counts, strict=True)]
+        return json.dumps({"documents": self.documents, "counts": pairs}, separators=(",", ":"))
+
+
+def count(documents: Iterable[Array]) -> Table:
+    """A table of how many documents hold each key; each document is an array of keys."""
+    total, seen = 0, Counter[int]()
+    for keys in documents:
+        total += 1
+        seen.update(set(np.asarray(keys).tolist()))
+    ordered = sorted(seen)
+    return Table(total, np.array(ordered, dtype=np.int64), np.array([seen[k] for k in ordered]))
+
+
+def store(table: Table) -> str:
+    """Keep a table and give its content name."""
+    text = table.dumps()
+    name = hashlib.sha256(text.encode()).hexdigest()[:16]
+    path = _place(name)
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+            file.write(text)
+        os.replace(file.name, path)
+    return BY_CONTENT + name
+
+
+@lru_cache(maxsize=8)
+def load(table: str) -> Table:
+    """The table of that file or content name."""
+    if not table:
+        raise InputError("idf has no table yet; score with it, or give a table: idf(table='FILE')")
+    name = table.removeprefix(BY_CONTENT)
+    path = _place(Path(name).name) if table.startswith(BY_CONTENT) else Path(table)
+    try:
+        text = path.read_text("utf-8")
+    except OSError:
+        raise DataError(
+            f"the idf table {table} is not on this machine; count it anew with idf=True"
+        ) from None
+    return _parse(text, table)
+
+
+def _parse(text: str, table: str) -> Table:
+    try:
+        data = json.loads(text)
+        pairs = np.array(data["counts"], dtype=np.int64).reshape(-1, 2)
+        pairs = pairs[pairs[:, 0].argsort()]
+        return Table(int(data["documents"]), pairs[:, 0], pairs[:, 1])
+    except (ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{table} is no idf table; expected JSON with 'documents' and 'counts'"
+        ) from None
+
+
+def by_content(table: str) -> str:
+    """The content name of a table; '' (not counted yet) stays."""
+    return table if not table or table.startswith(BY_CONTENT) else store(load(table))
+
+
+def _place(name: str) -> Path:
+    return cache_dir() / "idf" / f"{name}.json"

@@ -1,0 +1,146 @@
+"""A model's own tokenizer: texts into piece ids with character offsets, in bulk."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from evenmatch.errors import DataError, InputError
+from evenmatch.types import NO_FLAGS, Array
+from evenmatch.vectors.checkpoints import Checkpoint, read_config
+from evenmatch.vectors.quiet import quiet_transformers
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+NO_LIMIT = 1_000_000  # tokenizers write absurd numbers where they know of no limit
+# These number positions from behind their padding id, so their tables have that much less room.
+_OFFSET_POSITIONS = frozenset(
+    {
+        "roberta",
+        "xlm-roberta",
+        "xlm-roberta-xl",
+        "camembert",
+        "longformer",
+        "mpnet",
+        "data2vec-text",
+    }
+)
+_RELATIVE_POSITIONS = frozenset({"t5", "mt5", "umt5", "longt5"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """One text as its model's pieces."""
+
+    keys: Array
+    spans: Array
+    marks: Mapping[int, str]
+    flags: frozenset[str] = NO_FLAGS
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """A loaded tokenizer; `limit` is how many pieces its model takes, marks included."""
+
+    backend: Any
+    limit: int
+    opening: tuple[str, ...]
+    closing: tuple[str, ...]
+    unknown: int | None
+
+    @property
+    def width(self) -> int:
+        """How many pieces of text fit between the marks."""
+        return self.limit - len(self.opening) - len(self.closing)
+
+    def marks(self, length: int) -> dict[int, str]:
+        """Where the opening and closing tokens stand in a sequence of that length."""
+        last = length - len(self.closing)
+        return dict(enumerate(self.opening)) | dict(enumerate(self.closing, last))
+
+    def __call__(self, texts: Sequence[str]) -> list[Cut]:
+        """Cut each text whole: nothing is padded, nothing truncated."""
+        clean = [_SURROGATES.sub("\ufffd", text) for text in texts]
+        encodings = self.backend.encode_batch([text.strip() for text in clean])
+        return [
+            self._cut(e, len(t) - len(t.lstrip())) for e, t in zip(encodings, clean, strict=True)
+        ]
+
+    def _cut(self, encoding: Any, shift: int) -> Cut:
+        keys = np.array(encoding.ids, dtype=np.int64)
+        spans = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
+        first, last = len(self.opening), len(keys) - len(self.closing)
+        if shift:
+            spans[first:last] += shift
+        inner = keys[first:last]
+        unknown = (
+            inner.size > 0 and self.unknown is not None and bool((inner == self.unknown).all())
+        )
+        return Cut(
+            keys, spans, self.marks(len(keys)), frozenset({"unknown_only"}) if unknown else NO_FLAGS
+        )
+
+
+@lru_cache(maxsize=4)
+def load_tokens(checkpoint: Checkpoint, trust_remote_code: bool) -> Tokens:
+    """The tokenizer of a model folder, its own padding and truncation turned off."""
+    with quiet_transformers():
+        from transformers import AutoTokenizer
+
+        try:
+            loaded = AutoTokenizer.from_pretrained(
+                str(checkpoint.folder), trust_remote_code=trust_remote_code
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise unreadable(checkpoint, error) from None
+    return wrap(loaded, _limit(read_config(checkpoint.folder), loaded.model_max_length))
+
+
+def wrap(loaded: Any, limit: int) -> Tokens:
+    """A transformers tokenizer in our terms; a copy, so that its owner's stays as it was."""
+    if getattr(loaded, "backend_tokenizer", None) is None:
+        raise InputError(f"{type(loaded).__name__} is no fast tokenizer; save a tokenizer.json")
+    backend = copy.deepcopy(loaded.backend_tokenizer)
+    backend.no_padding()
+    backend.no_truncation()
+    # Byte-level tokenizers see a word at the start of a text as another word than inside it, unless
+    # a space stands before it; bert_score puts one there too.
+    if type(backend.pre_tokenizer).__name__ == "ByteLevel":
+        backend.pre_tokenizer.add_prefix_space = True
+    sample = backend.encode("a")
+    inner = [i for i, special in enumerate(sample.special_tokens_mask) if not special]
+    first, last = (inner[0], inner[-1] + 1) if inner else (len(sample.ids), len(sample.ids))
+    unknown = loaded.unk_token_id
+    return Tokens(
+        backend,
+        limit,
+        tuple(sample.tokens[:first]),
+        tuple(sample.tokens[last:]),
+        unknown if isinstance(unknown, int) else None,
+    )
+
+
+def _limit(config: dict[str, object], by_tokenizer: int) -> int:
+    """How many pieces the model truly takes: its position table, where it has one."""
+    kind, table = config.get("model_type"), config.get("max_position_embeddings")
+    if isinstance(table, int) and table > 0 and kind not in _RELATIVE_POSITIONS:
+        padding = config.get("pad_token_id", 1)
+        taken = padding + 1 if kind in _OFFSET_POSITIONS and isinstance(padding, int) else 0
+        return table - taken
+    return by_tokenizer if by_tokenizer < NO_LIMIT else 512
+
+
+def unreadable(checkpoint: Checkpoint, error: Exception) -> Exception:
+    """The one-line form of whatever transformers said."""
+    first = str(error).strip().splitlines()[0][:200] if str(error).strip() else repr(error)
+    if "trust_remote_code" in str(error):
+        return InputError(
+            f"{checkpoint.name} wants to run code of its own; "
+            "if you trust its makers, say trust_remote_code=True"
+        )
+    return DataError(f"cannot load {checkpoint.name} from {checkpoint.folder}: {first}")

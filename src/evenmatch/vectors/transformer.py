@@ -1,0 +1,74 @@
+"""transformer: vectors in context, from a pretrained model at a chosen layer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from evenmatch.registry import register
+from evenmatch.types import Embedded, Run, Units, Weighting
+from evenmatch.vectors import layers, states
+from evenmatch.vectors.layers import Layer
+from evenmatch.vectors.pretrained import Long, Pretrained
+from evenmatch.vectors.states import States
+from evenmatch.vectors.weighting import Uniform, is_uncounted, with_table
+
+
+@register("encoder", "transformer")
+@dataclass(frozen=True)
+class Transformer:
+    """The hidden states of a pretrained model.
+
+    `model` is an embedded model's name, a Hugging Face name or a folder. `layer` counts blocks;
+    'auto' takes the one known to agree best with people. `pool` joins the pieces of a unit.
+    `long` says what happens to a text the model cannot take whole.
+    """
+
+    model: str = "minilm"
+    layer: Layer = "auto"
+    pool: Literal["max", "mean"] = "max"
+    weights: Weighting = Uniform()
+    mass: Weighting = Uniform()
+    long: Long = "truncate"
+    trust_remote_code: bool = False
+
+    def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
+        """Encode each text once and look at it as its units ask."""
+        depth = self.depth()
+        found = self.body.encode([units.text for units in batch], [depth], Run())
+        return [self.look(u, s, depth) for u, s in zip(batch, found, strict=True)]
+
+    @property
+    def body(self) -> Pretrained:
+        """The model as such; encoders that differ only in layer or weights share it."""
+        return Pretrained(self.model, self.long, self.trust_remote_code)
+
+    def depth(self) -> int:
+        """The number of the layer read."""
+        return layers.resolve(self.layer, self.body.checkpoint())
+
+    def look(self, units: Units, found: States, depth: int) -> Embedded:
+        """The units' vectors out of one text's states at that depth."""
+        vectors = found.layers[depth]
+        return states.view(
+            units, found, vectors, how=self.pool, weights=self.weights, mass=self.mass
+        )
+
+    @property
+    def uncounted(self) -> bool:
+        """Whether an idf table has still to be counted."""
+        return is_uncounted(self)
+
+    def counted(self, references: Sequence[str]) -> Transformer:
+        """The same encoder with its idf counted from these references."""
+        return with_table(self, self.body.keys(references))
+
+    def pinned(self) -> Transformer:
+        """The layer as a number, and a folder as its content hash."""
+        return dataclasses.replace(self, model=self.body.checkpoint().name, layer=self.depth())
+
+    def sources(self) -> tuple[str, ...]:
+        """The model by content."""
+        return (f"model {self.body.checkpoint().label}",)

@@ -1,0 +1,1 @@
+"""One alignment to look at, in a page."""
