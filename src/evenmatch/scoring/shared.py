@@ -7,7 +7,7 @@ deepest layer any metric wants; metrics with equal parts share units, vectors an
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -71,12 +71,12 @@ def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> 
     ]
 
 
-def with_counts(metric: P, pairs: Sequence[Pair]) -> P:
+def with_counts(metric: P, pairs: Iterable[Pair]) -> P:
     """The metric with its idf tables counted from the references, where it asks for that."""
     encoder = metric.vectors
     if not isinstance(encoder, Counting) or not encoder.uncounted:
         return metric
-    references = [reference for pair in pairs for reference in pair.references]
+    references = (reference for pair in pairs for reference in pair.references)
     counted: P = dataclasses.replace(metric, vectors=encoder.counted(references))  # type: ignore[type-var]  # parts are dataclasses
     return counted
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -42,7 +42,7 @@ class Hashed:
         """Whether an idf table has still to be counted."""
         return is_uncounted(self)
 
-    def counted(self, references: Sequence[str]) -> Hashed:
+    def counted(self, references: Iterable[str]) -> Hashed:
         """The same encoder with its idf counted from the words of these references."""
         return with_table(self, (self._keys(Words()(text)) for text in references))
 

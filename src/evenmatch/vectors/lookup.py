@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from evenmatch.types import NO_FLAGS, Array, Embedded, Units, Weighting
 from evenmatch.units.words import Words
 from evenmatch.vectors import checkpoints, states
 from evenmatch.vectors.blocks import load_embeddings
+from evenmatch.vectors.packing import portions
 from evenmatch.vectors.states import States
 from evenmatch.vectors.tokens import NO_LIMIT, Tokens, load_tokens, wrap
 from evenmatch.vectors.weighting import Uniform, is_uncounted, with_table
@@ -62,9 +63,10 @@ class Lookup:
         """Whether an idf table has still to be counted."""
         return is_uncounted(self)
 
-    def counted(self, references: Sequence[str]) -> Lookup:
+    def counted(self, references: Iterable[str]) -> Lookup:
         """The same encoder with its idf counted from these references."""
-        return with_table(self, (found.keys for found in self._states()(references)))
+        look = self._states()
+        return with_table(self, (f.keys for some in portions(references) for f in look(some)))
 
     def sources(self) -> tuple[str, ...]:
         """The table or model by content."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+_PORTION = 4096
 
 
 def equal_length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
@@ -23,6 +26,13 @@ def equal_length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[
         indexes = by_length[length]
         for start in range(0, len(indexes), size):
             yield indexes[start : start + size]
+
+
+def portions(texts: Iterable[str]) -> Iterator[list[str]]:
+    """The texts some thousands at a time, for work that needs a list and must not need all."""
+    left = iter(texts)
+    while some := list(islice(left, _PORTION)):
+        yield some
 
 
 def windows(count: int, width: int) -> list[tuple[int, int]]:

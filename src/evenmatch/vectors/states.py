@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -47,7 +47,7 @@ class Counting(Protocol):
 
     @property
     def uncounted(self) -> bool: ...
-    def counted(self, references: Sequence[str], /) -> Encoder: ...
+    def counted(self, references: Iterable[str], /) -> Encoder: ...
 
 
 def view(

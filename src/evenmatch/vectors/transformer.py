@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,7 @@ from evenmatch.registry import register
 from evenmatch.types import Embedded, Run, Units, Weighting
 from evenmatch.vectors import layers, states
 from evenmatch.vectors.layers import Layer
+from evenmatch.vectors.packing import portions
 from evenmatch.vectors.pretrained import Long, Pretrained
 from evenmatch.vectors.states import States
 from evenmatch.vectors.weighting import Uniform, is_uncounted, with_table
@@ -61,9 +62,10 @@ class Transformer:
         """Whether an idf table has still to be counted."""
         return is_uncounted(self)
 
-    def counted(self, references: Sequence[str]) -> Transformer:
+    def counted(self, references: Iterable[str]) -> Transformer:
         """The same encoder with its idf counted from these references."""
-        return with_table(self, self.body.keys(references))
+        body = self.body
+        return with_table(self, (k for some in portions(references) for k in body.keys(some)))
 
     def pinned(self) -> Transformer:
         """The layer as a number, and a folder as its content hash."""
