@@ -186,6 +186,21 @@ class Metric(Protocol):
 
 
 @runtime_checkable
+class Bounded(Protocol):
+    """A similarity that says the range of its values; without, nothing is known of them."""
+
+    @property
+    def bounds(self) -> tuple[float, float]: ...
+
+
+@runtime_checkable
+class Bounding(Protocol):
+    """A reducer that says the range of its scores, given that of the similarity."""
+
+    def bounds_within(self, low: float, high: float, /) -> tuple[float, float]: ...
+
+
+@runtime_checkable
 class Pinned(Protocol):
     """A part that can replace 'auto' settings and local paths by what they stand for now."""
 

@@ -101,8 +101,10 @@ class Sinkhorn:
     tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
-        if self.epsilon <= 0:
+        if not 0 < self.epsilon < float("inf"):
             raise InputError(f"sinkhorn's epsilon must be above 0, got {self.epsilon}")
+        if self.iterations < 1:
+            raise InputError(f"sinkhorn's iterations must be at least 1, got {self.iterations}")
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """In the log domain, since exp(-1/epsilon) underflows below epsilon = 0.0014."""

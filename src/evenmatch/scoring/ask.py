@@ -61,7 +61,17 @@ def score(
     found = score_together(metrics, pairs, make_run(**run))
     if not isinstance(metric, (list, tuple)):
         return found[0]
-    return {m if isinstance(m, str) else spec(m): s for m, s in zip(wanted, found, strict=True)}
+    return {name_of(m): s for m, s in zip(wanted, found, strict=True)}
+
+
+def name_of(metric: Any) -> str:
+    """What a metric is called among others: as it was given, or its spec, or its signature."""
+    if isinstance(metric, str):
+        return metric
+    try:
+        return spec(metric)
+    except InputError:  # made by hand from parts without a name
+        return str(metric.signature)
 
 
 def align(candidate: str, reference: str, metric: str | Metric = "f_disc") -> Aligned:
@@ -96,6 +106,8 @@ def solve_batch(similarities: Sequence[Array], solver: str | Solver) -> list[Ali
 def as_solver(given: str | Solver) -> Solver:
     """A solver from its name, its spec, or the part itself."""
     solver = build(given) if isinstance(given, str) else given
+    if isinstance(solver, type):
+        raise InputError(f"a solver is wanted, got a class; make one: {solver.__name__}()")
     if kind_of(solver) not in ("solver", None) or not callable(solver):
         raise InputError(f"a solver is wanted, got {given!r}; `evenmatch list solver` names them")
     return solver
@@ -133,6 +145,8 @@ def make_run(**settings: Any) -> Run:
     for name in settings:
         if name not in known:
             raise InputError(f"there is no run setting {name!r}; known: {', '.join(known)}")
-    if settings.get("batch_tokens", 1) < 1 or settings.get("threads", 0) < 0:
-        raise InputError("batch_tokens must be at least 1 and threads at least 0")
+    for name, least in (("batch_tokens", 1), ("threads", 0)):
+        value = settings.get(name, least)
+        if type(value) is not int or value < least:
+            raise InputError(f"{name} must be a whole number, at least {least}, got {value!r}")
     return Run(**settings)

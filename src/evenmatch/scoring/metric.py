@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,8 +10,9 @@ from evenmatch.alignment.assign import Greedy
 from evenmatch.registry import register, signature
 from evenmatch.scoring.reduce import Prf
 from evenmatch.scoring.shared import score_aligned
-from evenmatch.similarity.cosine import Cosine
+from evenmatch.similarity.cosine import Cosine, bounds_of
 from evenmatch.types import (
+    Bounding,
     Encoder,
     Pair,
     Reducer,
@@ -51,5 +53,8 @@ class AlignMetric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The range a score lies in where similarities are cosines."""
-        return (-1.0, 1.0)
+        """The range a score lies in, as far as the similarity and the reducer know theirs."""
+        low, high = bounds_of(self.similarity)
+        if isinstance(self.scoring, Bounding):
+            return self.scoring.bounds_within(low, high)
+        return (-math.inf, math.inf)

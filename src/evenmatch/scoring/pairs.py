@@ -39,6 +39,19 @@ def make_pairs(candidates: Any, references: Any, sources: Any = None) -> list[Pa
     ]
 
 
+def check_pairs(pairs: Sequence[Pair]) -> None:
+    """Refuse pairs that could only be misread; those from `make_pairs` always pass."""
+    for row, pair in enumerate(pairs):
+        _text(pair.candidate, "candidate", row)
+        references: Any = pair.references
+        if isinstance(references, str):
+            raise InputError(
+                f"the references of row {row} must be a tuple of strings, got one string; "
+                "write (reference,)"
+            )
+        _references(references, row)
+
+
 def _check_list(name: str, value: Any) -> None:
     if isinstance(value, str):
         raise InputError(f"{name} must be a list of texts, got one string; write [{name[:-1]}]")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from evenmatch.errors import InputError
 from evenmatch.registry import register
-from evenmatch.types import NO_FLAGS, Alignment, Array, Embedded, Reducer, Score
+from evenmatch.types import NO_FLAGS, Alignment, Array, Bounding, Embedded, Reducer, Score
 
 
 def precision_recall(
@@ -25,9 +26,12 @@ def precision_recall(
 
 
 def harmonic(precision: float, recall: float) -> float:
-    """2PR / (P + R), and 0 where the sum is not above 0."""
-    total = precision + recall
-    return 2 * precision * recall / total if total > 0 else 0.0
+    """2PR / (P + R), and 0 where one of them is not above 0.
+
+    With one of them negative the formula has no meaning and no bound: -0.19 and 0.2 give -7.6.
+    """
+    positive = precision > 0 and recall > 0
+    return 2 * precision * recall / (precision + recall) if positive else 0.0
 
 
 @register("reducer", "prf")
@@ -52,15 +56,14 @@ class Prf:
             flags = flags | {"no_match"}
         return Score(harmonic(precision, recall), precision, recall, flags)
 
+    def bounds_within(self, low: float, high: float) -> tuple[float, float]:
+        """From 0, to 1 or to the highest similarity."""
+        return (0.0, max(high, 1.0))
+
 
 def _empty(x: Embedded, y: Embedded) -> frozenset[str]:
     sides = {"empty_candidate": x, "empty_reference": y}
-    return frozenset(flag for flag, side in sides.items() if is_empty(side))
-
-
-def is_empty(side: Embedded) -> bool:
-    """Whether a text has no unit but, at most, its opening and closing marks."""
-    return len(side.weights) == 0 or (side.units.marks and not side.units.text.strip())
+    return frozenset(flag for flag, side in sides.items() if len(side.weights) == 0)
 
 
 @register("reducer", "rescale")
@@ -72,11 +75,11 @@ class Rescale:
     base: Reducer = Prf()
 
     def __post_init__(self) -> None:
-        if self.low >= 1:
+        if not self.low < 1:
             raise InputError(f"rescale's low must be below 1, got {self.low}")
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
-        """Each of the three numbers on its own, as bert_score does; empty sides stay as they are."""
+        """Each of the three numbers on its own, as bert_score does; empty sides stay."""
         score = self.base(similarity, alignment, x, y)
         if score.flags & {"empty_candidate", "empty_reference"}:
             return score
@@ -87,6 +90,13 @@ class Rescale:
             None if recall is None else self._stretched(recall),
             score.flags,
         )
+
+    def bounds_within(self, low: float, high: float) -> tuple[float, float]:
+        """The bounds of the score within, stretched; empty sides stay at 0 and 1."""
+        if not isinstance(self.base, Bounding):
+            return (-math.inf, math.inf)
+        low, high = self.base.bounds_within(low, high)
+        return (min(self._stretched(low), 0.0), max(self._stretched(high), 1.0))
 
     def _stretched(self, value: float) -> float:
         return (value - self.low) / (1 - self.low)

@@ -14,6 +14,7 @@ import numpy as np
 
 from evenmatch.errors import InputError
 from evenmatch.registry import signature
+from evenmatch.scoring.pairs import check_pairs
 from evenmatch.scoring.windows import windows
 from evenmatch.types import (
     Array,
@@ -53,6 +54,7 @@ View = tuple[Splitter, Encoder]  # how a text is cut and embedded
 
 def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> list[Scores]:
     """The scores of every metric for every pair, in order."""
+    check_pairs(pairs)
     ready = [with_counts(metric, pairs) for metric in metrics]
     results: list[list[Score | None]] = [[None] * len(pairs) for _ in ready]
     shelf = Shelf(ready, run)

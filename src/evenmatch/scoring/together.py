@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from evenmatch.errors import InputError
 from evenmatch.registry import build, kind_of, spec
@@ -15,9 +15,12 @@ from evenmatch.types import Metric, Pair, Run, Scores
 def as_metric(given: Any) -> Metric:
     """A metric from its name, its spec, or the part itself."""
     metric = build(given) if isinstance(given, str) else given
-    if isinstance(metric, Metric):
-        return metric
+    if isinstance(metric, type):
+        raise InputError(f"a metric is wanted, got a class; make one: {metric.__name__}(...)")
     kind = kind_of(metric)
+    # By name first: to ask a metric for its shape is to work out its signature.
+    if kind == "metric" or (kind is None and isinstance(metric, Metric)):
+        return cast(Metric, metric)
     what = f"the {kind} {spec(metric)}" if kind else f"{type(metric).__name__}"
     raise InputError(f"a metric is wanted, got {what}; `evenmatch list metric` names them")
 

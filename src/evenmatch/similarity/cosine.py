@@ -7,9 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenmatch.registry import register
-from evenmatch.types import Array, Embedded, Similarity
+from evenmatch.types import Array, Bounded, Embedded, Similarity
 
 _TINY = 1e-12
+_ANY = (-float("inf"), float("inf"))
+
+
+def bounds_of(similarity: Similarity) -> tuple[float, float]:
+    """The range of a similarity, where it says so."""
+    return similarity.bounds if isinstance(similarity, Bounded) else _ANY
 
 
 def unit_length(vectors: Array) -> Array:
@@ -27,6 +33,11 @@ class Cosine:
         """Rows are `x`'s units, columns `y`'s."""
         # rounding lifts the cosine of equal vectors above 1 by a few 1e-8
         return (unit_length(x.vectors) @ unit_length(y.vectors).T).clip(-1.0, 1.0)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Opposite to equal directions."""
+        return (-1.0, 1.0)
 
 
 @register("similarity", "dot")
@@ -54,6 +65,12 @@ class SameLabel:
             return similarity
         return similarity * (labels[0][:, None] == labels[1][None, :])
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Those of the similarity within, and 0."""
+        low, high = bounds_of(self.base)
+        return (min(low, 0.0), max(high, 0.0))
+
 
 @register("similarity", "floor")
 @dataclass(frozen=True)
@@ -66,3 +83,9 @@ class Floor:
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Clipped from below only."""
         return self.base(x, y).clip(min=self.low)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Those of the similarity within, as far as they lie above the floor."""
+        low, high = bounds_of(self.base)
+        return (max(low, self.low), max(high, self.low))

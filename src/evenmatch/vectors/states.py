@@ -57,11 +57,12 @@ def view(
     if not units.by_model:
         return pool(units, states.spans, states.keys, vectors, how, weights, mass, states.flags)
     keys = states.keys
-    if states.marks and not units.marks:
+    marked = units.marks and not _is_bare(states)
+    if states.marks and not marked:
         keep = _kept(states)
         keys, vectors = keys[keep], vectors[keep]
     counts = weights(keys, vectors)
-    if units.marks and states.marks:
+    if marked and states.marks:
         counts = np.array(counts)
         counts[list(states.marks)] = 0.0
     return Embedded(units, vectors, counts, mass(keys, vectors), states.flags)
@@ -73,7 +74,7 @@ def cut(units: Units, states: States) -> Units:
         return units
     at = (
         range(len(states.keys))
-        if units.marks
+        if units.marks and not _is_bare(states)
         else [i for i in range(len(states.keys)) if i not in states.marks]
     )
     spans = tuple((int(states.spans[i][0]), int(states.spans[i][1])) for i in at)
@@ -81,6 +82,11 @@ def cut(units: Units, states: States) -> Units:
         states.marks.get(i) or units.text[a:b] for i, (a, b) in zip(at, spans, strict=True)
     )
     return Units(units.text, words, spans, tuple((i,) for i in range(len(words))))
+
+
+def _is_bare(states: States) -> bool:
+    """Whether a text has no piece but the marks around it; then it has no units at all."""
+    return len(states.marks) == len(states.keys)
 
 
 def _kept(states: States) -> Array | slice:
