@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evenmatch.errors import InputError, MissingExtraError
-from evenmatch.registry import register
+from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
 
 _MOST_PIVOTS = 1_000_000
@@ -101,7 +101,8 @@ class Sinkhorn:
     tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon < float("inf"):
+        check_settings(self)
+        if self.epsilon <= 0:
             raise InputError(f"sinkhorn's epsilon must be above 0, got {self.epsilon}")
         if self.iterations < 1:
             raise InputError(f"sinkhorn's iterations must be at least 1, got {self.iterations}")

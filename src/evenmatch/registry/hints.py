@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from evenmatch.errors import InputError
 from evenmatch.registry.entries import KINDS, kind_of, names
 
 
@@ -38,14 +39,28 @@ def fits(value: Any, hint: Any) -> bool:
     if hint in (None, types.NoneType):
         return value is None
     if hint is float:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and abs(value) <= sys.float_info.max
-    if hint in (int, str, bool):
-        return type(value) is hint
+        return _is(value, numbers.Real) and abs(value) <= sys.float_info.max
+    if hint is int:
+        return _is(value, numbers.Integral)
     for kind, protocol in KINDS.items():
         if hint is protocol:
             return kind_of(value) == kind
     return isinstance(value, hint)
+
+
+def _is(value: Any, numeric: type) -> bool:
+    # numpy's numbers are as good as Python's, but True is no 1
+    return isinstance(value, numeric) and not isinstance(value, bool)
+
+
+def check_settings(part: Any) -> None:
+    """Refuse plain settings of the wrong type in a part made by hand; specs are checked as read."""
+    make: Callable[..., Any] = type(part)
+    for key, hint in hints_of(make).items():
+        value = getattr(part, key)
+        if hint not in KINDS.values() and not fits(value, hint):
+            name = type(part).__name__
+            raise InputError(f"{name}'s {key} takes {wanted(hint)}, got {value!r}")
 
 
 def wanted(hint: Any) -> str:

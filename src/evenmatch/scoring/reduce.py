@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from evenmatch.errors import InputError
-from evenmatch.registry import register
+from evenmatch.registry import check_settings, register
 from evenmatch.types import NO_FLAGS, Alignment, Array, Bounding, Embedded, Reducer, Score
 
 
@@ -75,7 +75,8 @@ class Rescale:
     base: Reducer = Prf()
 
     def __post_init__(self) -> None:
-        if not self.low < 1:
+        check_settings(self)
+        if self.low >= 1:
             raise InputError(f"rescale's low must be below 1, got {self.low}")
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenmatch.registry import register
+from evenmatch.registry import check_settings, register
 from evenmatch.types import Array, Bounded, Embedded, Similarity
 
 _TINY = 1e-12
@@ -79,6 +79,9 @@ class Floor:
 
     base: Similarity = Cosine()
     low: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Clipped from below only."""

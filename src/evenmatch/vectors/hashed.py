@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.registry import register
+from evenmatch.registry import check_settings, register
 from evenmatch.types import Array, Embedded, Units, Weighting
 from evenmatch.units.words import Words
 from evenmatch.vectors.weighting import Uniform, is_uncounted, with_table
@@ -30,6 +30,7 @@ class Hashed:
     mass: Weighting = Uniform()
 
     def __post_init__(self) -> None:
+        check_settings(self)
         if self.dim < 1:
             raise InputError(f"hashed's dim must be at least 1, got {self.dim}")
 

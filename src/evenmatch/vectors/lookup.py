@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from evenmatch.errors import DataError, InputError
-from evenmatch.registry import register
-from evenmatch.types import NO_FLAGS, Array, Embedded, Units, Weighting
-from evenmatch.units.words import Words
-from evenmatch.vectors import checkpoints, states
+from evenmatch.errors import InputError
+from evenmatch.registry import check_settings, register
+from evenmatch.types import Array, Embedded, Units, Weighting
+from evenmatch.vectors import checkpoints, states, wordtables
 from evenmatch.vectors.blocks import load_embeddings
 from evenmatch.vectors.packing import portions
 from evenmatch.vectors.states import States
@@ -38,6 +33,7 @@ class Lookup:
     mass: Weighting = Uniform()
 
     def __post_init__(self) -> None:
+        check_settings(self)
         if bool(self.table) == bool(self.model):
             raise InputError("lookup takes either table='FILE' or model='NAME', one of them")
 
@@ -53,7 +49,7 @@ class Lookup:
 
     def _states(self) -> Callable[[Sequence[str]], list[States]]:
         if self.table:
-            return _read_table(self.table)
+            return wordtables.read(wordtables.find(self.table))
         found = checkpoints.find(self.model)
         matrix = load_embeddings(found)
         return Embeddings(load_tokens(found, trust_remote_code=False), lambda: matrix)
@@ -68,10 +64,16 @@ class Lookup:
         look = self._states()
         return with_table(self, (f.keys for some in portions(references) for f in look(some)))
 
+    def pinned(self) -> Lookup:
+        """A file or folder as its content hash."""
+        if self.table:
+            return dataclasses.replace(self, table=wordtables.find(self.table).name)
+        return dataclasses.replace(self, model=checkpoints.find(self.model).name)
+
     def sources(self) -> tuple[str, ...]:
         """The table or model by content."""
         if self.table:
-            return (f"table {checkpoints.file_sha256(Path(self.table))[:12]}",)
+            return (f"table {wordtables.find(self.table).digest[:12]}",)
         return (f"embeddings {checkpoints.find(self.model).label}",)
 
 
@@ -113,56 +115,3 @@ class Embeddings:
             States(t, c.keys, c.spans, c.marks, {0: matrix[c.keys]}, c.flags)
             for t, c in zip(texts, self.tokens(texts), strict=True)
         ]
-
-
-@dataclass(frozen=True, eq=False)
-class WordTable:
-    """Words looked up in a table, as written or in lower case."""
-
-    rows: Mapping[str, int]
-    matrix: Array
-
-    def __call__(self, texts: Sequence[str]) -> list[States]:
-        """One row per word; the last row of the matrix is zero and stands for the unknown."""
-        return [self._one(Words()(text)) for text in texts]
-
-    def _one(self, units: Units) -> States:
-        lost = len(self.matrix) - 1
-        keys = np.array([self._row(w, lost) for w in units.words], dtype=np.int64)
-        spans = np.array(units.spans, dtype=np.int32).reshape(-1, 2)
-        unknown = keys.size > 0 and bool((keys == lost).all())
-        flags = frozenset({"unknown_only"}) if unknown else NO_FLAGS
-        return States(units.text, keys, spans, {}, {0: self.matrix[keys]}, flags)
-
-    def _row(self, word: str, lost: int) -> int:
-        return self.rows.get(word, self.rows.get(word.lower(), lost))
-
-
-@lru_cache(maxsize=2)
-def _read_table(path: str) -> WordTable:
-    rows: dict[str, int] = {}
-    vectors: list[Array] = []
-    width = 0
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8")
-            if path.endswith(".gz")
-            else open(path, encoding="utf-8") as file
-        ):
-            for number, line in enumerate(file, 1):
-                word, *numbers = line.rstrip("\n").split(" ")
-                if number == 1 and len(numbers) == 1:
-                    continue  # word2vec's first line: how many words, how many numbers each
-                vector = np.array([n for n in numbers if n], dtype=np.float32)
-                width = width or len(vector)
-                if len(vector) != width:
-                    raise DataError(f"{path} line {number} has {len(vector)} numbers, not {width}")
-                rows.setdefault(word, len(vectors))
-                vectors.append(vector)
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"cannot read the vector table {path}: {error}") from None
-    if not vectors:
-        raise DataError(f"the vector table {path} is empty")
-    return WordTable(rows, np.vstack([*vectors, np.zeros(width, dtype=np.float32)]))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,9 +14,11 @@ import numpy as np
 
 from evenmatch.errors import DataError, InputError
 from evenmatch.types import Array
+from evenmatch.vectors.contents import BY_CONTENT, write_note
 from evenmatch.vectors.folders import cache_dir
 
-BY_CONTENT = "sha256:"
+# Tables that a read-only disk could not take; they live as long as the process.
+_unwritten: dict[str, Table] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,33 +57,45 @@ def count(documents: Iterable[Array]) -> Table:
 def store(table: Table) -> str:
     """Keep a table and give its content name."""
     text = table.dumps()
-    name = hashlib.sha256(text.encode()).hexdigest()[:16]
-    path = _place(name)
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-            file.write(text)
-        os.replace(file.name, path)
-    return BY_CONTENT + name
+    name = _name(text.encode())
+    if not _place(name).is_file():
+        write_note(_place(name), text)
+    if not _place(name).is_file():
+        _unwritten[name] = table
+    return name
 
 
-@lru_cache(maxsize=8)
 def load(table: str) -> Table:
     """The table of that file or content name."""
     if not table:
         raise InputError("idf has no table yet; score with it, or give a table: idf(table='FILE')")
-    name = table.removeprefix(BY_CONTENT)
-    path = _place(Path(name).name) if table.startswith(BY_CONTENT) else Path(table)
+    if table in _unwritten:
+        return _unwritten[table]
+    path = _place(table) if table.startswith(BY_CONTENT) else Path(table).expanduser()
     try:
-        text = path.read_text("utf-8")
+        return _read(table, path, path.stat().st_mtime_ns)
+    except DataError:
+        raise
     except OSError:
         raise DataError(
             f"the idf table {table} is not on this machine; count it anew with idf=True"
         ) from None
-    return _parse(text, table)
 
 
-def _parse(text: str, table: str) -> Table:
+@lru_cache(maxsize=8)
+def _read(table: str, path: Path, changed: int) -> Table:
+    """A table file, read again once it has `changed`."""
+    content = path.read_bytes()
+    if table.startswith(BY_CONTENT) and _name(content) != table:
+        raise DataError(f"{path} does not hold the idf table {table}; count it anew with idf=True")
+    return _parse(content, table)
+
+
+def _name(content: bytes) -> str:
+    return BY_CONTENT + hashlib.sha256(content).hexdigest()[:16]
+
+
+def _parse(text: bytes, table: str) -> Table:
     try:
         data = json.loads(text)
         pairs = np.array(data["counts"], dtype=np.int64).reshape(-1, 2)
@@ -101,4 +113,4 @@ def by_content(table: str) -> str:
 
 
 def _place(name: str) -> Path:
-    return cache_dir() / "idf" / f"{name}.json"
+    return cache_dir() / "idf" / f"{Path(name.removeprefix(BY_CONTENT)).name}.json"

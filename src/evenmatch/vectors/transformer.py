@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evenmatch.registry import register
+from evenmatch.registry import check_settings, register
 from evenmatch.types import Embedded, Run, Units, Weighting
 from evenmatch.vectors import layers, states
 from evenmatch.vectors.layers import Layer
@@ -34,6 +34,9 @@ class Transformer:
     mass: Weighting = Uniform()
     long: Long = "truncate"
     trust_remote_code: bool = False
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Encode each text once and look at it as its units ask."""
