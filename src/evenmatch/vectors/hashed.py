@@ -48,18 +48,23 @@ class Hashed:
         return with_table(self, (self._keys(Words()(text)) for text in references))
 
     def _keys(self, units: Units) -> Array:
-        words = self._words(units)
-        return np.array([_key(" ".join(words[i] for i in g)) for g in units.groups], dtype=np.int64)
+        return np.array([_key(" ".join(words)) for words in self._members(units)], dtype=np.int64)
 
-    def _words(self, units: Units) -> list[str]:
-        return [w.lower() if self.lower else w for w in units.words]
+    def _members(self, units: Units) -> list[list[str]]:
+        """The words of each unit."""
+        words = [w.lower() if self.lower else w for w in units.words]
+        return [[words[i] for i in group] for group in units.groups]
 
     def _embed(self, units: Units) -> Embedded:
-        words, keys = self._words(units), self._keys(units)
-        vectors = np.array([_direction(w, self.dim) for w in words]).reshape(len(words), self.dim)
-        summed = np.array([vectors[list(g)].sum(0) for g in units.groups])
-        summed = summed.reshape(len(units.groups), self.dim)
-        return Embedded(units, summed, self.weights(keys, summed), self.mass(keys, summed))
+        members, keys = self._members(units), self._keys(units)
+        vectors = np.array([self._sum(words) for words in members]).reshape(-1, self.dim)
+        return Embedded(units, vectors, self.weights(keys, vectors), self.mass(keys, vectors))
+
+    def _sum(self, words: list[str]) -> Array:
+        # Nearly every unit is one word, and adding up one vector takes longer than all the rest.
+        if len(words) == 1:
+            return _direction(words[0], self.dim)
+        return np.array([_direction(w, self.dim) for w in words]).reshape(-1, self.dim).sum(0)
 
 
 def cut_by_word(units: Units) -> Units:
