@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from evenmatch.types import Pair
@@ -11,6 +11,8 @@ from evenmatch.types import Pair
 # About 100,000 pieces are held as vectors at a time: large enough that most lengths fill a batch.
 MOST_TEXTS = 4096
 MOST_CHARACTERS = 400_000
+# Characters times characters: about 16 million similarities. Few texts can make very many pairs.
+MOST_AREA = 256_000_000
 
 
 def windows(pairs: Sequence[Pair]) -> Iterator[tuple[list[int], Collection[str]]]:
@@ -20,28 +22,40 @@ def windows(pairs: Sequence[Pair]) -> Iterator[tuple[list[int], Collection[str]]
     one test set: then that reference is embedded once, however large the set.
     """
     later = Counter(text for pair in pairs for text in texts(pair))
+    kept: list[str] = []
+    for window in _cut(pairs):
+        yield window, set(kept)
+        seen = [text for i in window for text in texts(pairs[i])]
+        later.subtract(seen)
+        kept = _fitting(text for text in dict.fromkeys([*kept, *seen]) if later[text] > 0)
+
+
+def _cut(pairs: Sequence[Pair]) -> Iterator[list[int]]:
     window: list[int] = []
     held: set[str] = set()
-    size = 0
+    size = area = 0
     for index in _by_reference(pairs):
-        new = set(texts(pairs[index])) - held
-        if window and (
-            len(held) + len(new) > MOST_TEXTS or size + sum(map(len, new)) > MOST_CHARACTERS
-        ):
-            yield window, _again(later)
-            later.subtract(text for i in window for text in texts(pairs[i]))
-            window, held, size = [], set(), 0
-            new = set(texts(pairs[index]))
+        own = set(texts(pairs[index]))
+        size += sum(map(len, own - held))
+        area += _area(pairs[index])
+        count = len(held) + len(own - held)
+        if window and (count > MOST_TEXTS or size > MOST_CHARACTERS or area > MOST_AREA):
+            yield window
+            window, held = [], set()
+            size, area = sum(map(len, own)), _area(pairs[index])
         window.append(index)
-        held |= new
-        size += sum(map(len, new))
+        held |= own
     if window:
-        yield window, _again(later)
+        yield window
 
 
 def texts(pair: Pair) -> tuple[str, ...]:
     """Every text of a pair that an alignment looks at."""
     return (pair.candidate, *pair.references)
+
+
+def _area(pair: Pair) -> int:
+    return sum(len(pair.candidate) * len(reference) for reference in pair.references)
 
 
 def _by_reference(pairs: Sequence[Pair]) -> list[int]:
@@ -51,6 +65,13 @@ def _by_reference(pairs: Sequence[Pair]) -> list[int]:
     return sorted(range(len(pairs)), key=lambda i: first[pairs[i].references[0]])
 
 
-def _again(later: Counter[str]) -> Collection[str]:
-    """Texts still to come more than once, as many as one window holds."""
-    return set(islice((text for text, count in later.items() if count > 1), MOST_TEXTS))
+def _fitting(some: Iterable[str]) -> list[str]:
+    """The first of these texts, as many as one window holds."""
+    fitting: list[str] = []
+    size = 0
+    for text in islice(some, MOST_TEXTS):
+        size += len(text)
+        if size > MOST_CHARACTERS:
+            break
+        fitting.append(text)
+    return fitting
