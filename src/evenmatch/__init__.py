@@ -70,3 +70,12 @@ __all__ = [
     "solve_batch",
     "spec",
 ]
+
+
+def _as_html(aligned: Aligned) -> str:
+    from evenmatch.viewer.page import alignment_part
+
+    return alignment_part(aligned)
+
+
+Aligned.as_html = _as_html

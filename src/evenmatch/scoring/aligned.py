@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +29,8 @@ class Aligned:
     alignment: Alignment
     score: Score
     signature: str
+    # How a notebook shows it; set by the root, since the viewer lies above this layer.
+    as_html: ClassVar[Callable[[Aligned], str] | None] = None
 
     @property
     def pairs(self) -> list[tuple[int, int, float]]:
@@ -35,6 +38,10 @@ class Aligned:
         weight = (np.asarray(self.alignment.rows) + np.asarray(self.alignment.cols)) / 2
         at = np.argwhere(weight > _SHOWN)
         return [(int(i), int(j), float(weight[i, j])) for i, j in at]
+
+    def _repr_html_(self) -> str | None:
+        draw = type(self).as_html
+        return draw(self) if draw else None
 
     def __str__(self) -> str:
         width = max([len(u) for u in self.candidate_units] + [9])

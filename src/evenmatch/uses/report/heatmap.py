@@ -13,7 +13,8 @@ import numpy as np
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.scoring.aligned import Aligned
 from evenmatch.uses.report import fonts, marks
-from evenmatch.uses.report.layout import Side, label, shorten, side, width
+from evenmatch.uses.report.layout import Side, side
+from evenmatch.viewer.labels import label, shorten, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from dataclasses import dataclass
 
 _LARGEST = 14.0  # inches along a side
 _CELL = (0.62, 0.42)  # inches, wide and high, where there is room
 _LARGE, _SMALL = 10.0, 4.5  # points
 _POINTS = 72.0
-LONGEST_LABEL = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +37,3 @@ def side(count: int, *, wide: bool) -> Side:
     fitting = cell * _POINTS * 0.8
     font = min(_LARGE, max(_SMALL, fitting))
     return Side(cell, font, max(1, math.ceil(font / fitting)))
-
-
-def label(unit: str) -> str:
-    """A unit on one line, without control characters, cut where it is long.
-
-    >>> label("an extraordinarily long unit"), label("\\t")
-    ('an extraordinaril…', '(blank)')
-    """
-    clean = "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in unit)
-    return shorten(" ".join(clean.split()), LONGEST_LABEL) or "(blank)"
-
-
-def shorten(text: str, longest: int) -> str:
-    """The text, cut to so many characters."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def width(text: str) -> float:
-    """How wide a text is drawn, in sizes of its font, roughly."""
-    return sum(1.0 if unicodedata.east_asian_width(c) in "WF" else 0.6 for c in text)
