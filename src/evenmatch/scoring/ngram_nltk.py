@@ -1,0 +1,113 @@
+"""bleu_nltk and chrf_nltk: BLEU and chrF in nltk's variants, which many papers report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from evenmatch.errors import InputError
+from evenmatch.registry import register, signature
+from evenmatch.scoring.ngram_library import library, release
+from evenmatch.scoring.ngram_rows import best, empty_score, overlap
+from evenmatch.scoring.ngram_tokens import Spaced, spaced
+from evenmatch.scoring.pairs import check_pairs
+from evenmatch.types import Pair, Score, Scores
+
+
+@register("metric", "bleu_nltk")
+@dataclass(frozen=True)
+class BleuNltk:
+    """BLEU by nltk, on words between spaces, smoothed by one of Chen & Cherry's methods.
+
+    Unlike `bleu` it counts orders that a short sentence does not have. Method 1 puts 0.1 in the
+    place of a count of 0. For 'auto' see `ngram_tokens.spaced`.
+    """
+
+    order: int = 4
+    smoothing: Literal[1, 2, 3, 4] = 1
+    tokenizer: Spaced = "auto"
+    higher_is_better: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if self.order < 1:
+            raise InputError(f"bleu_nltk's order must be at least 1, got {self.order}")
+
+    def __call__(self, pairs: Sequence[Pair]) -> Scores:
+        """The sentence scores in order, and the corpus score."""
+        check_pairs(pairs)
+        module: Any = library("nltk.translate.bleu_score", package="nltk")
+        smooth = getattr(module.SmoothingFunction(), f"method{self.smoothing}")
+        weights = (1 / self.order,) * self.order
+
+        def score(rows: list[list[list[str]]]) -> float:
+            references, candidates = [row[1:] for row in rows], [row[0] for row in rows]
+            return min(1.0, float(module.corpus_bleu(references, candidates, weights, smooth)))
+
+        rows = [spaced(self.tokenizer, pair.candidate, *pair.references) for pair in pairs]
+        segments = [
+            empty_score(pair) or overlap(score([row]))
+            for pair, row in zip(pairs, rows, strict=True)
+        ]
+        return Scores(tuple(segments), self.signature, score(rows) if rows else None)
+
+    def sources(self) -> tuple[str, ...]:
+        """The library with its version."""
+        return (release("nltk"),)
+
+    @property
+    def signature(self) -> str:
+        """The recipe, with the library's version."""
+        return signature(self)
+
+
+@register("metric", "chrf_nltk")
+@dataclass(frozen=True)
+class ChrfNltk:
+    """chrF by nltk: the mean over orders of F over character n-grams, without spaces.
+
+    Unlike `chrf` it counts orders that a short text does not have, as 0.
+    """
+
+    min_order: int = 1
+    max_order: int = 6
+    beta: float = 3.0
+    whitespace: bool = False
+    higher_is_better: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_order <= self.max_order or self.beta <= 0:
+            raise InputError(
+                "chrf_nltk needs 1 <= min_order <= max_order and a beta above 0, "
+                f"got {self.min_order}, {self.max_order} and {self.beta}"
+            )
+
+    def __call__(self, pairs: Sequence[Pair]) -> Scores:
+        """The sentence scores in order; the best reference counts."""
+        check_pairs(pairs)
+        chrf: Any = library("nltk.translate.chrf_score", package="nltk").sentence_chrf
+
+        def score(candidate: str, reference: str) -> Score:
+            value = chrf(
+                reference,
+                candidate,
+                self.min_order,
+                self.max_order,
+                self.beta,
+                ignore_whitespace=not self.whitespace,
+            )
+            # nltk puts 1e-16 in the place of 0.
+            return overlap(value if value > 1e-15 else 0.0)
+
+        return Scores(tuple(best(pair, score) for pair in pairs), self.signature)
+
+    def sources(self) -> tuple[str, ...]:
+        """The library with its version."""
+        return (release("nltk"),)
+
+    @property
+    def signature(self) -> str:
+        """The recipe, with the library's version."""
+        return signature(self)
