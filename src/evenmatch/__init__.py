@@ -17,7 +17,7 @@ from evenmatch.scoring.ask import align, score, solve, solve_batch
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reduce import Prf, Rescale
 from evenmatch.similarity.cosine import Cosine, Dot, Floor, SameLabel
-from evenmatch.types import Alignment, Embedded, Pair, Problem, Score, Scores, Units
+from evenmatch.types import Alignment, Cache, Embedded, Pair, Problem, Score, Scores, Units
 from evenmatch.units.pieces import Pieces
 from evenmatch.units.words import Words
 from evenmatch.vectors.hashed import Hashed
@@ -30,6 +30,7 @@ __all__ = [
     "AlignMetric",
     "Aligned",
     "Alignment",
+    "Cache",
     "Cosine",
     "DataError",
     "Dot",

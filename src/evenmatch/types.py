@@ -115,6 +115,20 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
+class Cache:
+    """Where vectors are kept between runs, in which form, and how many bytes of them at most.
+
+    `folder` '' is EVENMATCH_CACHE, or a folder in the user's cache. The compact form takes half
+    the room and moves a score by less than 1e-5, the same on a hit and on a miss; `exact` keeps
+    every bit.
+    """
+
+    folder: str = ""
+    exact: bool = False
+    most_bytes: int = 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """How a call is carried out: nothing here changes what a metric means.
 
@@ -125,6 +139,7 @@ class Run:
     device: str = "cpu"
     threads: int = 0
     batch_tokens: int = 1024
+    cache: Cache | None = None
     progress: Callable[[int, int], None] | None = None
 
 

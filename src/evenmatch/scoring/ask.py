@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -13,8 +12,9 @@ from evenmatch.registry import build, kind_of, spec
 from evenmatch.scoring.aligned import Aligned, align_texts
 from evenmatch.scoring.languages import warn_of_other_languages
 from evenmatch.scoring.pairs import make_pairs
+from evenmatch.scoring.settings import make_run
 from evenmatch.scoring.together import as_metric, score_together
-from evenmatch.types import Alignment, Array, Metric, Problem, Run, Scores, Solver
+from evenmatch.types import Alignment, Array, Metric, Problem, Scores, Solver
 
 
 @overload
@@ -46,8 +46,8 @@ def score(
     """Score each candidate against its reference, or the best of its references.
 
     `metric` is a name, a spec, a part, or a list of those; a list shares one pass over the texts
-    and gives a dictionary. `run` settings (device, threads, batch_tokens, progress) change how the
-    work is done and never a score.
+    and gives a dictionary. `run` settings (device, threads, batch_tokens, cache, progress) change
+    how the work is done and never a score.
 
     >>> round(score(["a b"], ["a b c"], "align(vectors=hashed, alignment=lsa)").mean, 6)
     0.8
@@ -137,16 +137,3 @@ def _numbers(name: str, value: Array, dimensions: int) -> Array:
     if not np.isfinite(array).all():
         raise InputError(f"{name} holds a value that is no finite number (NaN or infinity)")
     return array
-
-
-def make_run(**settings: Any) -> Run:
-    """Run settings by name; an unknown one is refused."""
-    known = [field.name for field in dataclasses.fields(Run)]
-    for name in settings:
-        if name not in known:
-            raise InputError(f"there is no run setting {name!r}; known: {', '.join(known)}")
-    for name, least in (("batch_tokens", 1), ("threads", 0)):
-        value = settings.get(name, least)
-        if type(value) is not int or value < least:
-            raise InputError(f"{name} must be a whole number, at least {least}, got {value!r}")
-    return Run(**settings)

@@ -30,6 +30,7 @@ from evenmatch.types import (
     Solver,
     Splitter,
 )
+from evenmatch.vectors import cache
 from evenmatch.vectors.states import Body, Counting, States, Viewing
 
 
@@ -68,9 +69,14 @@ def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> 
         if run.progress:
             run.progress(done, len(pairs))
     return [
-        Scores(tuple(score for score in row if score is not None), signature(metric))
+        Scores(tuple(score for score in row if score is not None), _signed(metric, run))
         for row, metric in zip(results, ready, strict=True)
     ]
+
+
+def _signed(metric: Parts, run: Run) -> str:
+    facts = cache.fact(run.cache) if isinstance(metric.vectors, Viewing) else ()
+    return signature(metric, *facts)
 
 
 def with_counts(metric: P, pairs: Iterable[Pair]) -> P:
@@ -106,7 +112,7 @@ class Shelf:
         new = [t for t in texts if t not in self._embedded[self._views[0]]]
         for body, views in self._bodies().items():
             depths = sorted({self._depths[encoder] for _, encoder in views})
-            states = body.encode(new, depths, self._run)
+            states = cache.encode(body, new, depths, self._run)
             for view in views:
                 self._embedded[view].update(self._looked(view, new, states))
         for cut, encoder in self._views:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -36,6 +37,11 @@ class Pretrained:
     def tokens(self) -> Tokens:
         """The model's tokenizer."""
         return load_tokens(self.checkpoint(), self.trust_remote_code)
+
+    def identity(self) -> str:
+        """Everything that a text's states depend on, apart from the text and the layer."""
+        versions = [f"{name} {version(name)}" for name in ("torch", "transformers")]
+        return " ".join([self.checkpoint().digest, self.long, *versions])
 
     def keys(self, texts: Sequence[str]) -> list[Array]:
         """The ids of each text's pieces, marks included, as far as the model would see them."""

@@ -1,0 +1,76 @@
+"""Vectors kept between runs: a text that has been through a model never goes again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from evenmatch.types import Cache, Run
+from evenmatch.vectors.entries import from_bytes, to_bytes
+from evenmatch.vectors.folders import cache_dir
+from evenmatch.vectors.states import Body, States
+from evenmatch.vectors.store import Store
+
+
+def store_of(cache: Cache) -> Store:
+    """The store behind a cache."""
+    base = Path(cache.folder).expanduser() if cache.folder else cache_dir()
+    return Store(base / "states", cache.most_bytes)
+
+
+def fact(cache: Cache | None) -> tuple[str, ...]:
+    """What a signature says about a cache: nothing where it changes nothing."""
+    return () if cache is None or cache.exact else ("vectors compact",)
+
+
+def encode(body: Body, texts: Sequence[str], layers: Sequence[int], run: Run) -> list[States]:
+    """Each text's states at `layers`, from the cache where it has them all."""
+    if run.cache is None or not texts:
+        return body.encode(texts, layers, run)
+    cache = run.cache
+    store, identity = store_of(cache), f"{body.identity()} {'exact' if cache.exact else 'compact'}"
+    keys = [[_key(identity, layer, text) for layer in layers] for text in texts]
+    found = _read(store, texts, layers, keys)
+    missing = [i for i, states in enumerate(found) if states is None]
+    fresh = body.encode([texts[i] for i in missing], layers, run) if missing else []
+    new: dict[bytes, bytes] = {}
+    for i, states in zip(missing, fresh, strict=True):
+        data = [to_bytes(states, layer, exact=cache.exact) for layer in layers]
+        new.update(zip(keys[i], data, strict=True))
+        # Read back what was written, so that a miss gives what a later hit will give.
+        found[i] = _joined([from_bytes(texts[i], n, d) for n, d in zip(layers, data, strict=True)])
+    known = set(missing)
+    used = [key for i, own in enumerate(keys) if i not in known for key in own]
+    store.write(new, used)
+    return [states for states in found if states is not None]
+
+
+def _read(
+    store: Store, texts: Sequence[str], layers: Sequence[int], keys: Sequence[Sequence[bytes]]
+) -> list[States | None]:
+    entries = store.read([key for own in keys for key in own])
+    found: list[States | None] = []
+    for text in texts:
+        per_layer = []
+        for layer in layers:
+            data = next(entries)
+            if data is not None:
+                per_layer.append(from_bytes(text, layer, data))
+        found.append(_joined(per_layer) if len(per_layer) == len(layers) else None)
+    entries.close()
+    return found
+
+
+def _joined(per_layer: Sequence[States]) -> States:
+    """The states of several layers of one text as one."""
+    first = per_layer[0]
+    if len(per_layer) == 1:
+        return first
+    layers = {n: v for states in per_layer for n, v in states.layers.items()}
+    return States(first.text, first.keys, first.spans, first.marks, layers, first.flags)
+
+
+def _key(identity: str, layer: int, text: str) -> bytes:
+    content = f"{identity}\0{layer}\0{text}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(content, digest_size=20).digest()

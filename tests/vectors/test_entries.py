@@ -1,0 +1,63 @@
+"""States as bytes and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenmatch.types import Array
+from evenmatch.vectors.entries import from_bytes, to_bytes
+from evenmatch.vectors.states import States
+
+
+def made(vectors: Array, flags: frozenset[str] = frozenset()) -> States:
+    n = len(vectors)
+    spans = np.arange(2 * n, dtype=np.int32).reshape(n, 2)
+    marks = {0: "[CLS]", n - 1: "[SEP]"} if n > 1 else {}
+    return States("a text", np.arange(n) * 7, spans, marks, {3: vectors}, flags)
+
+
+@given(
+    st.integers(0, 12),
+    st.integers(1, 20),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([(), ("truncated",), ("unknown_only", "truncated")]),
+)
+def test_the_exact_form_keeps_every_bit(n: int, d: int, seed: int, flags: tuple[str, ...]) -> None:
+    vectors = np.random.default_rng(seed).standard_normal((n, d)).astype(np.float32)
+    states = made(vectors, frozenset(flags))
+    back = from_bytes("a text", 3, to_bytes(states, 3, exact=True))
+    assert back.layers[3].tobytes() == vectors.tobytes()
+    assert back.keys.tolist() == states.keys.tolist()
+    assert back.spans.tolist() == states.spans.tolist()
+    assert (back.marks, back.flags, back.text) == (states.marks, states.flags, "a text")
+
+
+@given(st.integers(1, 12), st.integers(1, 400), st.integers(0, 2**32 - 1))
+def test_the_compact_form_keeps_direction_and_length(n: int, d: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = (rng.standard_normal((n, d)) * rng.lognormal(size=(n, 1))).astype(np.float32)
+    back = from_bytes("a text", 3, to_bytes(made(vectors), 3, exact=False)).layers[3]
+    step = np.abs(vectors).max(1, keepdims=True) / 32767
+    assert (np.abs(back - vectors) <= 0.51 * step + 1e-7).all()
+
+
+def test_the_compact_form_is_stable_when_written_again() -> None:
+    vectors = np.random.default_rng(0).standard_normal((5, 384)).astype(np.float32)
+    once = to_bytes(made(vectors), 3, exact=False)
+    twice = to_bytes(from_bytes("a text", 3, once), 3, exact=False)
+    a, b = (from_bytes("", 3, data).layers[3] for data in (once, twice))
+    assert np.abs(a - b).max() < 1e-6
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_vector_of_zeros_stays_zero(exact: bool) -> None:
+    states = made(np.zeros((2, 4), dtype=np.float32))
+    assert not from_bytes("", 3, to_bytes(states, 3, exact=exact)).layers[3].any()
+
+
+def test_the_compact_form_takes_half_the_room() -> None:
+    states = made(np.ones((27, 384), dtype=np.float32))
+    assert len(to_bytes(states, 3, exact=False)) < 0.55 * len(to_bytes(states, 3, exact=True))
