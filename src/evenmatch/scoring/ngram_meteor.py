@@ -22,9 +22,11 @@ from evenmatch.vectors.packages import EMBEDDED
 class Meteor:
     """METEOR by nltk: words that agree in form, stem or meaning, less a penalty for their order.
 
-    `alpha` weighs precision against recall, `beta` and `gamma` shape the penalty. Two equal words
-    score only 0.5: the penalty knows no shortest text. The synonyms are English and come with
-    `evenmatch models get wordnet`. For 'auto' see `ngram_tokens.spaced`.
+    `alpha` weighs precision against recall. `beta` and `gamma` shape the penalty, which knows no
+    shortest text: equal texts of one word score only 0.5. The synonyms are English and come with
+    `evenmatch models get wordnet`. `tokenizer` says what a word is: 'whitespace' cuts between
+    spaces; 'words' takes words of any script, characters where a script has no spaces, and single
+    symbols; 'auto' is 'whitespace', but 'words' for a pair that is not mostly Latin.
     """
 
     alpha: float = 0.9

@@ -22,7 +22,10 @@ class Nist:
 
     The score has no upper end; equal one-word texts score 0, since a text's only word tells
     nothing. For a sentence the weights come from its own reference, so prefer the corpus score.
-    Orders that a text is too short for add 0. For 'auto' see `ngram_tokens.spaced`.
+    `order` is the longest n-gram counted; orders that a text is too short for add 0. `tokenizer`
+    says what a word is: 'whitespace' cuts between spaces; 'words' takes words of any script,
+    characters where a script has no spaces, and single symbols; 'auto' is 'whitespace', but 'words'
+    for a pair that is not mostly Latin.
     """
 
     order: int = 5

@@ -20,8 +20,11 @@ from evenmatch.types import Pair, Score, Scores
 class BleuNltk:
     """BLEU by nltk, on words between spaces, smoothed by one of Chen & Cherry's methods.
 
-    Unlike `bleu` it counts orders that a short sentence does not have. Method 1 puts 0.1 in the
-    place of a count of 0. For 'auto' see `ngram_tokens.spaced`.
+    `order` is the longest n-gram counted; unlike in `bleu`, a short sentence is judged by orders it
+    does not have. `smoothing` is the method's number; method 1 puts 0.1 in the place of a count of
+    0. `tokenizer` says what a word is: 'whitespace' cuts between spaces; 'words' takes words of any
+    script, characters where a script has no spaces, and single symbols; 'auto' is 'whitespace', but
+    'words' for a pair that is not mostly Latin.
     """
 
     order: int = 4
@@ -65,9 +68,11 @@ class BleuNltk:
 @register("metric", "chrf_nltk")
 @dataclass(frozen=True)
 class ChrfNltk:
-    """chrF by nltk: the mean over orders of F over character n-grams, without spaces.
+    """chrF by nltk: the mean over orders of F over character n-grams.
 
-    Unlike `chrf` it counts orders that a short text does not have, as 0.
+    `min_order` and `max_order` are the shortest and the longest run of characters counted; unlike
+    in `chrf`, orders that a short text does not have count, as 0. `beta` says how many times as
+    much recall counts. `whitespace` counts spaces as characters.
     """
 
     min_order: int = 1

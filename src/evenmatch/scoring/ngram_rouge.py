@@ -1,9 +1,4 @@
-"""rouge1, rouge2 and rougeL as rouge-score defines them; the value is F.
-
-`tokenizer='auto'` cuts each pair as rouge-score does, into runs of a to z and digits, unless most
-of its words are in another script or symbols: those rouge-score drops, so such a pair is cut into
-`words` (see `ngram_tokens`). 'rouge' and 'words' ask for one of the two always.
-"""
+"""rouge1, rouge2 and rougeL as rouge-score defines them."""
 
 from __future__ import annotations
 
@@ -29,7 +24,13 @@ _STEMMED = 4  # rouge-score leaves shorter words as they are
 @register("metric", "rouge1")
 @dataclass(frozen=True)
 class Rouge1:
-    """ROUGE-1 by rouge-score: words that candidate and reference share."""
+    """ROUGE-1 by rouge-score: words that candidate and reference share; the value is F.
+
+    `stemmer` takes English words back to their stems (Porter). `tokenizer` says what a word is:
+    'rouge' is rouge-score's own cut, runs of a to z and digits in lower case; 'words' takes words
+    of any script, characters where a script has no spaces, and single symbols; 'auto' is 'rouge',
+    but 'words' for a pair that is not mostly Latin, since 'rouge' would drop what it says.
+    """
 
     stemmer: bool = False
     tokenizer: RougeTokenizer = "auto"
@@ -54,7 +55,15 @@ class Rouge1:
 @register("metric", "rouge2")
 @dataclass(frozen=True)
 class Rouge2:
-    """ROUGE-2 by rouge-score: pairs of neighbouring words that both share; none in one word."""
+    """ROUGE-2 by rouge-score: pairs of neighbouring words that both share; the value is F.
+
+    A text of one word has no such pair and scores 0.
+
+    `stemmer` takes English words back to their stems (Porter). `tokenizer` says what a word is:
+    'rouge' is rouge-score's own cut, runs of a to z and digits in lower case; 'words' takes words
+    of any script, characters where a script has no spaces, and single symbols; 'auto' is 'rouge',
+    but 'words' for a pair that is not mostly Latin, since 'rouge' would drop what it says.
+    """
 
     stemmer: bool = False
     tokenizer: RougeTokenizer = "auto"
@@ -79,7 +88,15 @@ class Rouge2:
 @register("metric", "rougeL")
 @dataclass(frozen=True)
 class RougeL:
-    """ROUGE-L by rouge-score: the longest common subsequence of words, over the whole text."""
+    """ROUGE-L by rouge-score: the longest common subsequence of words; the value is F.
+
+    The whole text is one sequence, whatever its lines.
+
+    `stemmer` takes English words back to their stems (Porter). `tokenizer` says what a word is:
+    'rouge' is rouge-score's own cut, runs of a to z and digits in lower case; 'words' takes words
+    of any script, characters where a script has no spaces, and single symbols; 'auto' is 'rouge',
+    but 'words' for a pair that is not mostly Latin, since 'rouge' would drop what it says.
+    """
 
     stemmer: bool = False
     tokenizer: RougeTokenizer = "auto"
@@ -159,8 +176,8 @@ def _in_order(candidate: list[str], reference: list[str]) -> Score:
 def longest_common(a: Sequence[str], b: Sequence[str]) -> int:
     """The length of the longest common subsequence, one row of its table in the bits of a number.
 
-    rouge-score's own table takes a Python step per cell, 1 s for two texts of 2,000 words; this
-    takes one per word of `b` (Hyyrö 2004).
+    rouge-score's own table takes a step per cell, seconds for two texts of 2,000 words; this takes
+    one per word of `b`, milliseconds for the same (Hyyrö 2004).
 
     >>> longest_common("a b c d".split(), "b x d".split())
     2

@@ -24,9 +24,11 @@ from evenmatch.types import Pair, Score, Scores
 class Bleu:
     """BLEU by sacrebleu: the share of the candidate's word n-grams that the references have.
 
-    A sentence of fewer words than `order` is judged by the orders it has, as sacrebleu does for
-    sentences; the corpus score is not. The default tokenizer takes a Chinese clause for one word:
-    give 'zh' for Chinese, 'char' for other text without spaces, 'none' for text already cut.
+    `tokenizer` is sacrebleu's: '13a' takes a Chinese clause for one word, so give 'zh' for Chinese,
+    'char' for other text without spaces, and 'none' for text that is cut already. `lowercase`
+    counts words in any case as equal. `smoothing` says what becomes of an order without a match.
+    `order` is the longest n-gram counted; a sentence of fewer words is judged by the orders it has,
+    as sacrebleu does for sentences, the corpus is not.
     """
 
     tokenizer: Literal["13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab"] = "13a"
@@ -82,9 +84,12 @@ class Bleu:
 @register("metric", "chrf")
 @dataclass(frozen=True)
 class Chrf:
-    """chrF by sacrebleu: F over character n-grams, recall counting `beta` times as much.
+    """chrF by sacrebleu: F over character n-grams, recall counting more than precision.
 
-    `word_order=2` adds word n-grams up to two and is known as chrF++.
+    `char_order` is the longest run of characters counted. `word_order` adds runs of words: 2 makes
+    it chrF++. `beta` says how many times as much recall counts. `lowercase` counts letters in any
+    case as equal. `whitespace` counts spaces as characters. `eps_smoothing` counts orders that a
+    short text does not have, as 0.
     """
 
     char_order: int = 6
@@ -137,7 +142,9 @@ class Ter:
     """TER by sacrebleu: edits and shifts of words per word of the reference; 0 is best.
 
     An empty candidate takes one edit a word, so it scores 1; so does any text where the reference
-    is empty. Two empty texts score 0. `asian_support` acts with `normalized` or `no_punct` only.
+    is empty. Two empty texts score 0. `normalized` parts punctuation from words. `no_punct` drops
+    it. `asian_support` has those two act on Chinese, Japanese and Korean as well. `case_sensitive`
+    tells letters of either case apart.
     """
 
     normalized: bool = False
