@@ -1,0 +1,88 @@
+"""Parquet files of pairs and of scores, read and written in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from evenmatch.data.records import FIELDS, pair_of
+from evenmatch.data.texts import is_rereadable
+from evenmatch.errors import DataError, MissingExtraError
+from evenmatch.types import Pair
+
+Columns: TypeAlias = Mapping[str, Sequence[Any]]
+
+_BATCH = 4096
+
+
+@dataclass(frozen=True)
+class ParquetPairs:
+    """A table whose columns are the fields that `records` names."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Pair]:
+        row = 0
+        with _opened(self.path) as file:
+            columns = [name for name in file.schema_arrow.names if name in FIELDS]
+            for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
+                for record in batch.to_pylist():
+                    row += 1
+                    yield pair_of(record, f"{self.path} row {row}")
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether the file can be read twice."""
+        return is_rereadable(self.path)
+
+    @property
+    def total(self) -> int:
+        """The number of rows, from the file's footer."""
+        with _opened(self.path) as file:
+            return int(file.metadata.num_rows)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    pyarrow = load_pyarrow()
+    with open(path, "rb") as raw:
+        try:
+            with pyarrow.parquet.ParquetFile(raw) as file:
+                yield file
+        except (pyarrow.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise DataError(f"cannot read {path} as Parquet: {reason}") from None
+
+
+def load_pyarrow() -> Any:
+    """The pyarrow package, its Parquet part loaded."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError(
+            "Parquet files need pyarrow; install it with: pip install 'evenmatch[parquet]'"
+        ) from None
+    return pyarrow
+
+
+@contextmanager
+def table_writer(path: str, types: dict[str, str]) -> Iterator[Callable[[Columns], None]]:
+    """A new table of columns with these types; gives a function that adds to every column."""
+    pyarrow = load_pyarrow()
+    kinds = {
+        "whole": pyarrow.int64(),
+        "number": pyarrow.float64(),
+        "text": pyarrow.string(),
+        "texts": pyarrow.list_(pyarrow.string()),
+    }
+    schema = pyarrow.schema([(name, kinds[kind]) for name, kind in types.items()])
+    with pyarrow.parquet.ParquetWriter(path, schema) as file:
+
+        def write(columns: Columns) -> None:
+            arrays = [pyarrow.array(columns[field.name], field.type) for field in schema]
+            file.write_batch(pyarrow.record_batch(arrays, schema=schema))
+
+        yield write
