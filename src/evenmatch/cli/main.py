@@ -1,5 +1,105 @@
-"""The command line's entry."""
+"""The command line: its commands, and what becomes of errors and warnings."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, TextIO
+
+import typer
+
+from evenmatch.cli.align import align
+from evenmatch.cli.cache import cache
+from evenmatch.cli.explain import explain
+from evenmatch.cli.models import models
+from evenmatch.cli.names import list_names
+from evenmatch.cli.output import say, tell
+from evenmatch.cli.score import score
+from evenmatch.errors import EvenmatchError
+from evenmatch.version import __version__
+
+HELP_NAMES = {"help_option_names": ["-h", "--help"]}
+DEBUG = "--debug"
+
+app = typer.Typer(
+    name="evenmatch",
+    help="Score generated text by how its parts align with a reference.",
+    context_settings=HELP_NAMES,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("score")(score)
+app.command("align")(align)
+app.command("list")(list_names)
+app.command("explain")(explain)
+app.add_typer(models, name="models", context_settings=HELP_NAMES)
+app.add_typer(cache, name="cache", context_settings=HELP_NAMES)
 
 
-def main() -> None:
-    """Nothing yet."""
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        say(f"evenmatch {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version."),
+    ] = False,
+    _debug: Annotated[
+        bool, typer.Option(DEBUG, help="Show the traceback of an error; may stand anywhere.")
+    ] = False,
+) -> None:
+    """The options that stand before any command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command: exit 0 done, 1 our error in one line, 2 wrong usage."""
+    given, debug = _without_debug(sys.argv[1:] if arguments is None else arguments)
+    _never_fail_to_print()
+    with warnings.catch_warnings():
+        warnings.showwarning = _say_warning
+        try:
+            app(given, prog_name="evenmatch")
+        except (EvenmatchError, OSError) as error:
+            if debug:
+                raise
+            tell(_one_line(error))
+            sys.exit(1)
+
+
+def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """The arguments without --debug, and whether it was there; after -- everything is text."""
+    options = list(arguments)
+    end = options.index("--") if "--" in options else len(options)
+    kept = [a for a in options[:end] if a != DEBUG]
+    return kept + options[end:], len(kept) < end
+
+
+def _one_line(error: EvenmatchError | OSError) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split())
+
+
+def _never_fail_to_print() -> None:
+    """Show a character that the terminal cannot take as its code, rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text file
+
+
+def _say_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    tell(f"warning: {message}")

@@ -1,0 +1,131 @@
+"""evenmatch score: candidates against references, from files, with one metric or many."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evenmatch.cli.collected import collect
+from evenmatch.cli.options import (
+    BatchTokens,
+    Caching,
+    Device,
+    ExactCache,
+    Format,
+    Json,
+    Metrics,
+    PrintFormat,
+    ShowProgress,
+    Threads,
+)
+from evenmatch.cli.output import say, tell
+from evenmatch.cli.progress import telling_progress
+from evenmatch.cli.result import Result
+from evenmatch.data.pairs import LineFiles, PairFile, pair_file
+from evenmatch.data.rows import SUFFIXES, appearing, is_row_file
+from evenmatch.scoring.settings import make_run
+
+_REPORT_STYLES = {".json": Format.json, ".tex": Format.latex, ".txt": Format.text}
+
+
+def score(
+    metric: Metrics,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A .jsonl, .tsv or .parquet file with the fields candidate (or prediction), "
+            "references (or reference) and perhaps source; - is JSONL on standard input.",
+            show_default=False,
+        ),
+    ] = "",
+    candidates: Annotated[
+        str,
+        typer.Option(
+            "--candidates", "-c", metavar="FILE", help="Candidates, one a line.", show_default=False
+        ),
+    ] = "",
+    references: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--references",
+            "-r",
+            metavar="FILE",
+            help="References, one a line; may be given several times.",
+        ),
+    ] = None,
+    sources: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE", help="What the candidates were made from.", show_default=False
+        ),
+    ] = "",
+    segments: Annotated[
+        bool, typer.Option("--segments", help="Print the score of every pair too.")
+    ] = False,
+    style: PrintFormat = Format.text,
+    json: Json = False,
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Also write a file: every pair's scores to .jsonl, .tsv or .parquet, "
+            "the printed result to .json, .tex or .txt.",
+            show_default=False,
+        ),
+    ] = "",
+    device: Device = "cpu",
+    threads: Threads = 0,
+    batch_tokens: BatchTokens = 1024,
+    cache: Caching = False,
+    exact_cache: ExactCache = False,
+    progress: ShowProgress = None,
+) -> None:
+    """Score candidates against references.
+
+    Texts come line by line (-c, -r), or as records of one FILE. Files larger than memory are fine.
+    """
+    _check_out(out)
+    pairs = _input(file, candidates, references or [], sources)
+    with telling_progress(progress) as tell_progress:
+        run = make_run(
+            device=device,
+            threads=threads,
+            batch_tokens=batch_tokens,
+            cache="exact" if exact_cache else cache,
+            progress=tell_progress,
+        )
+        rows = out if is_row_file(out) else ""
+        result = collect(metric, pairs, run, keep=segments, out=rows)
+    if report := _report_style(out):
+        with appearing(out) as place, open(place, "w", encoding="utf-8") as sheet:
+            sheet.write(result.printed(report) + "\n")
+    say(result.printed(Format.json if json else style))
+    _tell_flags(result)
+
+
+def _input(file: str, candidates: str, references: list[str], sources: str) -> PairFile:
+    if file and (candidates or references or sources):
+        raise typer.BadParameter("give either FILE, or -c and -r; not both")
+    if file:
+        return pair_file(file)
+    if not candidates or not references:
+        raise typer.BadParameter("say what to score: FILE, or -c CANDIDATES and -r REFERENCES")
+    return LineFiles(candidates, tuple(references), sources)
+
+
+def _report_style(out: str) -> Format | None:
+    return next((style for end, style in _REPORT_STYLES.items() if out.lower().endswith(end)), None)
+
+
+def _check_out(out: str) -> None:
+    if out and not is_row_file(out) and _report_style(out) is None:
+        known = ", ".join([*SUFFIXES, *_REPORT_STYLES])
+        raise typer.BadParameter(f"cannot tell how to write {out}; its name may end in {known}")
+
+
+def _tell_flags(result: Result) -> None:
+    if result.flagged:
+        counts = ", ".join(f"{count} {flag}" for flag, count in sorted(result.flagged.items()))
+        tell(f"flagged rows: {counts} (of {result.count})")

@@ -1,0 +1,84 @@
+"""Tables of text cells as plain text, TSV and LaTeX."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from evenmatch.data.rows import tsv_line
+
+Table: TypeAlias = Sequence[Sequence[str]]  # the first row is the header
+
+_GAP = "  "
+_NARROWEST = 30
+_NUMBER = re.compile(r"-|-?\d+(\.\d+)?")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{special: f"\\{special}" for special in "&%$#_{}"},
+}
+
+
+def number(value: float | None) -> str:
+    """A number with four decimals; a dash where there is none."""
+    return "-" if value is None else f"{value:.4f}"
+
+
+def as_text(table: Table, *, width: int = 0) -> str:
+    """Columns in line, those of numbers to the right.
+
+    Given a `width`, the last column is folded so that lines keep to it.
+
+    >>> print(as_text([["metric", "mean"], ["chrf", "0.5"]]))
+    metric  mean
+    chrf     0.5
+    """
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    right = _of_numbers(table)
+    before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+    room = max(width - before, _NARROWEST) if width else max(widths[-1], 1)
+    lines = []
+    for row in table:
+        first, *more = textwrap.wrap(row[-1], room) or [""]
+        cells = zip([*row[:-1], first], widths, right, strict=True)
+        lines.append(_GAP.join(c.rjust(w) if flush else c.ljust(w) for c, w, flush in cells))
+        lines += [" " * before + rest for rest in more]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def as_tsv(table: Table) -> str:
+    """One line per row."""
+    return "".join(map(tsv_line, table)).removesuffix("\n")
+
+
+def as_latex(table: Table) -> str:
+    """A tabular with the rules of the booktabs package, columns of numbers to the right."""
+    header, *rows = (" & ".join(map(latex, row)) + r" \\" for row in table)
+    columns = "".join("r" if right else "l" for right in _of_numbers(table))
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            header,
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
+
+
+def latex(text: str) -> str:
+    r"""Text as LaTeX prints it.
+
+    >>> print(latex("f_disc 100%"))
+    f\_disc 100\%
+    """
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _of_numbers(table: Table) -> list[bool]:
+    return [all(map(_NUMBER.fullmatch, column)) for column in zip(*table[1:], strict=True)]
