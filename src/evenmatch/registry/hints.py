@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import numbers
-import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ def fits(value: Any, hint: Any) -> bool:
     if hint in (None, types.NoneType):
         return value is None
     if hint is float:
-        return _is(value, numbers.Real) and abs(value) <= sys.float_info.max
+        return _is(value, numbers.Real) and _is_finite(value)
     if hint is int:
         return _is(value, numbers.Integral)
     for kind, protocol in KINDS.items():
@@ -51,6 +51,13 @@ def fits(value: Any, hint: Any) -> bool:
 def _is(value: Any, numeric: type) -> bool:
     # numpy's numbers are as good as Python's, but True is no 1
     return isinstance(value, numeric) and not isinstance(value, bool)
+
+
+def _is_finite(number: Any) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number that no float can hold
+        return False
 
 
 def check_settings(part: Any) -> None:

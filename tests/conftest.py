@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from evenmatch.registry import entries
+from evenmatch.vectors.folders import models_dir
+
+# Settled before anything of evenmatch or transformers is asked where things lie: no test writes to
+# a user's cache, and none reaches for the network.
+os.environ["HF_HUB_OFFLINE"] = "1"
+_CACHE = tempfile.TemporaryDirectory(prefix="evenmatch-tests-")
+os.environ["EVENMATCH_CACHE"] = _CACHE.name
+
+# The same examples every time: a test that fails does so for everybody.
+settings.register_profile(
+    "evenmatch",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("evenmatch")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    missing = _why_no_model()
+    if missing:
+        for item in items:
+            if item.get_closest_marker("model"):
+                item.add_marker(pytest.mark.skip(reason=missing))
+
+
+def _why_no_model() -> str:
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        return "torch and transformers are not installed"
+    if not (models_dir() / "minilm" / "config.json").is_file():
+        return "the embedded model is not here; fetch it with: evenmatch models get minilm"
+    return ""
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of the public data sets."""
+    given = os.environ.get("EVENMATCH_DATA", "")
+    if not given or not Path(given).is_dir():
+        pytest.skip("EVENMATCH_DATA names no folder of data sets")
+    return Path(given)
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of the test's own, empty at first."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("EVENMATCH_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def registry() -> Iterator[None]:
+    """The registry as it is, and as it was again afterwards."""
+    before = dict(entries._entries)
+    yield
+    entries._entries.clear()
+    entries._entries.update(before)

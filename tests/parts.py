@@ -1,0 +1,90 @@
+"""The one table of all parts: a new part joins every suite of promises by one row here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Row:
+    """A part by its spec; whether it needs the embedded model; promises it does not make."""
+
+    spec: str
+    model: bool = False
+    excused: tuple[str, ...] = ()
+
+
+# BLEU pools the n-grams of all references, so several can be better than the best of them.
+_POOLS = ("best reference",)
+
+TABLE: dict[str, tuple[Row, ...]] = {
+    "splitter": (
+        Row("words"),
+        Row("words(lower=True)"),
+        Row("pieces"),
+        Row("pieces(marks=True)"),
+    ),
+    "weighting": (Row("uniform"), Row("norm"), Row("idf")),
+    "encoder": (
+        Row("hashed"),
+        Row("hashed(dim=3, lower=False, mass=norm)"),
+        Row("transformer", model=True),
+        Row("transformer(layer=2, pool='mean', mass=norm)", model=True),
+        Row("transformer(layer='last', long='windows')", model=True),
+        Row("lookup(model='minilm')", model=True),
+    ),
+    "similarity": (
+        Row("cosine"),
+        Row("dot"),
+        Row("same_label"),
+        Row("same_label(base=floor(low=0.1))"),
+        Row("floor"),
+        Row("floor(base=dot, low=-2.0)"),
+    ),
+    "solver": (
+        Row("greedy"),
+        Row("lsa"),
+        Row("emd"),
+        Row("sinkhorn"),
+        Row("sinkhorn(epsilon=0.5, iterations=20)"),
+    ),
+    "reducer": (
+        Row("prf"),
+        Row("rescale(low=0.3)"),
+        Row("rescale(low=-1.0, base=rescale(low=0.5))"),
+    ),
+    "metric": (
+        Row("align(vectors=hashed)"),
+        Row("align(units=words(lower=True), vectors=hashed(dim=8), similarity=dot)"),
+        Row("align(vectors=hashed, similarity=floor(low=0.2), alignment=lsa)"),
+        Row("align(vectors=hashed(mass=norm), alignment=emd)"),
+        Row("align(vectors=hashed, alignment=sinkhorn(epsilon=0.5), scoring=rescale(low=0.4))"),
+        Row("align(vectors=hashed(weights=idf))"),
+        Row("bertscore", model=True),
+        Row("bertscore(idf=True)", model=True),
+        Row("f_disc", model=True),
+        Row("f_cont", model=True),
+        Row("bleu", excused=_POOLS),
+        Row("bleu_nltk", excused=_POOLS),
+        Row("chrf"),
+        Row("chrf_nltk"),
+        Row("ter"),
+        Row("rouge1"),
+        Row("rouge2"),
+        Row("rougeL"),
+        Row("nist"),
+        Row("meteor"),
+    ),
+}
+
+
+def rows(*kinds: str) -> list[Any]:
+    """Test parameters for the rows of these kinds, or of all; model rows carry the mark."""
+    return [
+        pytest.param(row, id=row.spec, marks=[pytest.mark.model] if row.model else [])
+        for kind in kinds or TABLE
+        for row in TABLE[kind]
+    ]
