@@ -173,7 +173,7 @@ def test_what_is_no_part_has_no_spec(thing: object) -> None:
         em.spec(thing)
 
 
-def test_infinity_cannot_be_written_in_a_spec() -> None:
+def test_infinity_cannot_be_written_in_a_spec(lenient: None) -> None:
     metric = dataclasses.replace(em.AlignMetric(), scoring=Lenient(float("inf")))
     with pytest.raises(InputError, match="a spec cannot hold inf"):
         em.spec(metric)
@@ -196,7 +196,9 @@ class Lenient:
         return em.Score(self.slack)
 
 
-em.register("reducer", "lenient")(Lenient)
+@pytest.fixture
+def lenient(registry: None) -> None:
+    em.register("reducer", "lenient")(Lenient)
 
 
 def test_a_taken_name_is_refused(registry: None) -> None:
@@ -204,7 +206,7 @@ def test_a_taken_name_is_refused(registry: None) -> None:
         em.register("reducer", "lsa")(Lenient)
 
 
-def test_a_module_that_is_loaded_again_may_register_again(registry: None) -> None:
+def test_a_module_that_is_loaded_again_may_register_again(lenient: None) -> None:
     em.register("reducer", "lenient")(Lenient)
     assert em.build("lenient(slack=0.5)") == Lenient(0.5)
 

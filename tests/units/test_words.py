@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenmatch as em
+from tests.parts import Row, rows
+
+
+@pytest.mark.parametrize("row", rows("splitter"))
+@given(text=st.text(max_size=40))
+def test_units_keep_the_text_they_were_cut_from(row: Row, text: str) -> None:
+    assert em.build(row.spec)(text).text == text
+
+
+@given(st.text(max_size=60))
+def test_every_letter_and_sign_is_in_exactly_one_word(text: str) -> None:
+    units = em.Words()(text)
+    covered = [i for a, b in units.spans for i in range(a, b)]
+    assert covered == sorted(set(covered))
+    assert {i for i, c in enumerate(text) if not c.isspace()} <= set(covered)
+    assert units.items == tuple(text[a:b] for a, b in units.spans)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        (" \t\n", []),
+        ("cat", ["cat"]),
+        ("It's 20% off, now.", ["It", "'", "s", "20", "%", "off", ",", "now", "."]),
+        ("snake_case", ["snake_case"]),
+        ("一只猫", ["一", "只", "猫"]),
+        ("GPT和猫2只", ["GPT", "和", "猫", "2", "只"]),
+        ("テキスト", ["テ", "キ", "ス", "ト"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("می‌خواهم", ["می‌خواهم"]),
+        ("مُحَمَّد", ["مُحَمَّد"]),
+        ("e\u0301te\u0301", ["e\u0301te\u0301"]),
+        ("❤️👍🏽", ["❤️", "👍", "🏽"]),
+        ("a\x00b", ["a", "\x00", "b"]),
+        ("\ud800", ["\ud800"]),
+    ],
+)
+def test_words_are_cut_as_a_reader_of_the_script_would(text: str, words: list[str]) -> None:
+    assert list(em.Words()(text).items) == words
+
+
+def test_lower_case_changes_the_words_and_not_their_places() -> None:
+    units = em.Words(lower=True)("The Cat")
+    assert units.items == ("the", "cat")
+    assert units.spans == ((0, 3), (4, 7))
+
+
+def test_pieces_leave_the_cutting_to_the_encoder() -> None:
+    units = em.Pieces(marks=True)("The cat")
+    assert (units.by_model, units.marks, units.groups) == (True, True, ())
+
+
+def test_a_unit_of_several_words_reads_as_they_do() -> None:
+    units = em.Units("the black cat", ("the", "black", "cat"), groups=((0, 2), (1,)))
+    assert units.items == ("the cat", "black")
