@@ -1,0 +1,1 @@
+"""How fast evenmatch is: ratios against peers, interleaved, on this machine."""

@@ -1,0 +1,42 @@
+"""python -m benchmarks [NAME ...]: run all benchmarks, or those named, and write the page."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import caching, growth, job, peers, products, sharing, stream, tune
+from benchmarks.page import write_page
+from benchmarks.results import save
+
+ALL: dict[str, Callable[[], dict[str, Any]]] = {
+    "products": products.run,
+    "peers": peers.run,
+    "sharing": sharing.run,
+    "job": job.run,
+    "caching": caching.run,
+    "growth": growth.run,
+    "stream": stream.run,
+}
+
+
+def main(wanted: list[str]) -> None:
+    known = ALL | {"tune": tune.run}
+    for name in wanted or ALL:
+        if name not in known:
+            sys.exit(f"no benchmark is called {name!r}; known: {', '.join(known)}")
+    for name in wanted or ALL:
+        print(f"{name} ...", flush=True)
+        start = time.perf_counter()
+        result = known[name]()
+        print(f"{name} took {time.perf_counter() - start:.0f} s")
+        for key, value in result.items():
+            print(f"  {key}: {value}")
+        save(name, result)
+    write_page()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,180 @@
+"""The results as a page of the documentation, with a chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results import load
+
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "speed.md"
+CHART = PAGE.with_name("speed.svg")
+
+
+def write_page() -> None:
+    """Write docs/results/speed.md from whatever results there are."""
+    found = {n: r for n in _WRITERS if (r := load(n)) is not None and "skipped" not in r}
+    if not found:
+        return
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    machine = next(iter(found.values()))["machine"]
+    lines = [
+        "# Speed",
+        "",
+        f"Measured by `make bench` on {machine['cores']} cores ({machine['processor']}).",
+        "Rivals take turns within one run and medians over rounds count, because the machine is",
+        "noisy; absolute rates mean little elsewhere, ratios more. Each result lies in",
+        "`benchmarks/results/` as JSON.",
+        "",
+    ]
+    if "peers" in found:
+        _draw(found["peers"])
+        lines += ["![pairs per second against peers](speed.svg)", ""]
+    for name, result in found.items():
+        lines += [*_WRITERS[name](result), f"Command: `{result['command']}`", ""]
+    PAGE.write_text("\n".join(lines), "utf-8")
+
+
+def _peers(r: dict[str, Any]) -> list[str]:
+    rates = r["pairs per second"]
+    return [
+        "## Against peers",
+        "",
+        f"BERTScore on {r['pairs']} pairs ({r['texts']}), {r['threads']} threads,",
+        "the same MiniLM at layer 4 for all.",
+        "",
+        "| | pairs per second | evenmatch is faster by | largest difference of scores |",
+        "|---|--:|--:|--:|",
+        f"| evenmatch | {rates['evenmatch']} | | |",
+        f"| bert_score | {rates['bert_score']} | {r['times bert_score']}× | "
+        f"{r['largest difference from bert_score at batch size 64']} (batch size 1: "
+        f"{r['largest difference from bert_score at batch size 1']}) |",
+        f"| torchmetrics | {rates['torchmetrics']} | {r['times torchmetrics']}× | "
+        f"{r['largest difference from torchmetrics']} |",
+        "",
+        f"bert_score computes {r['padding factor of bert_score']} tokens for each there is; "
+        "evenmatch computes 1.",
+        "",
+    ]
+
+
+def _products(r: dict[str, Any]) -> list[str]:
+    share = r["share of the products' rate"]
+    return [
+        "## Against the bound",
+        "",
+        f"On one thread the encoder runs at {share:.0%} of the rate that plain matrix products of",
+        f"its own shapes reach ({r['tokens']} tokens, nothing else computed).",
+        "",
+    ]
+
+
+def _sharing(r: dict[str, Any]) -> list[str]:
+    shares = r["share of the encoder's time"]
+    sizes = r["microseconds per pair by size"]
+    heads = list(next(iter(sizes.values())))
+    return [
+        "## Many metrics, one pass",
+        "",
+        f"{', '.join(f'`{m}`' for m in r['metrics'])} together take "
+        f"{r['all together over bertscore alone']}× the time of `bertscore` alone.",
+        "Aligning costs, as a share of encoding the same texts: "
+        + ", ".join(f"{name} {share:.2%}" for name, share in shares.items())
+        + ".",
+        "",
+        "Microseconds to align one pair of n units a side:",
+        "",
+        f"| n | {' | '.join(heads)} |",
+        f"|---|{'--:|' * len(heads)}",
+        *(
+            f"| {name} | {' | '.join(str(v) for v in row.values())} |"
+            for name, row in sizes.items()
+        ),
+        "",
+    ]
+
+
+def _job(r: dict[str, Any]) -> list[str]:
+    return [
+        "## One job as people run it",
+        "",
+        f"{r['texts']}, all alignment metrics: {r['times faster']}× faster than bert_score per",
+        "system plus a moverscore-style loop (padded batches, one pair at a time) for one-to-one",
+        "and transport.",
+        "",
+    ]
+
+
+def _caching(r: dict[str, Any]) -> list[str]:
+    return [
+        "## A warm cache",
+        "",
+        f"`{r['metric']}` on {r['pairs']} pairs, end to end in a fresh process each.",
+        "",
+        "| form | cold over warm | warm, seconds | largest difference from no cache |",
+        "|---|--:|--:|--:|",
+        *(
+            f"| {form} | {r[form]['cold over warm']}× | {r[form]['warm seconds']} | "
+            f"{r[form]['largest difference from no cache']:.1e} |"
+            for form in ("compact", "exact")
+        ),
+        "",
+    ]
+
+
+def _growth(r: dict[str, Any]) -> list[str]:
+    counts, lengths = r["by number of pairs"], r["times bert_score by tokens per text"]
+    return [
+        "## Growth",
+        "",
+        "| pairs | pairs per second | peak memory, MB |",
+        "|--:|--:|--:|",
+        *(f"| {n} | {v['pairs per second']} | {v['peak MB']} |" for n, v in counts.items()),
+        "",
+        f"Four times the pairs take {r['memory of 4000 pairs over 1000']}× and then "
+        f"{r['memory of 16000 pairs over 4000']}× the memory.",
+        "",
+        f"| tokens per text | {' | '.join(lengths)} |",
+        f"|---|{'--:|' * len(lengths)}",
+        f"| times bert_score | {' | '.join(f'{v}×' for v in lengths.values())} |",
+        "",
+    ]
+
+
+def _stream(r: dict[str, Any]) -> list[str]:
+    return [
+        "## A file larger than memory",
+        "",
+        f"{r['pairs']:,} pairs from JSONL to Parquet with `{r['metric']}`: "
+        f"{r['pairs per second']} pairs per second, {r['peak MB']} MB at most.",
+        "",
+    ]
+
+
+_WRITERS = {
+    "peers": _peers,
+    "products": _products,
+    "sharing": _sharing,
+    "job": _job,
+    "caching": _caching,
+    "growth": _growth,
+    "stream": _stream,
+}
+
+
+def _draw(result: dict[str, Any]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rates = dict(sorted(result["pairs per second"].items(), key=lambda item: item[1]))
+    figure, axes = pyplot.subplots(figsize=(6, 1.8), layout="constrained")
+    colours = ["#2a6f97" if name == "evenmatch" else "#b0b7bf" for name in rates]
+    bars = axes.barh(list(rates), list(rates.values()), color=colours)
+    axes.bar_label(bars, padding=3, fmt="%.0f")
+    axes.set_xlabel("pairs per second (more is better)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0.12)
+    figure.savefig(CHART, metadata={"Date": None})
+    pyplot.close(figure)

@@ -1,0 +1,77 @@
+"""Many metrics in one pass against one alone, and what each alignment costs."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+import evenmatch as em
+from benchmarks import texts
+from benchmarks.clock import median, ratio, take_turns
+from evenmatch.types import Run
+from evenmatch.vectors.pretrained import Pretrained
+
+COUNT, REPEATS = 1000, 5
+TOKEN_METRICS = ("bertscore", "f_disc", "f_cont")
+
+
+def run() -> dict[str, Any]:
+    import torch
+
+    torch.set_num_threads(2)
+    candidates, references, source = texts.pairs(COUNT)
+    em.score(candidates[:50], references[:50], list(TOKEN_METRICS))
+    seconds = take_turns(
+        {
+            "one": lambda: em.score(candidates, references, "bertscore"),
+            "all": lambda: em.score(candidates, references, list(TOKEN_METRICS)),
+        },
+        REPEATS,
+    )
+    encoding = _encoding(candidates, references)
+    return {
+        "texts": source,
+        "pairs": COUNT,
+        "metrics": list(TOKEN_METRICS),
+        "all together over bertscore alone": ratio(seconds["all"], seconds["one"]),
+        "share of the encoder's time": {
+            name: round(_solving(name, candidates, references) / encoding, 5)
+            for name in ("greedy", "lsa", "emd")
+        },
+        "microseconds per pair by size": {
+            name: {str(n): round(_by_size(name, n), 1) for n in (8, 16, 32, 64, 128, 256)}
+            for name in ("greedy", "lsa", "emd", "sinkhorn")
+        },
+    }
+
+
+def _encoding(candidates: list[str], references: list[str]) -> float:
+    body, unique = Pretrained("minilm"), list(dict.fromkeys([*candidates, *references]))
+    turns = take_turns({"encode": lambda: body.encode(unique, [4], Run())}, REPEATS)
+    return median(turns["encode"])
+
+
+def _solving(solver: str, candidates: list[str], references: list[str]) -> float:
+    """Seconds to align every pair of the same texts, similarities given."""
+    rng = np.random.default_rng(0)
+    cuts = Pretrained("minilm").tokens()
+    sizes = zip(
+        *([len(c.keys) - 2 for c in cuts(t)] for t in (candidates, references)), strict=True
+    )
+    matrices = [rng.random((m, n)) for m, n in sizes if m and n]
+    return min(_timed(solver, matrices) for _ in range(REPEATS))
+
+
+def _by_size(solver: str, n: int) -> float:
+    rng = np.random.default_rng(n)
+    matrices = [rng.random((n, n)) for _ in range(max(4, 2000 // n))]
+    return 1e6 * min(_timed(solver, matrices) for _ in range(3)) / len(matrices)
+
+
+def _timed(solver: str, matrices: list[Any]) -> float:
+    em.solve_batch(matrices[:1], solver)
+    start = time.perf_counter()
+    em.solve_batch(matrices, solver)
+    return time.perf_counter() - start
