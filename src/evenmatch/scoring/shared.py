@@ -15,6 +15,7 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.registry import signature
 from evenmatch.scoring.pairs import check_pairs
+from evenmatch.scoring.threads import one_thread
 from evenmatch.scoring.windows import windows
 from evenmatch.types import (
     Array,
@@ -62,9 +63,10 @@ def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> 
     done = 0
     for window, again in windows(pairs):
         shelf.stock([pairs[i] for i in window], again)
-        for row, metric in zip(results, ready, strict=True):
-            for index, score in zip(window, shelf.scores(metric), strict=True):
-                row[index] = score
+        with one_thread():
+            for row, metric in zip(results, ready, strict=True):
+                for index, score in zip(window, shelf.scores(metric), strict=True):
+                    row[index] = score
         done += len(window)
         if run.progress:
             run.progress(done, len(pairs))
