@@ -8,7 +8,7 @@ from typing import Any
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """numpy's matrix products without its threads, for as long as the context lasts.
+    """Keep numpy's matrix products to one thread for as long as the context lasts.
 
     A similarity matrix takes some 20 microseconds on one thread and no less on two, which then
     wait for each other; beside other work that wait was measured at forty times the product.
