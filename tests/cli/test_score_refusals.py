@@ -140,6 +140,16 @@ def test_a_metric_that_is_none_is_refused(command: Command, metric: str, words: 
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.model
+def test_a_device_that_is_not_there_is_refused(command: Command) -> None:
+    Path("c.txt").write_text("a\n")
+    for device in ("nonsense", "cuda:99"):
+        said = command("score", "-c", "c.txt", "-r", "c.txt", "--device", device)
+        assert (said.code, said.out) == (1, "")
+        assert f"torch cannot use the device '{device}' (" in said.err
+        assert said.err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

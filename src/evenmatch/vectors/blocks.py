@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from evenmatch.errors import InputError
 from evenmatch.types import Array
 from evenmatch.vectors.checkpoints import Checkpoint, verify
 from evenmatch.vectors.layers import depth
@@ -76,7 +77,7 @@ def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) ->
         model = model.get_encoder()
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # a summary of the first token that no metric reads
-    module = model.eval().requires_grad_(False).to(device)
+    module = _placed(model.eval().requires_grad_(False), device)
     owner, attribute = _find_stack(module, depth(checkpoint))
     norms = (getattr(module, name, None) for name in _FINAL_NORMS)
     return Blocks(
@@ -87,6 +88,16 @@ def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) ->
         next((norm for norm in norms if norm is not None), None),
         device,
     )
+
+
+def _placed(model: Any, device: str) -> Any:
+    try:
+        return model.to(device)
+    except (AssertionError, RuntimeError) as error:  # what torch raises for a device it lacks
+        reason = str(error).strip().splitlines()[0][:160]
+        raise InputError(
+            f"torch cannot use the device {device!r} ({reason}); use one it has, such as 'cpu'"
+        ) from None
 
 
 @lru_cache(maxsize=2)

@@ -1,0 +1,81 @@
+"""The command as a process of its own: what only a real start, pipe and exit can show."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import evenmatch as em
+
+EVENMATCH = [sys.executable, "-m", "evenmatch"]
+LSA = "align(vectors=hashed, alignment=lsa)"
+
+
+def run(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*EVENMATCH, *arguments], input=given, capture_output=True, check=False)
+
+
+def test_version_help_and_no_command() -> None:
+    assert run("--version").stdout.decode() == f"evenmatch {em.__version__}\n"
+    help_text = run("-h")
+    assert help_text.returncode == 0
+    assert b"Commands:" in help_text.stdout
+    assert run().returncode == 2
+
+
+def test_list_starts_within_a_second_of_work_and_without_torch() -> None:
+    code = (
+        "import sys; from evenmatch.cli.main import main\n"
+        "try: main(['list'])\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = {'torch', 'transformers', 'pyarrow', 'matplotlib', 'ot', 'sacrebleu', 'nltk'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+
+    def seconds() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    # Processor time, the best of three: a busy machine must not fail this.
+    assert min(seconds() for _ in range(3)) < 1.0
+
+
+def test_a_reader_who_leaves_ends_the_command_quietly() -> None:
+    with subprocess.Popen(
+        [*EVENMATCH, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+def test_a_full_disk_is_one_line() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*EVENMATCH, "list"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, b"evenmatch: No space left on device\n")
+
+
+def test_a_pipe_in_and_json_out() -> None:
+    record = json.dumps({"prediction": "a b", "reference": "a b c"}).encode()
+    done = run("score", "-", "-m", LSA, "--json", given=record)
+    assert done.returncode == 0
+    found = json.loads(done.stdout)["metrics"][LSA]
+    assert found["mean"] == em.score(["a b"], ["a b c"], LSA).mean
+
+
+def test_an_error_is_one_line_and_debug_shows_the_traceback(tmp_path: Path) -> None:
+    missing = str(tmp_path / "no.jsonl")
+    plain, debug = run("score", missing), run("score", missing, "--debug")
+    assert (plain.returncode, debug.returncode) == (1, 1)
+    assert plain.stderr.decode() == f"evenmatch: {missing}: No such file or directory\n"
+    assert b"Traceback" in debug.stderr
+    assert b"FileNotFoundError" in debug.stderr
