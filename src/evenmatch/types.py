@@ -201,6 +201,18 @@ class Metric(Protocol):
 
 
 @runtime_checkable
+class Totalled(Protocol):
+    """A metric whose corpus score is a function of counts summed over segments.
+
+    `counted` gives the scores and a row of counts per pair; `of_totals` turns sums of such rows
+    (…, counts) into corpus scores (…), so that many resampled corpora are scored at once.
+    """
+
+    def counted(self, pairs: Sequence[Pair], /) -> tuple[Scores, Array]: ...
+    def of_totals(self, totals: Array, /) -> Array: ...
+
+
+@runtime_checkable
 class Bounded(Protocol):
     """A similarity that says the range of its values; without, nothing is known of them."""
 

@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.registry import register, signature
 from evenmatch.scoring.ngram_library import library, release
 from evenmatch.scoring.ngram_rows import empty_score, flags, overlap
+from evenmatch.scoring.ngram_totals import bleu_of, chrf_of, ter_of
 from evenmatch.scoring.pairs import check_pairs
-from evenmatch.types import Pair, Score, Scores
+from evenmatch.types import Array, Pair, Score, Scores
 
 
 @register("metric", "bleu")
@@ -44,14 +47,19 @@ class Bleu:
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """The sentence scores in order, and the corpus score."""
+        return self.counted(pairs)[0]
+
+    def counted(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
+        """The scores, and each pair's counts, whose totals `of_totals` scores."""
         check_pairs(pairs)
         sentence, corpus = self._scorer(by_sentence=True), self._scorer(by_sentence=False)
         counts = [_counts(sentence, pair) for pair in pairs]
-        return Scores(
-            tuple(_overlap(sentence, pair, own) for pair, own in zip(pairs, counts, strict=True)),
-            self.signature,
-            _share(corpus, counts),
-        )
+        segments = (_overlap(sentence, pair, own) for pair, own in zip(pairs, counts, strict=True))
+        return Scores(tuple(segments), self.signature, _share(corpus, counts)), _table(counts)
+
+    def of_totals(self, totals: Array) -> Array:
+        """The corpus score of each row of totals."""
+        return bleu_of(totals, order=self.order, smoothing=self.smoothing)
 
     def _scorer(self, *, by_sentence: bool) -> Any:
         make = library("sacrebleu.metrics.bleu", package="sacrebleu").BLEU
@@ -110,6 +118,10 @@ class Chrf:
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """The sentence scores in order, and the corpus score."""
+        return self.counted(pairs)[0]
+
+    def counted(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
+        """The scores, and each pair's counts, whose totals `of_totals` scores."""
         check_pairs(pairs)
         scorer: Any = library("sacrebleu.metrics.chrf", package="sacrebleu").CHRF(
             char_order=self.char_order,
@@ -120,11 +132,12 @@ class Chrf:
             eps_smoothing=self.eps_smoothing,
         )
         counts = [_counts(scorer, pair) for pair in pairs]
-        return Scores(
-            tuple(_overlap(scorer, pair, own) for pair, own in zip(pairs, counts, strict=True)),
-            self.signature,
-            _share(scorer, counts),
-        )
+        segments = (_overlap(scorer, pair, own) for pair, own in zip(pairs, counts, strict=True))
+        return Scores(tuple(segments), self.signature, _share(scorer, counts)), _table(counts)
+
+    def of_totals(self, totals: Array) -> Array:
+        """The corpus score of each row of totals."""
+        return chrf_of(totals, beta=self.beta, eps_smoothing=self.eps_smoothing)
 
     def sources(self) -> tuple[str, ...]:
         """The library with its version."""
@@ -156,6 +169,10 @@ class Ter:
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """The sentence scores in order, and the corpus score."""
+        return self.counted(pairs)[0]
+
+    def counted(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
+        """The scores, and each pair's counts, whose totals `of_totals` scores."""
         check_pairs(pairs)
         scorer: Any = library("sacrebleu.metrics.ter", package="sacrebleu").TER(
             normalized=self.normalized,
@@ -169,7 +186,11 @@ class Ter:
             for pair, own in zip(pairs, counts, strict=True)
         ]
         corpus = _value(scorer, counts) if counts else None
-        return Scores(tuple(segments), self.signature, corpus)
+        return Scores(tuple(segments), self.signature, corpus), _table(counts)
+
+    def of_totals(self, totals: Array) -> Array:
+        """The corpus score of each row of totals."""
+        return ter_of(totals)
 
     def sources(self) -> tuple[str, ...]:
         """The library with its version."""
@@ -188,6 +209,10 @@ class Ter:
 def _counts(scorer: Any, pair: Pair) -> Any:
     references = [[reference] for reference in pair.references]
     return scorer._extract_corpus_statistics([pair.candidate], references)[0]
+
+
+def _table(counts: Sequence[Any]) -> Array:
+    return np.array([list(own) for own in counts], dtype=np.float64)
 
 
 def _value(scorer: Any, counts: Sequence[Any]) -> float:
