@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.cli.tables import as_text
+from evenmatch.data.tables import as_text
 from evenmatch.vectors.folders import models_dir
 from tests.cli.conftest import Command
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from evenmatch.cli.align import draw
 from evenmatch.cli.output import say
-from evenmatch.cli.tables import as_text, number
 from evenmatch.data.everyday import read_everyday
+from evenmatch.data.tables import as_text, number
 from evenmatch.scoring.ask import align, score
 from evenmatch.types import Pair, Score
 

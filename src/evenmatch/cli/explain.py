@@ -13,7 +13,7 @@ import typer
 from evenmatch.cli.names import first_line
 from evenmatch.cli.options import Json
 from evenmatch.cli.output import line_width, say, say_json
-from evenmatch.cli.tables import as_text
+from evenmatch.data.tables import as_text
 from evenmatch.errors import EvenmatchError
 from evenmatch.registry import build, entry, pinned, settings, signature, spec
 from evenmatch.registry.entries import Entry, entry_of

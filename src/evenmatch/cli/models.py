@@ -8,7 +8,7 @@ import typer
 
 from evenmatch.cli.options import Json
 from evenmatch.cli.output import say, say_json, tell
-from evenmatch.cli.tables import as_text
+from evenmatch.data.tables import as_text
 from evenmatch.vectors import checkpoints
 
 models = typer.Typer(help="The embedded models: list them, fetch them.", no_args_is_help=True)

@@ -8,7 +8,7 @@ import typer
 
 from evenmatch.cli.options import Json
 from evenmatch.cli.output import line_width, say, say_json
-from evenmatch.cli.tables import as_text
+from evenmatch.data.tables import as_text
 from evenmatch.registry import KINDS, entry, names
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from evenmatch.cli.options import Format
 from evenmatch.cli.output import as_json
-from evenmatch.cli.tables import Table, as_latex, as_text, as_tsv, number
 from evenmatch.data.rows import COLUMNS, Row, as_record, cells
+from evenmatch.data.tables import Table, as_latex, as_text, as_tsv, number
 from evenmatch.scoring.tally import Tally
 
 
