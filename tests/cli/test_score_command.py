@@ -91,7 +91,9 @@ def test_several_metrics_of_one_model_equal_python(command: Command, texts: list
     names = ("bertscore", "f_disc", "f_cont", "bertscore(idf=True)")
     asked = [argument for name in names for argument in ("-m", name)]
     said = command("score", *texts, *asked, "--json", "--threads", "1")
-    for name, found in json.loads(said.out)["metrics"].items():
+    metrics = json.loads(said.out)["metrics"]
+    assert tuple(metrics) == names
+    for name, found in metrics.items():
         wanted = expected(name, segments=False)
         assert found.pop("signature") == wanted.pop("signature")
         assert found == pytest.approx(wanted, abs=1e-6)

@@ -45,10 +45,7 @@ class Hashed:
 
     def counted(self, references: Iterable[str]) -> Hashed:
         """The same encoder with its idf counted from the words of these references."""
-        return with_table(self, (self._keys(Words()(text)) for text in references))
-
-    def _keys(self, units: Units) -> Array:
-        return np.array([_key(" ".join(words)) for words in self._members(units)], dtype=np.int64)
+        return with_table(self, (_keys(self._members(Words()(text))) for text in references))
 
     def _members(self, units: Units) -> list[list[str]]:
         """The words of each unit."""
@@ -56,7 +53,8 @@ class Hashed:
         return [[words[i] for i in group] for group in units.groups]
 
     def _embed(self, units: Units) -> Embedded:
-        members, keys = self._members(units), self._keys(units)
+        members = self._members(units)
+        keys = _keys(members)
         vectors = np.array([self._sum(words) for words in members]).reshape(-1, self.dim)
         return Embedded(units, vectors, self.weights(keys, vectors), self.mass(keys, vectors))
 
@@ -70,6 +68,10 @@ class Hashed:
 def cut_by_word(units: Units) -> Units:
     """The units, cut into words where the cutting was left to the encoder."""
     return Words()(units.text) if units.by_model else units
+
+
+def _keys(members: list[list[str]]) -> Array:
+    return np.array([_key(" ".join(words)) for words in members], dtype=np.int64)
 
 
 @lru_cache(maxsize=65536)
