@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import resource
 import subprocess
 import sys
@@ -79,3 +81,17 @@ def test_an_error_is_one_line_and_debug_shows_the_traceback(tmp_path: Path) -> N
     assert plain.stderr.decode() == f"evenmatch: {missing}: No such file or directory\n"
     assert b"Traceback" in debug.stderr
     assert b"FileNotFoundError" in debug.stderr
+
+
+def test_a_terminal_gets_a_bar_on_standard_error_alone(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"candidate": "a b", "reference": "a"}\n' * 3)
+    ours, theirs = pty.openpty()
+    command = [*EVENMATCH, "score", str(path), "-m", LSA, "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert "scoring" in shown
+    assert "3/3" in shown
+    assert json.loads(done.stdout)["metrics"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -29,52 +29,65 @@ from evenmatch.scoring.settings import make_run
 _REPORT_STYLES = {".json": Format.json, ".tex": Format.latex, ".txt": Format.text}
 
 
+PairRecords: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A .jsonl, .tsv or .parquet file with the fields candidate (or prediction), "
+        "references (or reference) and perhaps source; - is JSONL on standard input.",
+        show_default=False,
+    ),
+]
+Candidates: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--candidates",
+        "-c",
+        metavar="FILE",
+        help="Candidates, one a line.",
+        default_factory=str,
+        show_default=False,
+    ),
+]
+References: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--references",
+        "-r",
+        metavar="FILE",
+        help="References, one a line; may be given several times.",
+        default_factory=list,
+        show_default=False,
+    ),
+]
+Sources: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="FILE", help="What the candidates were made from.", show_default=False),
+]
+Segments: TypeAlias = Annotated[
+    bool, typer.Option("--segments", help="Print the score of every pair too.")
+]
+Out: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="Also write a file: every pair's scores to .jsonl, .tsv or .parquet, "
+        "the printed result to .json, .tex or .txt.",
+        show_default=False,
+    ),
+]
+
+
 def score(
+    candidates: Candidates,
+    references: References,
     metric: Metrics,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="A .jsonl, .tsv or .parquet file with the fields candidate (or prediction), "
-            "references (or reference) and perhaps source; - is JSONL on standard input.",
-            show_default=False,
-        ),
-    ] = "",
-    candidates: Annotated[
-        str,
-        typer.Option(
-            "--candidates", "-c", metavar="FILE", help="Candidates, one a line.", show_default=False
-        ),
-    ] = "",
-    references: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--references",
-            "-r",
-            metavar="FILE",
-            help="References, one a line; may be given several times.",
-        ),
-    ] = None,
-    sources: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE", help="What the candidates were made from.", show_default=False
-        ),
-    ] = "",
-    segments: Annotated[
-        bool, typer.Option("--segments", help="Print the score of every pair too.")
-    ] = False,
+    file: PairRecords = "",
+    sources: Sources = "",
+    segments: Segments = False,
     style: PrintFormat = Format.text,
     json: Json = False,
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="Also write a file: every pair's scores to .jsonl, .tsv or .parquet, "
-            "the printed result to .json, .tex or .txt.",
-            show_default=False,
-        ),
-    ] = "",
+    out: Out = "",
     device: Device = "cpu",
     threads: Threads = 0,
     batch_tokens: BatchTokens = 1024,
@@ -87,7 +100,7 @@ def score(
     Texts come line by line (-c, -r), or as records of one FILE. Files larger than memory are fine.
     """
     _check_out(out)
-    pairs = _input(file, candidates, references or [], sources)
+    pairs = _input(file, candidates, references, sources)
     with telling_progress(progress) as tell_progress:
         run = make_run(
             device=device,
