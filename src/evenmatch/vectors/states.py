@@ -65,7 +65,9 @@ def view(
     counts = weights(keys, vectors)
     if marked and states.marks:
         counts = np.array(counts)
-        counts[list(states.marks)] = 0.0
+        # By name, not by place: someone who writes "[SEP]" in a text gains no weight by it either.
+        for mark in set(keys[list(states.marks)].tolist()):
+            counts[keys == mark] = 0.0
     return Embedded(units, vectors, counts, mass(keys, vectors), states.flags)
 
 
