@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from evenmatch.data import parquet
 from evenmatch.data.records import pair_of
+from evenmatch.data.tabular import is_json, is_tsv, json_records, tsv_records
 from evenmatch.data.texts import (
     STANDARD_INPUT,
     count_lines,
@@ -19,8 +18,6 @@ from evenmatch.data.texts import (
 )
 from evenmatch.errors import InputError
 from evenmatch.types import Pair
-
-_REFERENCE_COLUMN = re.compile(r"references?[_.]?\d*")
 
 
 class PairFile(Protocol):
@@ -35,10 +32,9 @@ class PairFile(Protocol):
 
 def pair_file(path: str) -> PairFile:
     """The pairs of a file by its suffix; standard input is JSONL."""
-    plain = path.lower().removesuffix(".gz")
-    if path == STANDARD_INPUT or plain.endswith((".jsonl", ".json", ".ndjson")):
+    if is_json(path):
         return JsonFile(path)
-    if plain.endswith(".tsv"):
+    if is_tsv(path):
         return TsvFile(path)
     if path.lower().endswith(".parquet"):
         return parquet.ParquetPairs(path)
@@ -120,16 +116,7 @@ class JsonFile:
     path: str
 
     def __iter__(self) -> Iterator[Pair]:
-        blank = 0
-        for number, line in enumerate(read_lines(self.path), 1):
-            where = f"{shown(self.path)} line {number}"
-            if not line.strip():
-                blank = blank or number
-                continue
-            # Blank lines at the end are no rows; one in the middle would shift those after it.
-            if blank:
-                raise InputError(f"{shown(self.path)} line {blank} is blank; expected JSON")
-            yield pair_of(_object(line, where), where)
+        return (pair_of(record, where) for where, record in json_records(self.path))
 
     @property
     def rereadable(self) -> bool:
@@ -142,38 +129,14 @@ class JsonFile:
         return count_lines(self.path) if self.rereadable else 0
 
 
-def _object(line: str, where: str) -> dict[str, object]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
-        raise InputError(f"{where} is no JSON: {reason}") from None
-    if not isinstance(record, dict):
-        raise InputError(f"{where} must be a JSON object, got {type(record).__name__}")
-    return record
-
-
 @dataclass(frozen=True)
 class TsvFile:
-    """A header and one pair per line, split at tabs only: quotes are text like any other.
-
-    The columns `reference`, `reference2` and so on are all references, empty cells too.
-    """
+    """A header and one pair per line, read as `tsv_records` says."""
 
     path: str
 
     def __iter__(self) -> Iterator[Pair]:
-        rows = read_lines(self.path)
-        header = next(rows, "").split("\t")
-        for number, line in enumerate(rows, 2):
-            cells = line.split("\t")
-            where = f"{shown(self.path)} line {number}"
-            if len(cells) != len(header):
-                raise InputError(
-                    f"{where} has {len(cells)} columns and the header {len(header)}; "
-                    "write text with tabs or line ends as JSONL"
-                )
-            yield pair_of(_record(header, cells), where)
+        return (pair_of(record, where) for where, record in tsv_records(self.path))
 
     @property
     def rereadable(self) -> bool:
@@ -184,10 +147,3 @@ class TsvFile:
     def total(self) -> int:
         """The number of lines below the header; 0 where it cannot be known before reading."""
         return max(0, count_lines(self.path) - 1) if self.rereadable else 0
-
-
-def _record(header: Sequence[str], cells: Sequence[str]) -> Mapping[str, object]:
-    columns = list(zip(header, cells, strict=True))
-    references = [cell for name, cell in columns if _REFERENCE_COLUMN.fullmatch(name)]
-    others = {name: cell for name, cell in columns if not _REFERENCE_COLUMN.fullmatch(name)}
-    return {**others, "references": references} if references else others

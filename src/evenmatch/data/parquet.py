@@ -24,13 +24,8 @@ class ParquetPairs:
     path: str
 
     def __iter__(self) -> Iterator[Pair]:
-        row = 0
-        with _opened(self.path) as file:
-            columns = [name for name in file.schema_arrow.names if name in FIELDS]
-            for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
-                for record in batch.to_pylist():
-                    row += 1
-                    yield pair_of(record, f"{self.path} row {row}")
+        found = parquet_records(self.path, FIELDS)
+        return (pair_of(record, where) for where, record in found)
 
     @property
     def rereadable(self) -> bool:
@@ -42,6 +37,20 @@ class ParquetPairs:
         """The number of rows, from the file's footer."""
         with _opened(self.path) as file:
             return int(file.metadata.num_rows)
+
+
+def parquet_records(
+    path: str, wanted: Sequence[str] | None = None
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows of a table with where they stand; of the `wanted` columns those there are."""
+    row = 0
+    with _opened(path) as file:
+        names = file.schema_arrow.names
+        columns = [name for name in names if wanted is None or name in wanted]
+        for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
+            for record in batch.to_pylist():
+                row += 1
+                yield f"{path} row {row}", record
 
 
 @contextmanager
