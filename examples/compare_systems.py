@@ -1,0 +1,20 @@
+"""Four imagined systems on the sample that comes with evenmatch: one pass, a table, odd rows.
+
+Run it: python examples/compare_systems.py
+"""
+
+import evenmatch as em
+from evenmatch.data.everyday import read_everyday
+
+METRICS = ["bertscore", "bertscore(idf=True)", "f_disc", "f_cont"]
+
+print(f"{'system':<12}" + "".join(f"{name:>21}" for name in METRICS))
+for system, pairs in read_everyday().items():
+    candidates = [pair.candidate for pair in pairs]
+    references = [list(pair.references) for pair in pairs]
+    found = em.score(candidates, references, METRICS)
+    print(f"{system:<12}" + "".join(f"{found[name].mean:21.3f}" for name in METRICS))
+    worst = min(range(len(pairs)), key=lambda row: found["f_disc"].segments[row].value)
+    print(f"    least like its references: {candidates[worst]!r}")
+
+print("\nsigned", found["bertscore(idf=True)"].signature)

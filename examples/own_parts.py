@@ -1,0 +1,61 @@
+"""A solver and an encoder of one's own, held to the promises of their kinds and put to use.
+
+Run it: python examples/own_parts.py
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import evenmatch as em
+from evenmatch.alignment.checks import check_solver
+from evenmatch.vectors.checks import check_encoder
+
+
+@em.register("solver", "mutual")
+@dataclass(frozen=True)
+class Mutual:
+    """Only units that are each other's first choice are paired."""
+
+    def __call__(self, problems: Sequence[em.Problem]) -> list[em.Alignment]:
+        """One alignment per problem."""
+        return [self._one(np.asarray(problem.similarity)) for problem in problems]
+
+    def _one(self, similarity: np.ndarray) -> em.Alignment:
+        plan = np.zeros(similarity.shape)
+        if similarity.size:
+            best = similarity.argmax(1)
+            agreed = similarity.argmax(0)[best] == np.arange(len(best))
+            plan[np.flatnonzero(agreed), best[agreed]] = 1.0
+        return em.Alignment(plan, plan, exact=False)
+
+
+@em.register("encoder", "trigrams")
+@dataclass(frozen=True)
+class Trigrams:
+    """A word as the trigrams of its letters, counted in a fixed number of slots."""
+
+    slots: int = 512
+
+    def __call__(self, batch: Sequence[em.Units]) -> list[em.Embedded]:
+        """Each text on its own."""
+        return [self._embed(em.Words()(u.text) if u.by_model else u) for u in batch]
+
+    def _embed(self, units: em.Units) -> em.Embedded:
+        vectors = np.zeros((len(units.items), self.slots), dtype=np.float32)
+        for row, item in enumerate(units.items):
+            word = f"<{item.lower()}>"
+            for start in range(len(word) - 2):
+                # hash() would differ from process to process
+                key = sum(ord(c) * 31**i for i, c in enumerate(word[start : start + 3]))
+                vectors[row, key % self.slots] += 1
+        ones = np.ones(len(vectors))
+        return em.Embedded(units, vectors, ones, ones.copy())
+
+
+check_solver(Mutual())
+check_encoder(Trigrams())
+
+metric = "align(units=words, vectors=trigrams, alignment=mutual)"
+print(em.align("unbelievable performances", "an unbelievably good performance", metric))

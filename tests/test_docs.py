@@ -1,0 +1,187 @@
+"""What the documentation says is run here: code, commands, and the output shown beneath them."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import evenmatch as em
+from evenmatch.cli.main import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NEEDS_MODEL = "<!-- runs with the model -->"
+_FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_VERSION = re.compile(r"(?<=evenmatch )\d+\.\d+\.\d+\w*")
+_LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, content and first line."""
+
+    language: str
+    content: str
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text("utf-8")
+    for match in _FENCE.finditer(text):
+        yield Block(match[1], match[2], text.count("\n", 0, match.start()) + 1)
+
+
+def pages_with_code() -> Iterator[Any]:
+    for page in PAGES:
+        if any(block.language in ("python", "console") for block in blocks(page)):
+            marks = [pytest.mark.model] if NEEDS_MODEL in page.read_text("utf-8") else []
+            yield pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
+
+
+@pytest.mark.parametrize("page", list(pages_with_code()))
+@pytest.mark.usefixtures("registry")
+def test_code_runs_and_prints_what_is_shown(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python of one page shares its names; a text block shows what the block above it prints."""
+    monkeypatch.chdir(tmp_path)
+    # A module of its own: what is defined on a page can then be pickled.
+    module = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)
+    names = module.__dict__
+    printed = ""
+    for block in blocks(page):
+        if block.language == "python":
+            printed = run_python(block, page, names)
+        elif block.language == "console":
+            run_commands(block, page)
+        elif block.language == "text":
+            check(block.content, printed, page, block.line)
+
+
+def run_python(block: Block, page: Path, names: dict[str, object]) -> str:
+    code = compile("\n" * block.line + block.content, str(page), "exec")
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(code, names)
+    return out.getvalue()
+
+
+def run_commands(block: Block, page: Path) -> None:
+    for command in re.split(r"^\$ ", block.content, flags=re.MULTILINE)[1:]:
+        line, _, shown = command.replace("\\\n", " ").partition("\n")
+        printed = run_command(line)
+        if shown.strip():
+            check(shown, printed, page, block.line)
+
+
+def run_command(line: str) -> str:
+    """One command: evenmatch in this process, anything else in a shell."""
+    words = shlex.split(line)
+    if words[0] != "evenmatch" or {"|", ">"} & set(words):
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            line, shell=True, capture_output=True, text=True, env={**os.environ, "PATH": path}
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as end:
+        main(words[1:])
+    assert not end.value.code, line
+    return out.getvalue()
+
+
+def check(shown: str, printed: str, page: Path, line: int) -> None:
+    """The same text, but for the version and for spaces at line ends; ... stands for anything."""
+    wanted, got = (
+        "\n".join(row.rstrip() for row in _VERSION.sub("", text).strip("\n").split("\n")) + "\n"
+        for text in (shown, printed)
+    )
+    if not doctest.OutputChecker().check_output(wanted, got, doctest.ELLIPSIS):
+        pytest.fail(f"{page.name} line {line} shows\n{wanted}but this came out\n{got}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in _LINK.findall(_FENCE.sub("", page.read_text("utf-8"))):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_menu_lists_every_page_once() -> None:
+    config = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))
+    listed = sorted(_leaves(config["project"]["nav"]))
+    there = sorted(str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md"))
+    assert listed == there
+
+
+def _leaves(nav: Any) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for item in nav.values() if isinstance(nav, dict) else nav:
+            yield from _leaves(item)
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    program = Path(sys.executable).parent / "zensical"
+    if not program.exists():
+        pytest.skip("zensical is not installed")
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    config = (ROOT / "zensical.toml").read_text("utf-8")
+    (tmp_path / "zensical.toml").write_text(config.replace('["src"]', f'["{ROOT / "src"}"]'))
+    done = subprocess.run(
+        [program, "build", "--strict"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    functions = (tmp_path / "site" / "reference" / "functions" / "index.html").read_text("utf-8")
+    assert "Score each candidate against its reference" in functions
+
+
+def test_the_read_me_claims_only_metrics_there_are() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    claimed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert {"bertscore", "f_disc", "f_cont"} <= claimed <= set(em.names("metric"))
+
+
+def test_the_read_me_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 100
+
+
+def test_every_decision_fits_on_a_page() -> None:
+    decisions = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+    assert [int(p.name[:4]) for p in decisions] == list(range(1, len(decisions) + 1))
+    for page in decisions:
+        text = page.read_text("utf-8")
+        assert len(text.split()) < 500
+        for heading in ("## Question", "## Choice", "## Refused"):
+            assert heading in text, f"{page.name} lacks {heading}"
+
+
+def test_changelog_fragments_are_named_and_single_sentences() -> None:
+    for path in (ROOT / "changelog.d").glob("*.md"):
+        assert path.suffixes[0] in (".added", ".changed", ".fixed")
+        assert len(path.read_text("utf-8").strip().splitlines()) == 1
+
+
+def test_the_citation_names_the_software_and_its_sources() -> None:
+    yaml = pytest.importorskip("yaml")
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert cited["title"] == "evenmatch"
+    assert cited["version"] == em.__version__
+    assert len(cited["references"]) == 5
+    assert all(r["title"] and r["authors"] and r["year"] for r in cited["references"])
