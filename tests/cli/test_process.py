@@ -83,6 +83,19 @@ def test_an_error_is_one_line_and_debug_shows_the_traceback(tmp_path: Path) -> N
     assert b"FileNotFoundError" in debug.stderr
 
 
+def test_the_tour_without_its_model_says_how_to_get_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "evenmatch.cli.demo"],
+        env={**os.environ, "EVENMATCH_MODELS": "nowhere"},
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"evenmatch: the model 'minilm' is not in nowhere; fetch it with")
+    assert done.stderr.count(b"\n") == 1
+
+
 def test_a_terminal_gets_a_bar_on_standard_error_alone(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"candidate": "a b", "reference": "a"}\n' * 3)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evenmatch.cli.align import draw
 from evenmatch.cli.output import say
+from evenmatch.cli.trouble import one_line_trouble
 from evenmatch.data.everyday import read_everyday
 from evenmatch.data.tables import as_text, number
 from evenmatch.scoring.ask import align, score
@@ -84,4 +85,5 @@ def draw_stutter() -> Iterable[Path]:
 
 
 if __name__ == "__main__":
-    main()
+    with one_line_trouble():
+        main()

@@ -1,11 +1,10 @@
-"""The command line: its commands, and what becomes of errors and warnings."""
+"""The command line: its commands in one place."""
 
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 
@@ -14,9 +13,9 @@ from evenmatch.cli.cache import cache
 from evenmatch.cli.explain import explain
 from evenmatch.cli.models import models
 from evenmatch.cli.names import list_names
-from evenmatch.cli.output import say, tell
+from evenmatch.cli.output import say
 from evenmatch.cli.score import score
-from evenmatch.errors import EvenmatchError
+from evenmatch.cli.trouble import one_line_trouble
 from evenmatch.version import __version__
 
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
@@ -61,16 +60,8 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command: exit 0 done, 1 our error in one line, 2 wrong usage."""
     given, debug = _without_debug(sys.argv[1:] if arguments is None else arguments)
-    _never_fail_to_print()
-    with warnings.catch_warnings():
-        warnings.showwarning = _say_warning
-        try:
-            app(given, prog_name="evenmatch")
-        except (EvenmatchError, OSError) as error:
-            if debug:
-                raise
-            tell(_one_line(error))
-            sys.exit(1)
+    with one_line_trouble(debug=debug):
+        app(given, prog_name="evenmatch")
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
@@ -79,27 +70,3 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
     end = options.index("--") if "--" in options else len(options)
     kept = [a for a in options[:end] if a != DEBUG]
     return kept + options[end:], len(kept) < end
-
-
-def _one_line(error: EvenmatchError | OSError) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split())
-
-
-def _never_fail_to_print() -> None:
-    """Show a character that the terminal cannot take as its code, rather than fail."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text file
-
-
-def _say_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    tell(f"warning: {message}")
