@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from evenmatch.alignment.assign import Greedy, Lsa
 from evenmatch.alignment.transport import Emd, Sinkhorn
 from evenmatch.errors import (
@@ -26,11 +29,22 @@ from evenmatch.vectors.transformer import Transformer
 from evenmatch.vectors.weighting import Idf, Norm, Uniform
 from evenmatch.version import __version__
 
+if TYPE_CHECKING:
+    from evenmatch.uses.meta.compare import compare
+    from evenmatch.uses.meta.compare_result import Comparison
+
+# What one does with scores is loaded when first asked for: most programs only score.
+_LATE = {
+    "Comparison": "evenmatch.uses.meta.compare_result",
+    "compare": "evenmatch.uses.meta.compare",
+}
+
 __all__ = [
     "AlignMetric",
     "Aligned",
     "Alignment",
     "Cache",
+    "Comparison",
     "Cosine",
     "DataError",
     "Dot",
@@ -64,6 +78,7 @@ __all__ = [
     "__version__",
     "align",
     "build",
+    "compare",
     "names",
     "register",
     "score",
@@ -71,6 +86,12 @@ __all__ = [
     "solve_batch",
     "spec",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'evenmatch' has no attribute {name!r}")
+    return getattr(import_module(_LATE[name]), name)
 
 
 def _as_html(aligned: Aligned) -> str:

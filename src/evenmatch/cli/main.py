@@ -10,6 +10,7 @@ import typer
 
 from evenmatch.cli.align import align
 from evenmatch.cli.cache import cache
+from evenmatch.cli.compare import compare
 from evenmatch.cli.explain import explain
 from evenmatch.cli.models import models
 from evenmatch.cli.names import list_names
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.command("score")(score)
 app.command("align")(align)
+app.command("compare")(compare)
 app.command("list")(list_names)
 app.command("explain")(explain)
 app.add_typer(models, name="models", context_settings=HELP_NAMES)

@@ -1,0 +1,154 @@
+"""evenmatch compare: systems against each other on one test set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evenmatch.cli.options import (
+    BatchTokens,
+    Caching,
+    Device,
+    ExactCache,
+    Format,
+    Json,
+    Metrics,
+    PrintFormat,
+    ShowProgress,
+    Threads,
+)
+from evenmatch.cli.output import as_json, say
+from evenmatch.cli.progress import telling_progress
+from evenmatch.data.tables import as_latex, as_tsv
+from evenmatch.data.texts import STANDARD_INPUT, read_lines, shown
+from evenmatch.errors import InputError
+from evenmatch.uses.meta.compare import compare as compare_systems
+from evenmatch.uses.meta.compare_result import Comparison
+
+
+def compare(
+    metric: Metrics,
+    candidates: Annotated[
+        list[str],
+        typer.Option(
+            "--candidates",
+            "-c",
+            metavar="FILE",
+            help="A system's candidates, one a line; give one file per system, the baseline first. "
+            "A system is called as its file is, without the suffix.",
+        ),
+    ],
+    references: Annotated[
+        list[str],
+        typer.Option(
+            "--references",
+            "-r",
+            metavar="FILE",
+            help="References, one a line; may be given several times.",
+        ),
+    ],
+    sources: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE", help="What the candidates were made from.", show_default=False
+        ),
+    ] = "",
+    confidence: Annotated[
+        float, typer.Option(metavar="SHARE", help="How sure the intervals are to be.")
+    ] = 0.95,
+    resamples: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How often segments are drawn again.")
+    ] = 1000,
+    trials: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How often outputs are swapped at random.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
+    style: PrintFormat = Format.text,
+    json: Json = False,
+    device: Device = "cpu",
+    threads: Threads = 0,
+    batch_tokens: BatchTokens = 1024,
+    cache: Caching = False,
+    exact_cache: ExactCache = False,
+    progress: ShowProgress = None,
+) -> None:
+    """Compare systems: scores, differences, intervals, and two tests of every difference.
+
+    The tests are the paired bootstrap and approximate randomisation; BLEU, chrF and TER are
+    compared by their corpus scores, other metrics by their means.
+    """
+    texts = _read([*candidates, *references, *([sources] if sources else [])])
+    with telling_progress(progress) as tell_progress:
+        found = compare_systems(
+            dict(zip(_names(candidates), texts, strict=False)),
+            list(map(list, zip(*texts[len(candidates) :][: len(references)], strict=True))),
+            list(dict.fromkeys(metric)),
+            sources=texts[-1] if sources else None,
+            confidence=confidence,
+            resamples=resamples,
+            trials=trials,
+            seed=seed,
+            device=device,
+            threads=threads,
+            batch_tokens=batch_tokens,
+            cache="exact" if exact_cache else cache,
+            progress=tell_progress,
+        )
+    say(printed(found, Format.json if json else style))
+
+
+def printed(found: Comparison, style: Format) -> str:
+    """A comparison as a person or a program reads it."""
+    if style is Format.json:
+        return as_json(document(found))
+    if style is Format.tsv:
+        rows = found.rows
+        return as_tsv([list(rows[0]), *([_exact(cell) for cell in row.values()] for row in rows)])
+    if style is Format.latex:
+        notes = [f"% {note}" for note in found.notes()]
+        return "\n".join([*notes, as_latex(found.score_table()), as_latex(found.gap_table())])
+    return str(found)
+
+
+def document(found: Comparison) -> dict[str, Any]:
+    """A comparison as JSON has it."""
+    return {
+        "rows": found.rows,
+        "systems": [asdict(score) for score in found.scores],
+        "signatures": dict(found.signatures),
+        "testing": asdict(found.testing),
+    }
+
+
+def _exact(cell: object) -> str:
+    return "" if cell is None else str(cell)
+
+
+def _names(candidates: Sequence[str]) -> list[str]:
+    """What each system is called: its file's name without the suffixes."""
+    if len(candidates) < 2:
+        raise typer.BadParameter("give -c at least twice: one file of candidates per system")
+    names = [Path(path).name.removesuffix(".gz") for path in candidates]
+    stems = [name.rpartition(".")[0] or name for name in names]
+    for names_given in (stems, list(candidates)):
+        if len(set(names_given)) == len(names_given):
+            return names_given
+    raise typer.BadParameter("a file of candidates is given twice; give one per system")
+
+
+def _read(paths: Sequence[str]) -> list[list[str]]:
+    """The lines of each file, as many of all of them."""
+    if list(paths).count(STANDARD_INPUT) > 1:
+        raise InputError("standard input (-) can stand for one file only")
+    texts = [list(read_lines(path)) for path in paths]
+    for path, lines in zip(paths, texts, strict=True):
+        if len(lines) != len(texts[0]):
+            raise InputError(
+                f"{shown(paths[0])} has {len(texts[0])} lines but {shown(path)} has {len(lines)}; "
+                "give one line per segment in every file"
+            )
+    return texts

@@ -1,0 +1,1 @@
+"""Metrics against people, and systems against each other."""
