@@ -8,18 +8,18 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from evenmatch.errors import DataError, InputError, MissingExtraError, UnknownNameError
-from evenmatch.vectors.folders import cache_dir, models_dir
-from evenmatch.vectors.packages import EMBEDDED, Package, unpack
-from evenmatch.vectors.packages import file_sha256 as file_sha256
+from evenmatch.vectors import contents
+from evenmatch.vectors.contents import BY_CONTENT
+from evenmatch.vectors.folders import models_dir
+from evenmatch.vectors.packages import EMBEDDED, Package, file_sha256, unpack
 
-BY_CONTENT = "sha256:"
-# What a model is: its weights, its shape and its tokenizer. Read-mes and the like are not.
-_ESSENTIAL = ("*.safetensors", "*.bin", "*.json", "*.model", "vocab.*", "merges.txt")
+# What a model is: its weights, its shape, its tokenizer, and code of its own where it has some
+# (which runs for who trusts it). Read-mes and the like are not.
+_ESSENTIAL = ("*.safetensors", "*.bin", "*.json", "*.model", "*.py", "vocab.*", "merges.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,9 @@ def find(model: str) -> Checkpoint:
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise DataError(f"{model} holds no config.json; give the folder of a saved model")
-        found = Checkpoint(f"{BY_CONTENT}{_digest(folder)[:16]}", folder, _digest(folder))
-        _remember(found)
+        digest = _digest(folder)
+        found = Checkpoint(f"{BY_CONTENT}{digest[:16]}", folder, digest)
+        contents.remember("models", found.name, folder)
         return found
     if folder.is_absolute() or model.startswith(("./", "../", "~")):
         raise DataError(f"there is no folder {model}; give the folder of a saved model")
@@ -155,49 +156,26 @@ def _from_hub(model: str) -> Path:
 
 
 def _digest(folder: Path) -> str:
-    """One hash over the essential files, remembered while their sizes and times stay the same."""
+    """One hash over the files that make the model what it is."""
     files = sorted({path for pattern in _ESSENTIAL for path in folder.glob(pattern)})
-    state = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in files]
-    memo = (
-        cache_dir()
-        / "digests"
-        / hashlib.sha256(repr((str(folder.resolve()), state)).encode()).hexdigest()
+    return contents.digest(
+        files,
+        lambda: hashlib.sha256(
+            "".join(f"{path.name}\0{file_sha256(path)}\n" for path in files).encode()
+        ).hexdigest(),
     )
-    with suppress(OSError):
-        return memo.read_text("ascii")
-    total = hashlib.sha256()
-    for path in files:
-        total.update(f"{path.name}\0{file_sha256(path)}\n".encode())
-    _write_small(memo, total.hexdigest())
-    return total.hexdigest()
-
-
-def _remember(checkpoint: Checkpoint) -> None:
-    """Note where a folder's content lies, so that a signature that names it can be rebuilt."""
-    known = cache_dir() / "known-models" / checkpoint.name.removeprefix(BY_CONTENT)
-    if not known.is_file() or known.read_text("utf-8") != str(checkpoint.folder.resolve()):
-        _write_small(known, str(checkpoint.folder.resolve()))
 
 
 def _by_content(model: str) -> Checkpoint:
-    known = cache_dir() / "known-models" / Path(model.removeprefix(BY_CONTENT)).name
-    if known.is_file():
-        folder = Path(known.read_text("utf-8"))
-        if folder.is_dir() and _digest(folder).startswith(model.removeprefix(BY_CONTENT)):
-            return Checkpoint(model, folder, _digest(folder))
+    folder = contents.recall("models", model)
+    if folder is not None and folder.is_dir():
+        digest = _digest(folder)
+        if digest.startswith(model.removeprefix(BY_CONTENT)):
+            return Checkpoint(model, folder, digest)
     raise DataError(
         f"no model with the content {model} has been used on this machine; "
         "give the folder that holds it instead"
     )
-
-
-def _write_small(path: Path, text: str) -> None:
-    """Write a note that others may read at any moment; a read-only disk only costs the note."""
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as f:
-            f.write(text)
-        os.replace(f.name, path)
 
 
 def installed() -> Iterator[tuple[str, Package, bool]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,16 @@ from evenmatch.errors import MissingExtraError
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Import transformers and hold back its warnings, such as those on weights we do not use."""
+    with warnings.catch_warnings():
+        # What it and torch mean to do otherwise one day is no concern of who only scores texts.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        with _quiet_log():
+            yield
+
+
+@contextmanager
+def _quiet_log() -> Iterator[None]:
     try:
         import torch  # noqa: F401
         from transformers.utils import logging as untyped
