@@ -50,6 +50,12 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("emd"),
         Row("sinkhorn"),
         Row("sinkhorn(epsilon=0.5, iterations=20)"),
+        Row("row_mask"),
+        Row("recursive"),
+        Row("recursive(iterations=7, legacy=True)"),
+        Row("topk"),
+        Row("auction"),
+        Row("auction(iterations=3, factor=0.9)"),
     ),
     "reducer": (
         Row("prf"),

@@ -1,0 +1,38 @@
+"""Chosen cells into shares, where a choice may be many-to-one."""
+
+from __future__ import annotations
+
+from evenmatch.alignment.batching import Batch, counting, namespace
+from evenmatch.types import Array
+
+
+def line_choice(batch: Batch, refined: Array) -> Array:
+    """For each unit of the short side its best cell, after refinement; as True among False."""
+    best = refined.argmax(1)[:, None, :]
+    return (counting(refined.shape[1], refined)[None, :, None] == best) & batch.present
+
+
+def shares(batch: Batch, chosen: Array) -> tuple[Array, Array]:
+    """Each unit's best chosen cell above 0: for the long side's units, and for the short side's.
+
+    A unit chosen several times still has one unit of credit to give; a chosen cell that is not
+    above 0 gives none, since LiSAScore takes maxima with 0 in place of what is not chosen. Ties go
+    to the lower index.
+    """
+    xp = namespace(batch.similarity)
+    offered = xp.where(chosen & (batch.similarity > 0), batch.similarity, 0.0)
+    count, long, short = offered.shape
+    matrix = counting(count, offered)[:, None]
+    row, col = counting(long, offered)[None, :], counting(short, offered)[None, :]
+    return (
+        _marked(offered, (matrix, row, offered.argmax(2))),
+        _marked(offered, (matrix, offered.argmax(1), col)),
+    )
+
+
+def _marked(offered: Array, best: tuple[Array, ...]) -> Array:
+    """1 at the best cell of each unit, where that offers anything."""
+    xp = namespace(offered)
+    plan = xp.zeros_like(offered)
+    plan[best] = xp.sign(offered[best])
+    return plan

@@ -1,0 +1,90 @@
+"""The step behind the recursive methods: a cell loses what its best rivals offer (LiSAScore).
+
+    r[i, j] ← r[i, j] - (best other in row i + best other in column j) / factor
+
+What wins its row and column by a margin pulls away from the rest. The step is linear up to the
+choice of rivals: adding a constant to all cells, or scaling them, changes no order in the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from evenmatch.alignment.batching import counting, namespace
+from evenmatch.errors import InputError
+from evenmatch.types import Array
+
+SMALLEST_FACTOR = 1e-6
+_ROOM = 60 * math.log(2)  # how far numbers may grow between two rescalings, far from any overflow
+
+
+def check_steps(name: str, iterations: int, factor: float) -> None:
+    """Refuse numbers of steps and divisors that mean nothing."""
+    if iterations < 0:
+        raise InputError(f"{name}'s iterations must not be negative, got {iterations}")
+    if factor < SMALLEST_FACTOR:
+        raise InputError(f"{name}'s factor must be at least {SMALLEST_FACTOR}, got {factor}")
+
+
+def refined(similarity: Array, iterations: Sequence[int], factor: float) -> Array:
+    """Matrices (one batch, padded with -inf) after each one's own number of steps.
+
+    `iterations` must not increase along the batch. A matrix is scaled by a power of two before its
+    cells outgrow their type: 128 steps at factor 1 overflow single precision.
+    """
+    cells = _scaled(similarity)
+    between = max(1, int(_ROOM / math.log1p(2 / factor)))
+    for step in range(max(iterations, default=0)):
+        live = sum(count > step for count in iterations)
+        if step and step % between == 0:
+            cells[:live] = _scaled(cells[:live])
+        _step(cells[:live], factor)
+    return cells
+
+
+def _scaled(cells: Array) -> Array:
+    """Each matrix divided by a power of two, which rounds nothing; none exceeds 2 then."""
+    xp = namespace(cells)
+    peaks = xp.amax(xp.where(xp.isfinite(cells), abs(cells), 0.0), (1, 2))
+    powers = peaks / xp.where(peaks > 0, 2 * xp.frexp(peaks)[0], 1.0)
+    return cells / xp.where(peaks > 0, powers, 1.0)[:, None, None]
+
+
+def _step(cells: Array, factor: float) -> None:
+    """One step of every matrix, in place.
+
+    Nearly all cells of a line have its best as their rival, so that is subtracted everywhere; the
+    best cells themselves, whose rival is the second best, are then set to what they should be.
+    """
+    xp = namespace(cells)
+    count, long, short = cells.shape
+    matrix = counting(count, cells)[:, None]
+    row, col = counting(long, cells)[None, :], counting(short, cells)[None, :]
+    right, down = cells.argmax(2), cells.argmax(1)
+    row_best, row_most, row_next = _offers(cells, (matrix, row, right), 2, factor)
+    col_best, col_most, col_next = _offers(cells, (matrix, down, col), 1, factor)
+    # The best of a row may be the best of its column too, and has the weaker rival there as well.
+    from_col = xp.where(
+        down[matrix, right] == row, col_next[matrix, right], col_most[matrix, right]
+    )
+    from_row = xp.where(right[matrix, down] == col, row_next[matrix, down], row_most[matrix, down])
+    cells -= row_most[:, :, None]
+    cells -= col_most[:, None, :]
+    cells[matrix, row, right] = row_best - row_next - from_col
+    cells[matrix, down, col] = col_best - from_row - col_next
+
+
+def _offers(
+    cells: Array, best: tuple[Array, ...], axis: int, factor: float
+) -> tuple[Array, Array, Array]:
+    """The best of each line, what it takes from the others, and what the second takes from it."""
+    xp: Any = namespace(cells)
+    first = cells[best]
+    cells[best] = -xp.inf
+    second = xp.amax(cells, axis)
+    cells[best] = first
+    # A line of one cell has no rivals in it, and a line of padding nothing at all.
+    most, following = (xp.where(xp.isfinite(x), x, 0.0) / factor for x in (first, second))
+    return first, most, following
