@@ -37,11 +37,9 @@ def score(
     baseline_path: str | None = None,
     use_fast_tokenizer: bool = False,
 ) -> Result:
-    """BERTScore's P, R and F as three tensors of one number per candidate.
+    """P, R and F as three tensors: a number per candidate, or (layers, candidates).
 
-    With several references each of the three is the greatest over them. `idf` is True (count the
-    references), or a dictionary that bert_score counted. With `all_layers` the tensors are
-    (layers, candidates).
+    Of several references each takes its best; `idf` is True, or what bert_score counted.
     """
     settings = (batch_size, nthreads, all_layers, bool(idf), None, device, lang)
     rescaling = (rescale_with_baseline, baseline_path, use_fast_tokenizer)
