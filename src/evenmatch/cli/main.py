@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from evenmatch.cli.align import align
+from evenmatch.cli.baseline import baseline
 from evenmatch.cli.cache import cache
 from evenmatch.cli.compare import compare
 from evenmatch.cli.explain import explain
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command("score")(score)
 app.command("align")(align)
 app.command("compare")(compare)
+app.command("baseline")(baseline)
 app.command("list")(list_names)
 app.command("explain")(explain)
 app.add_typer(models, name="models", context_settings=HELP_NAMES)

@@ -1,0 +1,107 @@
+"""evenmatch baseline: what unrelated texts score, to rescale by."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evenmatch.cli.options import (
+    BatchTokens,
+    Caching,
+    Device,
+    ExactCache,
+    Json,
+    ShowProgress,
+    Threads,
+)
+from evenmatch.cli.output import say, say_json, tell
+from evenmatch.cli.progress import telling_progress
+from evenmatch.data.everyday import read_everyday
+from evenmatch.data.rows import appearing
+from evenmatch.data.texts import read_lines
+from evenmatch.registry import spec
+from evenmatch.uses.meta.baseline import Baseline, measure_baseline
+
+
+def baseline(
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT",
+            help="A file of texts, one a line, of the kind you will score; - is standard input. "
+            "Without it, the references of the sample that comes along.",
+            show_default=False,
+        ),
+    ] = "",
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="METRIC",
+            help="An alignment metric over a model, such as bertscore(model='FOLDER').",
+        ),
+    ] = "bertscore",
+    pairs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many random pairings to score.")
+    ] = 2000,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Also write LAYER,P,R,F, which bert_score reads as baseline_path.",
+            show_default=False,
+        ),
+    ] = "",
+    json: Json = False,
+    device: Device = "cpu",
+    threads: Threads = 0,
+    batch_tokens: BatchTokens = 1024,
+    cache: Caching = False,
+    exact_cache: ExactCache = False,
+    progress: ShowProgress = None,
+) -> None:
+    """Measure the mean score of unrelated texts at every layer, and say how to rescale by it."""
+    with telling_progress(progress) as tell_progress:
+        found = measure_baseline(
+            list(read_lines(text)) if text else _sample(),
+            metric,
+            pairs=pairs,
+            seed=seed,
+            device=device,
+            threads=threads,
+            batch_tokens=batch_tokens,
+            cache="exact" if exact_cache else cache,
+            progress=tell_progress,
+        )
+    if out:
+        with appearing(out) as place:
+            Path(place).write_text(found.csv, "utf-8")
+        tell(f"wrote {out}")
+    if json:
+        say_json(document(found))
+    else:
+        say(str(found))
+
+
+def document(found: Baseline) -> dict[str, Any]:
+    """A baseline as JSON has it."""
+    return {
+        "rows": [asdict(row) for row in found.rows],
+        "layer": found.layer,
+        "low": found.low,
+        "spec": spec(found.rescaled),
+        "texts": found.texts,
+        "pairs": found.pairs,
+        "seed": found.seed,
+        "signature": found.signature,
+    }
+
+
+def _sample() -> list[tuple[str, ...]]:
+    tell("no TEXT given: taking the small sample that comes along; for use, give your own")
+    return [pair.references for pair in next(iter(read_everyday().values()))]
