@@ -33,19 +33,24 @@ class Blocks:
     device: str
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, ids: Array, layers: Sequence[int]) -> dict[int, Array]:
-        """Hidden states at `layers` for sequences of one length: (texts, pieces, dim) each."""
+    def __call__(
+        self, ids: Array, layers: Sequence[int], lengths: Sequence[int]
+    ) -> dict[int, Array]:
+        """Hidden states at `layers` for sequences of one length: (texts, pieces, dim) each.
+
+        What comes after a text's own length is padding: it sees the text, and is not seen.
+        """
         import torch
 
         with torch.inference_mode(), self.lock:
-            found = self.states(torch.from_numpy(ids).to(self.device), layers)
+            given = torch.from_numpy(ids).to(self.device)
+            found = self.states(given, layers, _seen(given, lengths))
             return {layer: states.float().cpu().numpy() for layer, states in found.items()}
 
-    def states(self, ids: Any, layers: Sequence[int]) -> dict[int, Any]:
-        """The same as tensors, with gradients if they are on."""
+    def states(self, ids: Any, layers: Sequence[int], seen: Any = None) -> dict[int, Any]:
+        """The same as tensors, with gradients if they are on; `seen` is an attention mask."""
         if self.owner is None:
-            every = self.module(ids, output_hidden_states=True).hidden_states
-            return {layer: every[layer] for layer in layers}
+            return self._shared_states(ids, layers, seen)
         found: dict[int, Any] = {}
         deepest = max(layers)
         with ExitStack() as undo:
@@ -54,10 +59,23 @@ class Blocks:
                     undo.callback(self._watch(layer, found).remove)
             setattr(self.owner, self.attribute, self.stack[: max(deepest, 1)])
             undo.callback(setattr, self.owner, self.attribute, self.stack)
-            last = self.module(ids).last_hidden_state
+            last = self.module(ids, attention_mask=seen).last_hidden_state
         if deepest:
             found[deepest] = last
         return found
+
+    def _shared_states(self, ids: Any, layers: Sequence[int], seen: Any) -> dict[int, Any]:
+        """Where the same weights go round and round (ALBERT), fewer rounds leave the upper out."""
+        config = self.module.config
+        rounds = config.num_hidden_layers
+        try:
+            if getattr(config, "num_hidden_groups", 0) == 1:
+                config.num_hidden_layers = max(layers)
+            run = self.module(ids, attention_mask=seen, output_hidden_states=True)
+            every = run.hidden_states
+        finally:
+            config.num_hidden_layers = rounds
+        return {layer: every[layer] for layer in layers}
 
     def _watch(self, layer: int, found: dict[int, Any]) -> Any:
         """Note what goes into the block above `layer`, which is what comes out of `layer`."""
@@ -67,6 +85,16 @@ class Blocks:
             found[layer] = self.final_norm(states) if self.final_norm is not None else states
 
         return self.stack[layer].register_forward_pre_hook(note, with_kwargs=True)
+
+
+def _seen(ids: Any, lengths: Sequence[int]) -> Any:
+    """The attention mask, or None where nothing is padding: attention is faster without one."""
+    import torch
+
+    if min(lengths) == ids.shape[1]:
+        return None
+    place = torch.arange(ids.shape[1], device=ids.device)
+    return (place < torch.tensor(lengths, device=ids.device)[:, None]).long()
 
 
 @lru_cache(maxsize=2)
