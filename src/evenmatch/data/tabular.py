@@ -71,6 +71,8 @@ def tsv_records(path: str) -> Iterator[Placed]:
     """
     rows = read_lines(path)
     header = next(rows, "").split("\t")
+    references = [n for n, name in enumerate(header) if _REFERENCE_COLUMN.fullmatch(name)]
+    others = [(n, name) for n, name in enumerate(header) if n not in references]
     for number, line in enumerate(rows, 2):
         cells = line.split("\t")
         where = f"{shown(path)} line {number}"
@@ -79,7 +81,7 @@ def tsv_records(path: str) -> Iterator[Placed]:
                 f"{where} has {len(cells)} columns and the header {len(header)}; "
                 "write text with tabs or line ends as JSONL"
             )
-        columns = list(zip(header, cells, strict=True))
-        references = [cell for name, cell in columns if _REFERENCE_COLUMN.fullmatch(name)]
-        others = {name: cell for name, cell in columns if not _REFERENCE_COLUMN.fullmatch(name)}
-        yield where, {**others, "references": references} if references else others
+        record: dict[str, Any] = {name: cells[n] for n, name in others}
+        if references:
+            record["references"] = [cells[n] for n in references]
+        yield where, record
