@@ -1,0 +1,1 @@
+"""Numbers in, numbers out: correlations, their intervals, tests, clusters. Knows no text."""

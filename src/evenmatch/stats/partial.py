@@ -1,0 +1,105 @@
+"""Correlations with the share of other variables taken out."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenmatch.errors import InputError, UnknownNameError
+from evenmatch.stats.arrays import Floats, as_floats
+from evenmatch.stats.correlations import correlation
+from evenmatch.stats.ranks import ranks
+
+Linear: TypeAlias = Literal["pearson", "spearman"]
+
+# What rounding leaves of a variable that the controls explain fully, relative to itself.
+_ROUNDING = 1e-10
+
+
+def partial_matrix(
+    variables: ArrayLike, controls: ArrayLike, *, method: Linear = "pearson"
+) -> Floats:
+    """The partial correlation of every two variables given the controls.
+
+    Both are rows of numbers over the same points (controls may be one row, or none: then these are
+    plain correlations). A point that misses any number is left out. What is left of a variable when
+    a linear fit of the controls is taken out is correlated, for `spearman` of ranks. NaN for a
+    variable that is constant or that the controls explain fully.
+
+    >>> human = [1, 2, 3, 4, 5, 6]
+    >>> metrics = [[1, 3, 2, 4, 6, 5], [2, 3, 1, 4, 6, 7]]
+    >>> partial_matrix(metrics, human).round(2)
+    array([[1.  , 0.59],
+           [0.59, 1.  ]])
+    """
+    x, given = _rows(variables, controls, method)
+    left = residuals(x, given)
+    return correlation(left[:, None], left[None], "pearson")
+
+
+def partial_correlation(
+    x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, method: Linear = "pearson"
+) -> float:
+    """The correlation of x and y given one control or several (rows); see `partial_matrix`.
+
+    >>> round(partial_correlation([1, 3, 2, 4], [2, 3, 1, 4], [1, 2, 3, 4]), 3)
+    0.873
+    """
+    two = np.stack([as_floats(x, "x"), as_floats(y, "y")])
+    return float(partial_matrix(two, controls, method=method)[0, 1])
+
+
+def conditional_matrix(variables: ArrayLike, *, method: Linear = "pearson") -> Floats:
+    """The partial correlation of every two variables given all the others.
+
+    From the inverse of their correlations; NaN throughout where one is a combination of others,
+    so that there is no inverse.
+
+    >>> conditional_matrix([[1, 3, 2, 4, 6, 5], [2, 3, 1, 4, 6, 7], [1, 2, 3, 4, 5, 6]]).round(2)
+    array([[1.  , 0.59, 0.52],
+           [0.59, 1.  , 0.28],
+           [0.52, 0.28, 1.  ]])
+    """
+    x, _ = _rows(variables, [], method)
+    together = correlation(x[:, None], x[None], "pearson")
+    if np.isnan(together).any() or np.linalg.cond(together) > 1 / _ROUNDING:
+        return np.full(together.shape, np.nan)
+    precision = np.linalg.inv(together)
+    scale = np.sqrt(np.diag(precision))
+    partial: Floats = -precision / scale[:, None] / scale
+    np.fill_diagonal(partial, 1.0)
+    return partial
+
+
+def residuals(x: Floats, given: Floats) -> Floats:
+    """What is left of the rows of x when a linear fit of the given rows is taken out."""
+    design = np.concatenate([np.ones((1, x.shape[-1])), given]).T
+    # each control on its own scale, so that the fit does not depend on units
+    size = abs(design).max(0, initial=0.0)
+    design = design / np.where(size > 0, size, 1.0)
+    fit = np.linalg.lstsq(design, x.T, rcond=None)[0]
+    left = x - (design @ fit).T
+    size = abs(x - x.mean(-1, keepdims=True)).max(-1, keepdims=True, initial=0.0)
+    explained = abs(left).max(-1, keepdims=True, initial=0.0) <= _ROUNDING * size
+    kept: Floats = np.where(explained, 0.0, left)
+    return kept
+
+
+def _rows(variables: ArrayLike, controls: ArrayLike, method: Linear) -> tuple[Floats, Floats]:
+    """Variables and controls as rows without missing points, ranked for Spearman."""
+    if method not in get_args(Linear):
+        raise UnknownNameError(
+            f"no partial correlation is called {method!r}; known: {', '.join(get_args(Linear))}"
+        )
+    x, given = as_floats(variables, "variables"), as_floats(controls, "controls")
+    given = given.reshape(0, x.shape[-1]) if not given.size else np.atleast_2d(given)
+    if x.ndim != 2 or given.ndim != 2 or given.shape[1] != x.shape[1]:
+        raise InputError(
+            f"variables have shape {x.shape} and controls {given.shape}; "
+            "give both as rows over the same points"
+        )
+    known = ~np.isnan(np.concatenate([x, given])).any(0)
+    x, given = x[:, known], given[:, known]
+    return (ranks(x), ranks(given)) if method == "spearman" else (x, given)

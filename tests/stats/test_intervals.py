@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from evenmatch.errors import InputError, UnknownNameError
+from evenmatch.stats.correlations import correlation
+from evenmatch.stats.intervals import Kind, difference_interval, intervals
+from evenmatch.stats.levels import Level, correlate
+from evenmatch.stats.panel import Panel, panel
+from evenmatch.stats.resampling import FITTING, Over, resampled, weightings
+from tests.stats.numbers import made
+
+METHODS = ("pearson", "spearman", "kendall", "kendall_c", "accuracy", "calibrated_accuracy")
+
+
+@pytest.mark.parametrize("over", ["systems", "segments", "both"])
+@pytest.mark.parametrize("level", list(FITTING))
+def test_a_resample_is_the_panel_with_drawn_systems_and_segments(level: Level, over: Over) -> None:
+    scores = made(2, 7, 9)
+    found = resampled(scores, level=level, method="pearson", over=over, resamples=4, seed=5)
+    systems, segments = weightings(scores, over, 4, 5)
+    for b in range(4):
+        rows = np.repeat(np.arange(7), systems[b % len(systems)].astype(int))
+        columns = np.repeat(np.arange(9), segments[b % len(segments)].astype(int))
+        drawn = Panel(scores.metrics[:, rows][:, :, columns], scores.human[rows][:, columns])
+        assert_allclose(found[b], correlate(drawn, level=level, method="pearson"), rtol=1e-9)
+
+
+@pytest.mark.parametrize("over", ["systems", "segments", "both"])
+def test_a_resample_draws_as_many_as_there_are(over: Over) -> None:
+    systems, segments = weightings(made(1, 7, 9), over, 20, 0)
+    assert (systems.sum(1) == 7).all()
+    assert (segments.sum(1) == 9).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["percentile", "bca"])
+@pytest.mark.parametrize("level", list(FITTING))
+def test_an_interval_holds_its_value(level: Level, kind: Kind, method: str) -> None:
+    found = intervals(
+        made(2, 10, 20),
+        level=level,
+        method=method,  # type: ignore[arg-type]  # one of the names
+        over=FITTING[level],
+        kind=kind,
+        resamples=200,
+    )
+    for interval in found:
+        assert interval.low <= interval.value <= interval.high
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    scores = made(1, 10, 20)
+    one, again, other = (
+        intervals(scores, level="pooled", method="pearson", over="both", resamples=50, seed=s)
+        for s in (1, 1, 2)
+    )
+    assert one == again
+    assert one != other
+
+
+@pytest.mark.parametrize(("kind", "name"), [("percentile", "percentile"), ("bca", "BCa")])
+def test_an_interval_over_systems_agrees_with_scipys(kind: Kind, name: str) -> None:
+    scores = made(1, 25, 1, seed=7)
+    (found,) = intervals(
+        scores, level="system", method="pearson", over="systems", kind=kind, resamples=20_000
+    )
+    theirs = stats.bootstrap(
+        (scores.metrics[0, :, 0], scores.human[:, 0]),
+        lambda x, y, axis: correlation(x, y, "pearson"),
+        paired=True,
+        vectorized=True,
+        n_resamples=20_000,
+        method=name,  # type: ignore[call-overload]  # one of SciPy's names
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    assert_allclose([found.low, found.high], theirs, atol=0.02)
+
+
+def test_a_wider_confidence_gives_a_wider_interval() -> None:
+    scores = made(1, 10, 20)
+    wide, narrow = (
+        intervals(scores, level="system", method="pearson", over="systems", confidence=c)[0]
+        for c in (0.99, 0.8)
+    )
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_a_difference_of_two_metrics_is_paired() -> None:
+    scores = made(1, 12, 30)
+    twins = Panel(np.concatenate([scores.metrics, scores.metrics * 2]), scores.human)
+    found = difference_interval(twins, 0, 1, level="system", method="pearson", over="both")
+    assert_allclose([found.value, found.low, found.high], 0, atol=1e-12)
+
+
+def test_a_difference_is_the_first_less_the_second() -> None:
+    scores = made(3, 12, 30)
+    values = correlate(scores, level="pooled", method="spearman")
+    found = difference_interval(
+        scores, 2, 0, level="pooled", method="spearman", over="segments", resamples=200
+    )
+    assert found.value == pytest.approx(values[2] - values[0])
+    assert found.low <= found.value <= found.high
+
+
+def test_a_metric_without_a_correlation_has_no_interval() -> None:
+    (found,) = intervals(
+        panel([1, 1, 1, 1], [1, 2, 3, 4]), level="system", method="pearson", over="systems"
+    )
+    assert np.isnan([found.value, found.low, found.high]).all()
+
+
+def test_resamples_without_a_correlation_do_not_count() -> None:
+    # of three systems every ninth resample holds a single one
+    (found,) = intervals(
+        panel([1, 2, 4], [1, 3, 4]), level="system", method="pearson", over="systems"
+    )
+    assert -1 <= found.low <= found.high <= 1
+
+
+def test_scores_per_system_cannot_be_resampled_over_segments() -> None:
+    with pytest.raises(InputError, match="over both needs scores per segment, got one per system"):
+        intervals(panel([1, 2, 3], [1, 2, 3]), level="system", method="pearson", over="both")
+
+
+def test_no_resamples_are_refused() -> None:
+    with pytest.raises(InputError, match="0 resamples; give at least 1"):
+        resampled(made(1, 3, 3), level="system", method="pearson", over="systems", resamples=0)
+
+
+def test_an_unknown_kind_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match="no interval is called 'normal'; known: percentile"):
+        intervals(made(1, 3, 3), level="system", method="pearson", over="systems", kind="normal")  # type: ignore[arg-type]  # the point
+
+
+def test_an_unknown_way_to_resample_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match="cannot resample over 'words'; known: systems"):
+        intervals(made(1, 3, 3), level="system", method="pearson", over="words")  # type: ignore[arg-type]  # the point
+
+
+def test_a_confidence_that_is_no_share_is_refused() -> None:
+    with pytest.raises(InputError, match="confidence 95; give a share between 0 and 1, such as"):
+        intervals(made(1, 3, 3), level="system", method="pearson", over="systems", confidence=95)

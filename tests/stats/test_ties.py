@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from evenmatch.errors import InputError
+from evenmatch.stats.arrays import Floats
+from evenmatch.stats.calibration import calibrate
+from evenmatch.stats.correlations import AccuracyAt
+from evenmatch.stats.levels import Level, correlate, leveled
+from evenmatch.stats.panel import Panel, panel
+from tests.stats.numbers import made, share_of_pairs
+
+
+def mean_accuracy(metric: Floats, human: Floats, epsilon: float) -> float:
+    """Accuracy averaged over segments, pair by pair, at one threshold."""
+    each = []
+    for x, y in zip(metric.T, human.T, strict=True):
+        known = ~(np.isnan(x) | np.isnan(y))
+        each.append(share_of_pairs(x[known], y[known], epsilon))
+    return float(np.nanmean(each))
+
+
+def best_by_trial(metric: Floats, human: Floats) -> tuple[float, float]:
+    """The greatest accuracy of all thresholds that could matter, and the lowest that gives it."""
+    differences = abs(metric[:, None] - metric[None]).ravel().round(9)
+    thresholds = np.unique(np.append(differences[~np.isnan(differences)], 0.0))
+    found = [mean_accuracy(metric, human, e + 1e-9) for e in thresholds]
+    lowest = int(np.flatnonzero(np.array(found) >= max(found) - 1e-12)[0])
+    return found[lowest], float(thresholds[lowest])
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_threshold_is_the_best_of_all_that_could_be_tried(seed: int, missing: float) -> None:
+    scores = made(1, 6, 8, seed=seed, missing=missing)
+    (found,) = calibrate(scores, level="per_item")
+    accuracy, epsilon = best_by_trial(scores.metrics[0], scores.human)
+    assert found.accuracy == pytest.approx(accuracy)
+    assert found.epsilon == pytest.approx(epsilon)
+
+
+@pytest.mark.parametrize("level", ["system", "pooled", "per_item", "per_system"])
+def test_accuracy_at_the_threshold_is_the_calibrated_accuracy(level: Level) -> None:
+    scores = made(2, 6, 8, missing=0.1)
+    best = correlate(scores, level=level, method="calibrated_accuracy")
+    for metric, found, value in zip(
+        scores.metrics, calibrate(scores, level=level), best, strict=True
+    ):
+        alone = Panel(metric[None], scores.human)
+        at = correlate(alone, level=level, method=AccuracyAt(found.epsilon))
+        assert found.accuracy == pytest.approx(value)
+        assert at[0] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("level", ["system", "pooled", "per_item", "per_system"])
+def test_calibrating_never_loses_accuracy(level: Level) -> None:
+    scores = made(3, 6, 8)
+    plain = correlate(scores, level=level, method="accuracy")
+    assert (correlate(scores, level=level, method="calibrated_accuracy") >= plain - 1e-12).all()
+
+
+def test_a_metric_that_ties_as_people_do_needs_no_threshold() -> None:
+    human = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, 3.0]])
+    (found,) = calibrate(panel(human * 7, human), level="per_item")
+    assert (found.accuracy, found.epsilon) == (1.0, 0.0)
+
+
+def test_a_noisy_copy_of_people_is_right_at_the_size_of_the_noise() -> None:
+    human = np.array([[1.0], [1.0], [2.0], [3.0]])
+    noise = np.array([[0.0], [0.125], [0.0], [0.0]])
+    (found,) = calibrate(panel(human + noise, human), level="pooled")
+    assert found.accuracy == pytest.approx(1.0)
+    assert found.epsilon == 0.125
+
+
+def test_equal_differences_of_decimals_are_one_threshold() -> None:
+    # 0.3 - 0.2 is less than 0.2 - 0.1 by a rounding error, and no way to tell pairs apart
+    metric, human = [[0.1], [0.2], [0.3]], [[1.0], [2.0], [2.0]]
+    assert 0.3 - 0.2 < 0.2 - 0.1
+    (found,) = calibrate(panel(metric, human), level="pooled")
+    assert found.accuracy == pytest.approx(2 / 3)
+    assert found.epsilon == 0.0
+
+
+@given(st.integers(0, 500))
+def test_weights_of_segments_are_copies(seed: int) -> None:
+    scores = made(1, 5, 6, seed=seed)
+    counts = np.random.default_rng(seed).integers(0, 3, (2, 6))
+    found = leveled(scores, "per_item", "calibrated_accuracy")(np.ones((1, 5)), counts / 1)
+    for value, times in zip(found[:, 0], counts, strict=True):
+        columns = np.repeat(np.arange(6), times)
+        if not columns.size:
+            assert np.isnan(value)
+            continue
+        copied = Panel(scores.metrics[:, :, columns], scores.human[:, columns])
+        assert_allclose(value, correlate(copied, level="per_item", method="calibrated_accuracy"))
+
+
+def test_weights_of_systems_count_pairs_of_distinct_ones() -> None:
+    scores = made(1, 4, 1, seed=3)
+    counts = np.array([[2.0, 1.0, 0.0, 1.0]])
+    found = leveled(scores, "per_item", "calibrated_accuracy")(counts, np.ones((1, 1)))
+    x, y = scores.metrics[0, [0, 1, 3], 0], scores.human[[0, 1, 3], 0]
+    weights = {(0, 1): 2, (0, 2): 2, (1, 2): 1}
+
+    def accuracy(epsilon: float) -> float:
+        right = 0
+        for (i, j), times in weights.items():
+            metric = 0 if abs(x[i] - x[j]) <= epsilon else np.sign(x[i] - x[j])
+            right += times * (metric == np.sign(y[i] - y[j]))
+        return right / 5
+
+    thresholds = [0.0, *(abs(x[i] - x[j]) for i, j in weights)]
+    assert_allclose(found[0, 0], max(accuracy(e) for e in thresholds))
+
+
+def test_without_a_pair_there_is_no_accuracy() -> None:
+    (found,) = calibrate(panel([[1, 2]], [[1, 2]]), level="per_item")
+    assert np.isnan(found.accuracy)
+    assert np.isnan(found.epsilon)
+
+
+def test_too_many_pairs_are_refused_with_advice() -> None:
+    scores = panel(np.zeros((5, 1000)), np.zeros((5, 1000)))
+    with pytest.raises(
+        InputError, match="12,497,500 pairs, the most is 10,000,000; take the level"
+    ):
+        correlate(scores, level="pooled", method="calibrated_accuracy")
