@@ -139,13 +139,14 @@ def _load(checkpoint: Checkpoint, trust_remote_code: bool) -> Any:
     verify(checkpoint)
     with quiet_transformers():
         import torch
+        from safetensors import SafetensorError
         from transformers import AutoModel
 
         try:
             return AutoModel.from_pretrained(
                 str(checkpoint.folder), trust_remote_code=trust_remote_code, dtype=torch.float32
             )
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise unreadable(checkpoint, error) from None
 
 

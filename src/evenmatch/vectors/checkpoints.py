@@ -31,6 +31,11 @@ class Checkpoint:
     digest: str
 
     @property
+    def spoken(self) -> str:
+        """What to call it when speaking to its user: a folder's path, not its hash."""
+        return str(self.folder) if self.name.startswith(BY_CONTENT) else self.name
+
+    @property
     def label(self) -> str:
         """The name with the beginning of the content hash, as signatures show it."""
         return f"{self.name.removeprefix(BY_CONTENT)}@{self.digest[:12]}"

@@ -52,6 +52,7 @@ class Tokens:
     opening: tuple[str, ...]
     closing: tuple[str, ...]
     unknown: int | None
+    padding: tuple[int, str] | None = None  # id and name of the padding token, where there is one
 
     @property
     def width(self) -> int:
@@ -115,13 +116,14 @@ def wrap(loaded: Any, limit: int) -> Tokens:
     sample = backend.encode("a")
     inner = [i for i, special in enumerate(sample.special_tokens_mask) if not special]
     first, last = (inner[0], inner[-1] + 1) if inner else (len(sample.ids), len(sample.ids))
-    unknown = loaded.unk_token_id
+    unknown, padding = loaded.unk_token_id, loaded.pad_token_id
     return Tokens(
         backend,
         limit,
         tuple(sample.tokens[:first]),
         tuple(sample.tokens[last:]),
         unknown if isinstance(unknown, int) else None,
+        (padding, str(loaded.pad_token)) if isinstance(padding, int) else None,
     )
 
 
@@ -140,7 +142,7 @@ def unreadable(checkpoint: Checkpoint, error: Exception) -> Exception:
     first = str(error).strip().splitlines()[0][:200] if str(error).strip() else repr(error)
     if "trust_remote_code" in str(error):
         return InputError(
-            f"{checkpoint.name} wants to run code of its own; "
+            f"{checkpoint.spoken} wants to run code of its own; "
             "if you trust its makers, say trust_remote_code=True"
         )
-    return DataError(f"cannot load {checkpoint.name} from {checkpoint.folder}: {first}")
+    return DataError(f"cannot load the model in {checkpoint.folder}: {first}")
