@@ -26,6 +26,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("words(lower=True)"),
         Row("pieces"),
         Row("pieces(marks=True)"),
+        Row("closing"),
     ),
     "weighting": (Row("uniform"), Row("norm"), Row("idf")),
     "encoder": (
@@ -34,6 +35,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("transformer", model=True),
         Row("transformer(layer=2, pool='mean', mass=norm)", model=True),
         Row("transformer(layer='last', long='windows')", model=True),
+        Row("transformer(layer=1, pad_to=40)", model=True),
         Row("lookup(model='minilm')", model=True),
     ),
     "similarity": (
@@ -61,6 +63,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("prf"),
         Row("rescale(low=0.3)"),
         Row("rescale(low=-1.0, base=rescale(low=0.5))"),
+        Row("average"),
+        Row("rescale(low=0.3, base=average)"),
     ),
     "metric": (
         Row("align(vectors=hashed)"),
@@ -73,6 +77,11 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("bertscore(idf=True)", model=True),
         Row("f_disc", model=True),
         Row("f_cont", model=True),
+        Row("lisa_rowmask", model=True),
+        Row("lisa_recursive(iterations=7)", model=True),
+        Row("lisa_topk(include_padding=64)", model=True),
+        Row("lisa_auction", model=True),
+        Row("eot", model=True),
         Row("bleu", excused=_POOLS),
         Row("bleu_nltk", excused=_POOLS),
         Row("chrf"),

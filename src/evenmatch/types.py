@@ -29,7 +29,8 @@ class Units:
     """One text, cut: a unit is a set of words.
 
     With `by_model` the cutting is left to the encoder's own tokenizer (see `units.pieces`);
-    `marks` then says whether its opening and closing tokens are units as well.
+    `marks` then says whether its opening and closing tokens are units as well, and `closing` that
+    the first token after the text is the only unit.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Units:
     labels: tuple[str, ...] = ()
     by_model: bool = False
     marks: bool = False
+    closing: bool = False
 
     @property
     def items(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def bertscore(
     and carry no weight. `idf=True` counts the call's references; a string names a table.
     """
     vectors = Transformer(
-        model, layer, weights=_idf(idf), long=long, trust_remote_code=trust_remote_code
+        model, layer, weights=idf_weighting(idf), long=long, trust_remote_code=trust_remote_code
     )
     return AlignMetric(Pieces(marks=marks), vectors, alignment=Greedy())
 
@@ -75,7 +75,7 @@ def _optimized(
     vectors = Transformer(
         model,
         layer,
-        weights=_idf(idf),
+        weights=idf_weighting(idf),
         mass=mass,
         long=long,
         trust_remote_code=trust_remote_code,
@@ -83,7 +83,8 @@ def _optimized(
     return AlignMetric(Pieces(marks=marks), vectors, alignment=solver)
 
 
-def _idf(idf: bool | str) -> Weighting:
+def idf_weighting(idf: bool | str) -> Weighting:
+    """A metric's `idf` setting as a weighting: counted, from a table, or all alike."""
     if isinstance(idf, str):
         return Idf(idf)
     return Idf() if idf else Uniform()

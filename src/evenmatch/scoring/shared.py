@@ -32,7 +32,7 @@ from evenmatch.types import (
     Splitter,
 )
 from evenmatch.vectors import cache
-from evenmatch.vectors.states import Body, Counting, States, Viewing
+from evenmatch.vectors.states import Body, Counting, Padding, States, Viewing
 
 
 class Parts(Protocol):
@@ -61,7 +61,8 @@ def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> 
     results: list[list[Score | None]] = [[None] * len(pairs) for _ in ready]
     shelf = Shelf(ready, run)
     done = 0
-    for window, again in windows(pairs):
+    pad_to = max((m.vectors.pad_to for m in ready if isinstance(m.vectors, Padding)), default=0)
+    for window, again in windows(pairs, pad_to):
         shelf.stock([pairs[i] for i in window], again)
         with one_thread():
             for row, metric in zip(results, ready, strict=True):

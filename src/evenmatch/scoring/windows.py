@@ -11,38 +11,42 @@ from evenmatch.types import Pair
 # About 100,000 pieces are held as vectors at a time: large enough that most lengths fill a batch.
 MOST_TEXTS = 4096
 MOST_CHARACTERS = 400_000
+CHARACTERS_PER_PIECE = 4
 # Characters times characters: about 16 million similarities. Few texts can make very many pairs.
 MOST_AREA = 256_000_000
 
 
-def windows(pairs: Sequence[Pair]) -> Iterator[tuple[list[int], Collection[str]]]:
+def windows(pairs: Sequence[Pair], pad_to: int = 0) -> Iterator[tuple[list[int], Collection[str]]]:
     """Indexes of pairs in windows, each with texts of earlier windows worth keeping.
 
     Pairs with the same first reference are brought together, as when many systems are scored on
-    one test set: then that reference is embedded once, however large the set.
+    one test set: then that reference is embedded once, however large the set. Where texts are
+    padded to `pad_to` pieces, none counts as shorter than that.
     """
+    least = pad_to * CHARACTERS_PER_PIECE
     later = Counter(text for pair in pairs for text in texts(pair))
     kept: list[str] = []
-    for window in _cut(pairs):
+    for window in _cut(pairs, least):
         yield window, set(kept)
         seen = [text for i in window for text in texts(pairs[i])]
         later.subtract(seen)
-        kept = _fitting(text for text in dict.fromkeys([*kept, *seen]) if later[text] > 0)
+        kept = _fitting((t for t in dict.fromkeys([*kept, *seen]) if later[t] > 0), least)
 
 
-def _cut(pairs: Sequence[Pair]) -> Iterator[list[int]]:
+def _cut(pairs: Sequence[Pair], least: int) -> Iterator[list[int]]:
     window: list[int] = []
     held: set[str] = set()
     size = area = 0
     for index in _by_reference(pairs):
         own = set(texts(pairs[index]))
-        size += sum(map(len, own - held))
-        area += _area(pairs[index])
+        size += sum(_size(text, least) for text in own - held)
+        area += _area(pairs[index], least)
         count = len(held) + len(own - held)
         if window and (count > MOST_TEXTS or size > MOST_CHARACTERS or area > MOST_AREA):
             yield window
             window, held = [], set()
-            size, area = sum(map(len, own)), _area(pairs[index])
+            size = sum(_size(text, least) for text in own)
+            area = _area(pairs[index], least)
         window.append(index)
         held |= own
     if window:
@@ -54,8 +58,12 @@ def texts(pair: Pair) -> tuple[str, ...]:
     return (pair.candidate, *pair.references)
 
 
-def _area(pair: Pair) -> int:
-    return sum(len(pair.candidate) * len(reference) for reference in pair.references)
+def _size(text: str, least: int) -> int:
+    return max(len(text), least)
+
+
+def _area(pair: Pair, least: int) -> int:
+    return sum(_size(pair.candidate, least) * _size(r, least) for r in pair.references)
 
 
 def _by_reference(pairs: Sequence[Pair]) -> list[int]:
@@ -65,12 +73,12 @@ def _by_reference(pairs: Sequence[Pair]) -> list[int]:
     return sorted(range(len(pairs)), key=lambda i: first[pairs[i].references[0]])
 
 
-def _fitting(some: Iterable[str]) -> list[str]:
+def _fitting(some: Iterable[str], least: int) -> list[str]:
     """The first of these texts, as many as one window holds."""
     fitting: list[str] = []
     size = 0
     for text in islice(some, MOST_TEXTS):
-        size += len(text)
+        size += _size(text, least)
         if size > MOST_CHARACTERS:
             break
         fitting.append(text)

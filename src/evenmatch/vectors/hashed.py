@@ -67,6 +67,8 @@ class Hashed:
 
 def cut_by_word(units: Units) -> Units:
     """The units, cut into words where the cutting was left to the encoder."""
+    if units.closing:
+        raise InputError("words have no closing token; use an encoder with a model: transformer")
     return Words()(units.text) if units.by_model else units
 
 

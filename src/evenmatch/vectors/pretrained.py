@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -24,24 +25,41 @@ Long: TypeAlias = Literal["truncate", "windows", "error"]
 
 @dataclass(frozen=True)
 class Pretrained:
-    """Which model, and how it treats a text longer than it can take."""
+    """Which model, and how it treats a text longer than it can take.
+
+    With `pad_to` every text is padded to that many pieces, and cut off there.
+    """
 
     model: str
     long: Long = "truncate"
     trust_remote_code: bool = False
+    pad_to: int = 0
 
     def checkpoint(self) -> Checkpoint:
         """Where the model lies and what it is."""
         return checkpoints.find(self.model)
 
     def tokens(self) -> Tokens:
-        """The model's tokenizer."""
-        return load_tokens(self.checkpoint(), self.trust_remote_code)
+        """The model's tokenizer; what texts are padded to is its limit."""
+        found = load_tokens(self.checkpoint(), self.trust_remote_code)
+        return self._limited(found) if self.pad_to else found
+
+    def _limited(self, tokens: Tokens) -> Tokens:
+        if tokens.padding is None:
+            raise InputError(f"{self.model} has no padding token; leave its texts unpadded")
+        least = len(tokens.opening) + len(tokens.closing) + 1
+        if not least <= self.pad_to <= tokens.limit:
+            raise InputError(
+                f"{self.model} can be padded to {least} up to {tokens.limit} pieces, "
+                f"got {self.pad_to}"
+            )
+        return dataclasses.replace(tokens, limit=self.pad_to)
 
     def identity(self) -> str:
         """Everything that a text's states depend on, apart from the text and the layer."""
         versions = [f"{name} {version(name)}" for name in ("torch", "transformers")]
-        return " ".join([self.checkpoint().digest, self.long, *versions])
+        padding = [f"padded to {self.pad_to}"] if self.pad_to else []
+        return " ".join([self.checkpoint().digest, self.long, *versions, *padding])
 
     def keys(self, texts: Sequence[str]) -> list[Array]:
         """The ids of each text's pieces, marks included, as far as the model would see them."""
@@ -54,7 +72,9 @@ class Pretrained:
         cuts = tokens(texts)
         sequences = [self._sequences(cut, tokens) for cut in cuts]
         blocks = load_blocks(self.checkpoint(), self.trust_remote_code, run.device)
-        states = iter(_run(blocks, [s for own in sequences for s in own], layers, run))
+        flat = [s for own in sequences for s in own]
+        filler = tokens.padding[0] if tokens.padding else 0
+        states = iter(_run(blocks, flat, layers, run, self.pad_to, filler))
         return [
             self._joined(text, cut, [next(states) for _ in own], tokens)
             for text, cut, own in zip(texts, cuts, sequences, strict=True)
@@ -78,7 +98,8 @@ class Pretrained:
     def _joined(self, text: str, cut: Cut, runs: list[dict[int, Array]], tokens: Tokens) -> States:
         """One text's states from the sequences it was run as."""
         if len(cut.keys) <= tokens.limit:
-            return States(text, cut.keys, cut.spans, cut.marks, runs[0], cut.flags)
+            keys, spans, marks = self._padded(cut, tokens)
+            return States(text, keys, spans, marks, runs[0], cut.flags)
         if self.long == "windows":
             joined = {layer: _stitched([r[layer] for r in runs], cut, tokens) for layer in runs[0]}
             return States(text, cut.keys, cut.spans, cut.marks, joined, cut.flags)
@@ -87,6 +108,16 @@ class Pretrained:
         marks = tokens.marks(tokens.limit)
         flags = cut.flags | {"truncated"}
         return States(text, cut.keys[keep], cut.spans[keep], marks, runs[0], flags)
+
+    def _padded(self, cut: Cut, tokens: Tokens) -> tuple[Array, Array, Mapping[int, str]]:
+        """A text's pieces, spans and marks; paddings are marks that follow it."""
+        missing = max(0, self.pad_to - len(cut.keys))
+        if not missing or tokens.padding is None:
+            return cut.keys, cut.spans, cut.marks
+        key, name = tokens.padding
+        keys = np.concatenate([cut.keys, np.full(missing, key, cut.keys.dtype)])
+        spans = np.concatenate([cut.spans, np.zeros((missing, 2), cut.spans.dtype)])
+        return keys, spans, {**cut.marks, **dict.fromkeys(range(len(cut.keys), len(keys)), name)}
 
 
 def _stitched(parts: list[Array], cut: Cut, tokens: Tokens) -> Array:
@@ -100,13 +131,23 @@ def _stitched(parts: list[Array], cut: Cut, tokens: Tokens) -> Array:
 
 
 def _run(
-    blocks: Blocks, sequences: Sequence[Array], layers: Sequence[int], run: Run
+    blocks: Blocks,
+    sequences: Sequence[Array],
+    layers: Sequence[int],
+    run: Run,
+    pad_to: int,
+    filler: int,
 ) -> list[dict[int, Array]]:
     """Every sequence through the model in batches of equal length; results in input order."""
     results: list[dict[int, Array]] = [{} for _ in sequences]
+    lengths = [len(s) for s in sequences]
     with _threads(run.threads):
-        for batch in equal_length_batches([len(s) for s in sequences], run.batch_tokens):
-            states = blocks(np.stack([sequences[i] for i in batch]), layers)
+        widths = [max(length, pad_to) for length in lengths]
+        for batch in equal_length_batches(widths, run.batch_tokens):
+            ids = np.full((len(batch), widths[batch[0]]), filler)
+            for row, index in enumerate(batch):
+                ids[row, : lengths[index]] = sequences[index]
+            states = blocks(ids, layers, [lengths[i] for i in batch])
             for row, index in enumerate(batch):
                 results[index] = {layer: states[layer][row] for layer in layers}
     return results

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from evenmatch.errors import InputError
 from evenmatch.types import NO_FLAGS, Array, Embedded, Encoder, Run, Units, Weighting
 from evenmatch.vectors.pool import pool
 
@@ -43,6 +44,14 @@ class Viewing(Protocol):
 
 
 @runtime_checkable
+class Padding(Protocol):
+    """An encoder that pads texts to so many pieces; 0 where it does not."""
+
+    @property
+    def pad_to(self) -> int: ...
+
+
+@runtime_checkable
 class Counting(Protocol):
     """An encoder whose weights may have to be counted from the references first."""
 
@@ -59,8 +68,8 @@ def view(
         return pool(units, states.spans, states.keys, vectors, how, weights, mass, states.flags)
     keys = states.keys
     marked = units.marks and not _is_bare(states)
-    if states.marks and not marked:
-        keep = _kept(states)
+    if units.closing or (states.marks and not marked):
+        keep = _closing(states) if units.closing else _kept(states)
         keys, vectors = keys[keep], vectors[keep]
     counts = weights(keys, vectors)
     if marked and states.marks:
@@ -75,16 +84,34 @@ def cut(units: Units, states: States) -> Units:
     """The units themselves, readable, where the cutting was left to the model."""
     if not units.by_model:
         return units
-    at = (
-        range(len(states.keys))
-        if units.marks and not _is_bare(states)
-        else [i for i in range(len(states.keys)) if i not in states.marks]
-    )
+    at = _units_at(units, states)
     spans = tuple((int(states.spans[i][0]), int(states.spans[i][1])) for i in at)
     words = tuple(
         states.marks.get(i) or units.text[a:b] for i, (a, b) in zip(at, spans, strict=True)
     )
     return Units(units.text, words, spans, tuple((i,) for i in range(len(words))))
+
+
+def _units_at(units: Units, states: States) -> Sequence[int]:
+    """The positions of the pieces that are units."""
+    every = range(len(states.keys))
+    if units.closing:
+        return every[_closing(states)]
+    if units.marks and not _is_bare(states):
+        return every
+    return [i for i in every if i not in states.marks]
+
+
+def _closing(states: States) -> slice:
+    """Where the closing token stands: first after the text; nowhere if there is no text."""
+    if _is_bare(states):
+        return slice(0)
+    at = 1 + max(i for i in range(len(states.keys)) if i not in states.marks)
+    if at not in states.marks:
+        raise InputError(
+            "this model puts no closing token after a text; name one that does, such as 'minilm'"
+        )
+    return slice(at, at + 1)
 
 
 def _is_bare(states: States) -> bool:

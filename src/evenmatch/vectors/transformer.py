@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Embedded, Run, Units, Weighting
 from evenmatch.vectors import layers, states
@@ -16,6 +17,8 @@ from evenmatch.vectors.pretrained import Long, Pretrained
 from evenmatch.vectors.states import States
 from evenmatch.vectors.weighting import Uniform, is_uncounted, with_table
 
+LONGEST_PADDED = 4096  # a cached text names its marks, paddings among them, in 64 KiB
+
 
 @register("encoder", "transformer")
 @dataclass(frozen=True)
@@ -24,7 +27,9 @@ class Transformer:
 
     `model` is an embedded model's name, a Hugging Face name or a folder. `layer` counts blocks;
     'auto' takes the one known to agree best with people. `pool` joins the pieces of a unit.
-    `long` says what happens to a text the model cannot take whole.
+    `long` says what happens to a text the model cannot take whole. `pad_to` pads every text to
+    that many pieces and cuts it off there: what the model makes of its paddings are units without
+    weight, wherever opening and closing tokens are units too (LiSAScore's way to make repetition).
     """
 
     model: str = "minilm"
@@ -34,9 +39,18 @@ class Transformer:
     mass: Weighting = Uniform()
     long: Long = "truncate"
     trust_remote_code: bool = False
+    pad_to: int = 0
 
     def __post_init__(self) -> None:
         check_settings(self)
+        if not 0 <= self.pad_to <= LONGEST_PADDED:
+            raise InputError(
+                f"pad_to must be 0 (no padding) to {LONGEST_PADDED}, got {self.pad_to}"
+            )
+        if self.pad_to and self.long != "truncate":
+            raise InputError(
+                f"a padded text is truncated at its length; leave out long={self.long!r} or pad_to"
+            )
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Encode each text once and look at it as its units ask."""
@@ -47,7 +61,7 @@ class Transformer:
     @property
     def body(self) -> Pretrained:
         """The model as such; encoders that differ only in layer or weights share it."""
-        return Pretrained(self.model, self.long, self.trust_remote_code)
+        return Pretrained(self.model, self.long, self.trust_remote_code, self.pad_to)
 
     def depth(self) -> int:
         """The number of the layer read."""
