@@ -11,7 +11,9 @@ import typer
 from evenmatch.cli.align import align
 from evenmatch.cli.baseline import baseline
 from evenmatch.cli.cache import cache
+from evenmatch.cli.choose_layer import choose_layer
 from evenmatch.cli.compare import compare
+from evenmatch.cli.data import data
 from evenmatch.cli.explain import explain
 from evenmatch.cli.models import models
 from evenmatch.cli.names import list_names
@@ -36,10 +38,12 @@ app.command("score")(score)
 app.command("align")(align)
 app.command("compare")(compare)
 app.command("baseline")(baseline)
+app.command("choose-layer")(choose_layer)
 app.command("list")(list_names)
 app.command("explain")(explain)
 app.add_typer(models, name="models", context_settings=HELP_NAMES)
 app.add_typer(cache, name="cache", context_settings=HELP_NAMES)
+app.add_typer(data, name="data", context_settings=HELP_NAMES)
 
 
 def _say_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""Which layer to read: what is known of models, and the rule for the others."""
+"""Which layer to read: what is known of models, what was chosen here, the rule for the others."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from evenmatch.errors import InputError
 from evenmatch.vectors.checkpoints import Checkpoint, read_config
+from evenmatch.vectors.layer_choices import read_choice
 
 Layer: TypeAlias = int | Literal["auto", "last"]
 
@@ -90,7 +91,7 @@ def depth(checkpoint: Checkpoint) -> int:
     config = read_config(checkpoint.folder)
     found = next((config[key] for key in _DEPTH_KEYS if isinstance(config.get(key), int)), None)
     if not isinstance(found, int):
-        raise InputError(f"the config of {checkpoint.name} does not say how many layers it has")
+        raise InputError(f"the config of {checkpoint.spoken} does not say how many layers it has")
     return found
 
 
@@ -101,9 +102,11 @@ def resolve(layer: Layer, checkpoint: Checkpoint) -> int:
         return deepest
     if layer == "auto":
         known = GOOD_LAYERS.get(checkpoint.name)
+        # What is published goes first, so that 'auto' means the same on every machine where it can.
+        known = read_choice(checkpoint, deepest) if known is None else known
         return _rule(checkpoint, deepest) if known is None else known
     if not 0 <= layer <= deepest:
-        raise InputError(f"{checkpoint.name} has layers 0 to {deepest}, got layer {layer}")
+        raise InputError(f"{checkpoint.spoken} has layers 0 to {deepest}, got layer {layer}")
     return layer
 
 
@@ -111,8 +114,9 @@ def _rule(checkpoint: Checkpoint, deepest: int) -> int:
     """Three quarters of the depth: 9 of 12 and 18 of 24, where most known models are best."""
     chosen = max(1, 3 * deepest // 4)
     warnings.warn(
-        f"no good layer is known for {checkpoint.name}; taking {chosen} of {deepest} "
-        f"(three quarters); say layer={chosen} to silence this",
+        f"no good layer is known for {checkpoint.spoken}; taking {chosen} of {deepest} "
+        f"(three quarters); say layer={chosen} to silence this, "
+        "or find the best by ratings: evenmatch choose-layer",
         stacklevel=2,
     )
     return chosen

@@ -1,0 +1,171 @@
+"""Metrics' scores of rated outputs: every text goes through a model once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenmatch.data.ratings import RatedSet
+from evenmatch.scoring.languages import warn_of_other_languages
+from evenmatch.scoring.together import score_together
+from evenmatch.stats.arrays import Flags, Floats, Indexes
+from evenmatch.types import Metric, Pair, Run, Scores, Totalled
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marks:
+    """One metric on one set: its scores of outputs and of systems, NaN where it has none."""
+
+    segments: Floats  # (systems, segments)
+    systems: Floats  # (systems,)
+    by_corpus: bool  # whether a system's score is something else than the mean of its outputs'
+    higher_is_better: bool
+    signature: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredSet:
+    """A rated set, the systems of it that count, and what each metric says of them."""
+
+    rated: RatedSet
+    kept: Flags
+    marks: Mapping[str, Marks]
+    group: int  # sets with the same texts have the same number
+
+
+def score_sets(
+    metrics: Mapping[str, Metric],
+    chosen: Sequence[tuple[RatedSet, Flags]],
+    run: Run,
+    *,
+    rated_only: bool,
+    corpus: bool,
+) -> list[ScoredSet]:
+    """Each set scored; neighbours with the same texts, such as criteria, are scored together."""
+    groups = _groups(chosen)
+    cells = [_cells(group, rated_only) for group in groups]
+    total, done = sum(len(system) for system, _ in cells), 0
+    found = []
+    for number, (group, some) in enumerate(zip(groups, cells, strict=True)):
+        marks = {}
+        if metrics and len(some[0]):
+            marks = _marks(metrics, group[0][0], some, _shifted(run, done, total), corpus)
+        found += [ScoredSet(rated, kept, marks, number) for rated, kept in group]
+        done += len(some[0])
+        if run.progress and len(some[0]):
+            run.progress(done, total)
+    return found
+
+
+def _groups(
+    chosen: Sequence[tuple[RatedSet, Flags]],
+) -> list[list[tuple[RatedSet, Flags]]]:
+    groups: list[list[tuple[RatedSet, Flags]]] = []
+    for rated, kept in chosen:
+        if groups and _texts(groups[-1][0][0]) == _texts(rated):
+            groups[-1].append((rated, kept))
+        else:
+            groups.append([(rated, kept)])
+    return groups
+
+
+def _texts(rated: RatedSet) -> tuple[Any, ...]:
+    return rated.systems, rated.segments, rated.references, rated.sources, rated.candidates
+
+
+def _cells(group: Sequence[tuple[RatedSet, Flags]], rated_only: bool) -> tuple[Indexes, Indexes]:
+    """The outputs that some set of the group needs a score for."""
+    rated = group[0][0]
+    needed = np.zeros((len(rated.systems), len(rated.segments)), dtype=bool)
+    for each, kept in group:
+        own = np.zeros_like(needed)
+        own[each.cells(rated=rated_only)] = True
+        needed |= own & kept[:, None]
+    system, segment = np.nonzero(needed)
+    return system, segment
+
+
+def _marks(
+    metrics: Mapping[str, Metric],
+    rated: RatedSet,
+    cells: tuple[Indexes, Indexes],
+    run: Run,
+    corpus: bool,
+) -> dict[str, Marks]:
+    pairs = rated.pairs(cells)
+    warn_of_other_languages(list(metrics.values()), pairs)
+    totalled = {name: m for name, m in metrics.items() if corpus and isinstance(m, Totalled)}
+    shared = {name: m for name, m in metrics.items() if name not in totalled}
+    scores = dict(zip(shared, score_together(list(shared.values()), pairs, run), strict=True))
+    found = {}
+    for name, metric in metrics.items():
+        if name in totalled:
+            found[name] = _by_totals(metric, rated, cells, pairs)
+        else:
+            found[name] = _by_means(metric, scores[name], rated, cells, pairs, corpus)
+    return found
+
+
+def _by_totals(
+    metric: Any, rated: RatedSet, cells: tuple[Indexes, Indexes], pairs: Sequence[Pair]
+) -> Marks:
+    """Corpus scores of all systems from one count of the pairs."""
+    scores, counts = metric.counted(pairs)
+    totals = np.zeros((len(rated.systems), np.shape(counts)[1]))
+    np.add.at(totals, cells[0], counts)
+    known = np.bincount(cells[0], minlength=len(rated.systems)) > 0
+    systems = np.full(len(rated.systems), np.nan)
+    systems[known] = metric.of_totals(totals[known])
+    return _marked(metric, scores, rated, cells, systems)
+
+
+def _by_means(
+    metric: Metric,
+    scores: Scores,
+    rated: RatedSet,
+    cells: tuple[Indexes, Indexes],
+    pairs: Sequence[Pair],
+    corpus: bool,
+) -> Marks:
+    if not corpus or scores.corpus is None:
+        return _marked(metric, scores, rated, cells, None)
+    systems = np.full(len(rated.systems), np.nan)
+    for system in np.unique(cells[0]):
+        # the corpus score of all systems together is nobody's
+        own = [p for p, row in zip(pairs, cells[0], strict=True) if row == system]
+        score = metric(own).corpus
+        systems[system] = np.nan if score is None else score
+    return _marked(metric, scores, rated, cells, systems)
+
+
+def _marked(
+    metric: Metric,
+    scores: Scores,
+    rated: RatedSet,
+    cells: tuple[Indexes, Indexes],
+    systems: Floats | None,
+) -> Marks:
+    segments = rated.spread([score.value for score in scores.segments], cells)
+    own = system_means(segments) if systems is None else systems
+    return Marks(segments, own, systems is not None, metric.higher_is_better, scores.signature)
+
+
+def system_means(segments: Floats) -> Floats:
+    """Each system's mean over the outputs that are known, NaN without any."""
+    known = ~np.isnan(segments)
+    count = known.sum(1)
+    total = np.where(known, segments, 0.0).sum(1)
+    means: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return means
+
+
+def _shifted(run: Run, done: int, total: int) -> Run:
+    """The run with its progress told in pairs of all sets."""
+    tell = run.progress
+    if tell is None:
+        return run
+    return dataclasses.replace(run, progress=lambda n, _: tell(done + n, total))

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evenmatch as em
+from evenmatch.stats.panel import Panel, panel
+from evenmatch.uses.meta.layers_folds import Validated, _folds, best, validate
+
+
+def noisy(segments: int, seed: int, noise: tuple[float, ...] = (2.0, 0.3, 1.0)) -> Panel:
+    """People's ratings of one system, and metrics that see them through noise."""
+    rng = np.random.default_rng(seed)
+    human = rng.normal(size=(1, segments))
+    return panel([human + n * rng.normal(size=human.shape) for n in noise], human)
+
+
+def names(count: int, prefix: str = "") -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+def test_agreement_is_that_of_the_outputs_in_a_fold_and_of_those_outside() -> None:
+    one, two = noisy(40, 0), noisy(30, 1)
+    segments = [names(40, "a"), names(30, "b")]
+    found = validate([one, two], segments, level="pooled", method="pearson", folds=4, seed=3)
+    folds = _folds(segments, 4, 3)
+    for fold in range(4):
+        for kept, agreement in (
+            ([own == fold for own in folds], found.held_out[fold]),
+            ([own != fold for own in folds], found.rest[fold]),
+        ):
+            wanted = [
+                np.mean([pearson(p, metric, k) for p, k in zip((one, two), kept, strict=True)])
+                for metric in range(3)
+            ]
+            assert agreement == pytest.approx(wanted)
+    everything = [np.ones(40, bool), np.ones(30, bool)]
+    wanted = [
+        np.mean([pearson(p, m, k) for p, k in zip((one, two), everything, strict=True)])
+        for m in range(3)
+    ]
+    assert found.overall == pytest.approx(wanted)
+
+
+def pearson(given: Panel, metric: int, kept: Any) -> float:
+    return float(np.corrcoef(given.metrics[metric, 0, kept], given.human[0, kept])[0, 1])
+
+
+def test_the_least_noisy_metric_is_chosen_in_every_fold() -> None:
+    found = validate(
+        [noisy(200, 0)], [names(200)], level="pooled", method="kendall", folds=5, seed=0
+    )
+    assert best(found.overall) == 1
+    assert found.choices == [1] * 5
+    assert found.honest == pytest.approx(found.held_out[:, 1].mean())
+
+
+def test_of_equally_noisy_metrics_the_held_out_agreement_is_lower_than_the_best() -> None:
+    alike = noisy(60, 5, (1.0,) * 30)
+    found = validate([alike], [names(60)], level="pooled", method="pearson", folds=6, seed=0)
+    assert found.honest < found.overall.max()
+
+
+def test_folds_are_even_and_a_segment_is_in_one_of_them_whatever_the_subset() -> None:
+    one, two = _folds([names(11), names(7)], 4, 0)
+    assert one[:7].tolist() == two.tolist()
+    assert sorted(np.bincount(one)) == [2, 3, 3, 3]
+    assert _folds([names(11)], 4, 0)[0].tolist() == one.tolist()
+    assert _folds([names(11)], 4, 1)[0].tolist() != one.tolist()
+
+
+def test_subsets_can_be_held_out_instead() -> None:
+    panels = [noisy(30, 0), noisy(30, 1), noisy(30, 2)]
+    found = validate(
+        panels, [names(30)] * 3, level="pooled", method="pearson", folds="subsets", seed=0
+    )
+    for i, own in enumerate(panels):
+        everything = np.ones(30, bool)
+        assert found.held_out[i] == pytest.approx([pearson(own, m, everything) for m in range(3)])
+        others = [found.held_out[j] for j in range(3) if j != i]
+        assert found.rest[i] == pytest.approx(np.mean(others, axis=0))
+
+
+def test_a_tie_goes_to_the_lower_layer_and_what_is_undefined_is_not_chosen() -> None:
+    assert best(np.array([0.1, 0.5, 0.5])) == 1
+    assert best(np.array([np.nan, 0.1])) == 1
+    undefined = Validated(np.zeros(2), np.zeros((2, 2)), np.full((2, 2), np.nan))
+    assert np.isnan(undefined.honest)
+
+
+@pytest.mark.parametrize("folds", [1, 31, 2.5, "segments"])
+def test_folds_that_cannot_be_made_are_refused(folds: Any) -> None:
+    with pytest.raises(em.InputError, match=r"a number from 2 to that of segments \(30\), got "):
+        validate([noisy(30, 0)], [names(30)], level="pooled", method="pearson", folds=folds, seed=0)
+
+
+def test_one_subset_cannot_be_held_out() -> None:
+    with pytest.raises(em.InputError, match="1 subset of ratings cannot be held out from itself"):
+        validate(
+            [noisy(9, 0)], [names(9)], level="pooled", method="pearson", folds="subsets", seed=0
+        )
