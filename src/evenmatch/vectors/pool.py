@@ -42,14 +42,24 @@ def pool(
 
 def _members(units: Units, spans: Array) -> list[Array]:
     """For each unit the positions of the pieces that overlap one of its words."""
-    real = spans[:, 0] < spans[:, 1] if len(spans) else np.zeros(0, dtype=bool)
-    words = [
-        np.flatnonzero(real & (spans[:, 0] < b) & (spans[:, 1] > a))
-        if len(spans)
-        else np.zeros(0, np.int64)
-        for a, b in units.spans
-    ]
+    real = np.flatnonzero(spans[:, 0] < spans[:, 1]) if len(spans) else np.zeros(0, np.int64)
+    words = _overlapping(units, spans[real], real)
+    nothing = np.zeros(0, np.int64)
     return [
-        np.unique(np.concatenate([words[i] for i in group])) if len(group) > 1 else words[group[0]]
+        words[group[0]]
+        if len(group) == 1
+        else np.unique(np.concatenate([nothing, *(words[i] for i in group)]))
         for group in units.groups
     ]
+
+
+def _overlapping(units: Units, spans: Array, positions: Array) -> list[Array]:
+    if not len(spans) or not units.spans:
+        return [positions[:0]] * len(units.spans)
+    starts, ends = spans.T
+    begin, end = np.array(units.spans).T
+    if (np.diff(starts) >= 0).all() and (np.diff(ends) >= 0).all():
+        first, last = np.searchsorted(ends, begin, "right"), np.searchsorted(starts, end, "left")
+        return [positions[a:b] for a, b in zip(first, last, strict=True)]
+    # A normalizer may move marks about; then every word is compared with every piece.
+    return [positions[(starts < b) & (ends > a)] for a, b in units.spans]

@@ -1,0 +1,112 @@
+"""idf: counted once, frozen, named by content."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenmatch as em
+from evenmatch.errors import DataError, InputError
+from evenmatch.vectors import tables
+
+HASHED = "align(vectors=hashed(weights=idf))"
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=6))
+def test_idf_is_the_logarithm_of_documents_over_documents_with_the_key(
+    documents: list[list[int]],
+) -> None:
+    table = tables.count(np.array(d, dtype=np.int64) for d in documents)
+    for key in range(12):
+        df = sum(key in document for document in documents)
+        wanted = math.log((len(documents) + 1) / (df + 1))
+        assert table.idf(np.array([key]))[0] == pytest.approx(wanted)
+
+
+@given(st.lists(st.lists(st.integers(0, 2**62), max_size=6), max_size=6))
+def test_a_table_comes_back_from_its_name(documents: list[list[int]]) -> None:
+    table = tables.count(np.array(d, dtype=np.int64) for d in documents)
+    again = tables.load(tables.store(table))
+    assert again.dumps() == table.dumps()
+
+
+def test_the_order_of_the_references_is_no_part_of_the_table() -> None:
+    texts = ["a b", "b c", "c c c"]
+    signatures = {em.score(order, order, HASHED).signature for order in (texts, texts[::-1])}
+    assert len(signatures) == 1
+
+
+def test_idf_is_counted_from_all_references_and_frozen_in_the_signature() -> None:
+    candidates, references = ["the cat", "the dog"], [["the cat", "a cat"], ["the dog"]]
+    scores = em.score(candidates, references, HASHED)
+    assert "weights=idf(table='sha256:" in scores.signature
+    frozen = scores.signature.split(" · ")[0]
+    assert em.score(candidates[:1], references[:1], frozen).segments[0] == scores.segments[0]
+    assert em.score(candidates[:1], references[:1], HASHED).segments[0] != scores.segments[0]
+
+
+def test_a_table_of_ones_own_is_a_file_of_counts(tmp_path: Path) -> None:
+    name = em.score(["the cat"], ["the cat sat"], HASHED).signature.split("'")[1]
+    file = tmp_path / "counts.json"
+    file.write_text(tables.load(name).dumps())
+    scores = em.score(["x"], ["x"], f"align(vectors=hashed(weights=idf(table={str(file)!r})))")
+    assert str(file) not in scores.signature
+    assert name in scores.signature
+
+
+def test_a_table_file_that_changes_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "counts.json"
+    for documents in (3, 30):
+        file.write_text(json.dumps({"documents": documents, "counts": []}))
+        assert tables.load(str(file)).documents == documents
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("{", "is no idf table"), ("[]", "is no idf table"), (b"\xff\xff", "is no idf table")],
+)
+def test_a_file_that_is_no_table_is_refused(
+    tmp_path: Path, content: str | bytes, words: str
+) -> None:
+    file = tmp_path / "counts.json"
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(DataError, match=words):
+        tables.load(str(file))
+
+
+def test_a_table_that_is_nowhere_is_refused() -> None:
+    for name in ("/nowhere.json", "sha256:0123456789abcdef"):
+        with pytest.raises(DataError, match="is not on this machine; count it anew with idf=True"):
+            tables.load(name)
+    with pytest.raises(InputError, match="idf has no table yet"):
+        em.Idf()(np.array([1]), np.zeros((1, 2)))
+
+
+def test_a_stored_table_that_was_tampered_with_is_refused(empty_cache: Path) -> None:
+    name = tables.store(tables.count([np.array([1, 2])]))
+    (stored,) = (empty_cache / "idf").iterdir()
+    stored.write_text(json.dumps({"documents": 99, "counts": []}))
+    with pytest.raises(DataError, match="does not hold the idf table"):
+        tables.load(name)
+
+
+def test_idf_may_be_the_mass_as_well() -> None:
+    scores = em.score(
+        ["the cat", "the dog"],
+        ["the cat", "the bird"],
+        "align(vectors=hashed(weights=idf, mass=idf), alignment=emd)",
+    )
+    assert scores.signature.count("sha256:") == 2
+    assert scores.segments[0].value == pytest.approx(1.0)
+
+
+def test_where_every_word_is_in_every_reference_none_of_them_counts() -> None:
+    (score,) = em.score(["the cat"], ["the cat"], HASHED).segments
+    assert score.value == 0
+    assert score.flags == {"no_match"}
