@@ -15,6 +15,7 @@ from evenmatch.cli.choose_layer import choose_layer
 from evenmatch.cli.compare import compare
 from evenmatch.cli.data import data
 from evenmatch.cli.explain import explain
+from evenmatch.cli.meta import meta
 from evenmatch.cli.models import models
 from evenmatch.cli.names import list_names
 from evenmatch.cli.output import say
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.command("score")(score)
 app.command("align")(align)
 app.command("compare")(compare)
+app.command("meta")(meta)
 app.command("baseline")(baseline)
 app.command("choose-layer")(choose_layer)
 app.command("list")(list_names)

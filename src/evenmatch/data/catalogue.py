@@ -67,10 +67,9 @@ class DataSet:
         wanted = f"the data set {self.name!r} is not in {data_dir()}; "
         if self.converter:
             return f"{wanted}fetch it with: evenmatch data get {self.name}"
-        sources = ", ".join(source.address for source in self.upstream)
         return (
-            f"{wanted}set EVENMATCH_DATA to a folder that has it, or convert it by hand "
-            f"from {sources} into {self.folder}: {self.layout}"
+            f"{wanted}set EVENMATCH_DATA to a folder that has it, or make it by hand "
+            f"as says: evenmatch data get {self.name}"
         )
 
 
