@@ -117,9 +117,10 @@ def _best_reference(metric: Metric) -> Iterator[str]:
     best = max if metric.higher_is_better else min
     fixed = _rebuilt(metric([pair])) or metric
     singly = [fixed([Pair(pair.candidate, (r,))]).segments[0].value for r in pair.references]
-    found = fixed([pair]).segments[0].value
-    if abs(found - best(singly)) > _NEAR:
-        yield f"references that score {singly} one by one score {found} together"
+    for references in (pair.references, pair.references[::-1]):
+        found = fixed([Pair(pair.candidate, references)]).segments[0].value
+        if abs(found - best(singly)) > _NEAR:
+            yield f"references that score {singly} one by one score {found} together"
 
 
 _PROMISES = (

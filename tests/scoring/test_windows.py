@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenmatch.scoring import windows as module
+from evenmatch.scoring.windows import texts, windows
+from evenmatch.types import Pair
+
+LETTERS = st.sampled_from(["a", "bb", "ccc", "dddd", "eeeee"])
+PAIRS = st.lists(
+    st.builds(Pair, LETTERS, st.lists(LETTERS, min_size=1, max_size=3).map(tuple)), max_size=20
+)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_TEXTS", 4)
+    monkeypatch.setattr(module, "MOST_CHARACTERS", 12)
+    monkeypatch.setattr(module, "MOST_AREA", 40)
+
+
+@given(pairs=PAIRS)
+def test_every_pair_is_in_exactly_one_window(small: None, pairs: list[Pair]) -> None:
+    assert sorted(i for window, _ in windows(pairs) for i in window) == list(range(len(pairs)))
+
+
+@given(pairs=PAIRS)
+def test_no_window_holds_more_than_it_may(small: None, pairs: list[Pair]) -> None:
+    for window, kept in windows(pairs):
+        own = {text for i in window for text in texts(pairs[i])}
+        area = sum(len(pairs[i].candidate) * len(r) for i in window for r in pairs[i].references)
+        if len(window) > 1:  # one pair is never split
+            assert len(own) <= 4
+            assert sum(map(len, own)) <= 12
+            assert area <= 40
+        assert len(kept) <= 4
+        assert sum(map(len, kept)) <= 12
+
+
+@given(pairs=PAIRS)
+def test_only_texts_seen_before_and_still_to_come_are_kept(small: None, pairs: list[Pair]) -> None:
+    cut = list(windows(pairs))
+    for number, (_, kept) in enumerate(cut):
+        before = {t for window, _ in cut[:number] for i in window for t in texts(pairs[i])}
+        after = {t for window, _ in cut[number:] for i in window for t in texts(pairs[i])}
+        assert set(kept) <= before & after
+
+
+def test_systems_on_one_test_set_share_its_references() -> None:
+    pairs = [Pair(f"system {s} line {i}", (f"reference {i}",)) for s in range(3) for i in range(4)]
+    ((window, _),) = windows(pairs)
+    assert [pairs[i].references[0] for i in window] == [
+        f"reference {i}" for i in range(4) for _ in "abc"
+    ]
