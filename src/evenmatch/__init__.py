@@ -30,13 +30,17 @@ from evenmatch.vectors.weighting import Idf, Norm, Uniform
 from evenmatch.version import __version__
 
 if TYPE_CHECKING:
+    from evenmatch.data.ratings import RatedSet
+    from evenmatch.data.ratings_reading import read_ratings
     from evenmatch.uses.meta.compare import compare
     from evenmatch.uses.meta.compare_result import Comparison
 
 # What one does with scores is loaded when first asked for: most programs only score.
 _LATE = {
     "Comparison": "evenmatch.uses.meta.compare_result",
+    "RatedSet": "evenmatch.data.ratings",
     "compare": "evenmatch.uses.meta.compare",
+    "read_ratings": "evenmatch.data.ratings_reading",
 }
 
 __all__ = [
@@ -65,6 +69,7 @@ __all__ = [
     "Pieces",
     "Prf",
     "Problem",
+    "RatedSet",
     "Rescale",
     "SameLabel",
     "Score",
@@ -80,6 +85,7 @@ __all__ = [
     "build",
     "compare",
     "names",
+    "read_ratings",
     "register",
     "score",
     "solve",

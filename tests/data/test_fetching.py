@@ -7,10 +7,8 @@ import hashlib
 import json
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +17,7 @@ import pytest
 from evenmatch.data import catalogue, fetching
 from evenmatch.data.catalogue import DataSet, Upstream
 from evenmatch.errors import DataError, MissingExtraError
+from tests.data.serving import Server, serving
 
 TABLE = (
     ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
@@ -47,47 +46,10 @@ SMALL = DataSet(
 )
 
 
-@dataclass
-class Server:
-    """Serves texts by path; of a path in `broken` only a part before it hangs up."""
-
-    texts: dict[str, str] = field(default_factory=dict)
-    broken: set[str] = field(default_factory=set)
-    asked: list[str] = field(default_factory=list)
-    address: str = ""
-
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
-        path = request.path.removeprefix("/")
-        self.asked.append(path)
-        if path not in self.texts:
-            request.send_error(404)
-            return
-        body = self.texts[path].encode()
-        request.send_response(200)
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        request.wfile.write(body[: len(body) // 2] if path in self.broken else body)
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
-    served = Server({PATH: TABLE})
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            served.answer(self)
-
-        def log_message(self, *words: object) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served.address = f"http://127.0.0.1:{listening.server_port}"
-    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield served
-    listening.shutdown()
-    listening.server_close()
-    thread.join()
+    with serving(Server({PATH: TABLE})) as listening:
+        yield listening
 
 
 Offer: TypeAlias = Callable[[DataSet], None]

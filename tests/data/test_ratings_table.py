@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import evenmatch as em
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.errors import DataError, InputError, UnknownNameError
 
@@ -154,3 +155,8 @@ def test_nothing_of_that_name_is_an_error_that_lists_sets() -> None:
 def test_a_public_set_without_ratings_is_an_error() -> None:
     with pytest.raises(InputError, match=r"the data set 'snli' has no ratings; those that do: d2t"):
         read_ratings("snli")
+
+
+def test_ratings_are_read_by_the_package_itself(jsonl: Write) -> None:
+    [rated] = em.read_ratings(jsonl(ROWS))
+    assert isinstance(rated, em.RatedSet)
