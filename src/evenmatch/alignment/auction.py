@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenmatch.alignment.batching import Batch, solve_batched
-from evenmatch.alignment.credit import line_choice, shares
+from evenmatch.alignment.credit import best_of_columns, shares
 from evenmatch.alignment.refine import check_steps, refined
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
@@ -37,4 +37,4 @@ class Auction:
         own: list[int] = batch.short.tolist()
         steps = own if self.iterations == "short" else [self.iterations] * len(own)
         cells = refined(batch.similarity, steps, self.factor)
-        return *shares(batch, line_choice(batch, cells)), steps
+        return *shares(batch.similarity, best_of_columns(cells)), steps

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from evenmatch.alignment.batching import Batch, counting, namespace
+from evenmatch.alignment.batching import counting, namespace
 from evenmatch.types import Array
 
 
-def line_choice(batch: Batch, refined: Array) -> Array:
-    """For each unit of the short side its best cell, after refinement; as True among False."""
-    best = refined.argmax(1)[:, None, :]
-    return (counting(refined.shape[1], refined)[None, :, None] == best) & batch.present
+def best_of_columns(cells: Array) -> Array:
+    """The best cell of each column of each matrix, as True among False."""
+    return counting(cells.shape[1], cells)[None, :, None] == cells.argmax(1)[:, None, :]
 
 
-def shares(batch: Batch, chosen: Array) -> tuple[Array, Array]:
-    """Each unit's best chosen cell above 0: for the long side's units, and for the short side's.
+def shares(similarity: Array, chosen: Array) -> tuple[Array, Array]:
+    """Each unit's best chosen cell above 0: for the rows of each matrix, and for the columns.
 
     A unit chosen several times still has one unit of credit to give; a chosen cell that is not
     above 0 gives none, since LiSAScore takes maxima with 0 in place of what is not chosen. Ties go
     to the lower index.
     """
-    xp = namespace(batch.similarity)
-    offered = xp.where(chosen & (batch.similarity > 0), batch.similarity, 0.0)
+    offered = namespace(similarity).where(chosen & (similarity > 0), similarity, 0.0)
     count, long, short = offered.shape
     matrix = counting(count, offered)[:, None]
     row, col = counting(long, offered)[None, :], counting(short, offered)[None, :]

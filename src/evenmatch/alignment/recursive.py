@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenmatch.alignment.batching import Batch, namespace, solve_batched
-from evenmatch.alignment.credit import line_choice, shares
+from evenmatch.alignment.credit import best_of_columns, shares
 from evenmatch.alignment.refine import check_steps, refined
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
@@ -43,7 +43,7 @@ class Recursive:
         if self.legacy:
             xp = namespace(cells)
             cells = xp.where(batch.turned[:, None, None], cells, self._released(batch))
-        return *shares(batch, line_choice(batch, cells)), steps
+        return *shares(batch.similarity, best_of_columns(cells)), steps
 
     def _released(self, batch: Batch) -> Array:
         """What the released code made of matrices with no more columns than rows.

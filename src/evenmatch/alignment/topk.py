@@ -39,7 +39,7 @@ class TopK:
         steps = [self.iterations] * len(batch.similarity)
         cells = refined(batch.similarity, steps, self.factor)
         chosen = cells > highest_left_out(cells, batch.short)[:, None, None]
-        return *shares(batch, chosen & batch.present), steps
+        return *shares(batch.similarity, chosen), steps
 
 
 def highest_left_out(cells: Array, kept: Array) -> Array:

@@ -15,13 +15,14 @@ def precision_recall(
 ) -> tuple[Array, Array]:
     """The weighted mean of what each side's units gain from their partners.
 
-    Only `*`, `/` and `.sum` are used, so a torch similarity keeps its gradient while the alignment
-    is a constant to it.
+    Units are the last dimensions, so a stack of pairs of one size gives a number for each. Only
+    `*`, `/` and `.sum` are used, so a torch similarity keeps its gradient while the alignment is a
+    constant to it.
     """
-    gained = (alignment.rows * similarity).sum(1)
-    covered = (alignment.cols * similarity).sum(0)
-    precision = (row_weights * gained).sum() / row_weights.sum()
-    recall = (col_weights * covered).sum() / col_weights.sum()
+    gained = (alignment.rows * similarity).sum(-1)
+    covered = (alignment.cols * similarity).sum(-2)
+    precision = (row_weights * gained).sum(-1) / row_weights.sum(-1)
+    recall = (col_weights * covered).sum(-1) / col_weights.sum(-1)
     return precision, recall
 
 

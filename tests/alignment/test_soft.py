@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evenmatch as em
+from evenmatch.alignment.auction import Auction
+from evenmatch.alignment.recursive import Recursive
+from evenmatch.alignment.row_mask import RowMask
+from evenmatch.alignment.soft import Gumbel, Held, StraightThrough
+from evenmatch.alignment.soft_choice import Refining, gumbel_noise, soft_choice, soft_logits
+from evenmatch.alignment.topk import TopK
+from evenmatch.errors import InputError
+from evenmatch.scoring.reduce import precision_recall
+from evenmatch.types import Array
+
+torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+
+BASES: tuple[Refining, ...] = (Recursive(), Recursive(iterations=7), TopK(), Auction())
+ALL = pytest.mark.parametrize("base", BASES, ids=em.spec)
+SIZES = [(4, 4), (3, 5), (6, 2), (1, 5), (4, 1), (1, 1), (6, 6)]
+
+
+def stack(low: float = -0.2, seed: int = 0) -> tuple[list[Array], Any, Any]:
+    """Ragged matrices: one by one, and as a padded tensor with what is present of it."""
+    random = np.random.default_rng(seed)
+    single = [random.uniform(low, 1, size) for size in SIZES]
+    padded = torch.full((len(SIZES), 6, 6), 0.7, dtype=torch.float64)
+    present = torch.zeros((len(SIZES), 6, 6), dtype=torch.bool)
+    for k, (m, n) in enumerate(SIZES):
+        padded[k, :m, :n] = torch.tensor(single[k])
+        present[k, :m, :n] = True
+    return single, padded, present
+
+
+def everything(similarity: Any) -> Any:
+    return torch.ones_like(similarity, dtype=torch.bool)
+
+
+@ALL
+def test_forward_is_what_the_solver_gives(base: Refining) -> None:
+    single, padded, present = stack()
+    found = StraightThrough(base)(padded, present)
+    for k, (m, n) in enumerate(SIZES):
+        wanted = em.solve(single[k], base)
+        assert found.rows[k, :m, :n].numpy() == pytest.approx(wanted.rows, abs=1e-12)
+        assert found.cols[k, :m, :n].numpy() == pytest.approx(wanted.cols, abs=1e-12)
+    assert not found.rows[~present].any()
+    assert not found.cols[~present].any()
+
+
+@ALL
+def test_a_stack_of_sentences_is_solved_as_the_solver_solves_it(base: Refining) -> None:
+    similarity = torch.rand(40, 23, 31, dtype=torch.float64, generator=torch.manual_seed(3))
+    found = StraightThrough(base)(similarity, everything(similarity))
+    for k, wanted in enumerate(em.solve_batch([s.numpy() for s in similarity], base)):
+        assert found.rows[k].numpy() == pytest.approx(wanted.rows, abs=1e-12)
+
+
+@ALL
+def test_backward_is_the_gradient_of_the_soft_choice(base: Refining) -> None:
+    """d(plan * s) with a hard plan: the plan for s, and the soft choice's gradient for the plan."""
+    _, padded, present = stack()
+    weight = torch.rand(padded.shape, dtype=torch.float64, generator=torch.manual_seed(0))
+    gradients = []
+    for straight in (True, False):
+        s = padded.clone().requires_grad_()
+        if straight:
+            ((StraightThrough(base, 0.3)(s, present).cols * s) * weight).sum().backward()
+        else:
+            hard = StraightThrough(base, 0.3)(padded, present).cols
+            soft, _ = soft_choice(soft_logits(s, present, base, 0.3), present, base)
+            ((hard * s + soft * s.detach()) * weight).sum().backward()
+        gradients.append(s.grad)
+    assert torch.allclose(gradients[0], gradients[1], atol=1e-12)
+    assert gradients[0].abs().sum() > 0
+
+
+# topk's soft choice holds its cut constant, so that no cell is judged by moving the cut
+@pytest.mark.parametrize("base", [Recursive(), Auction()], ids=em.spec)
+def test_the_soft_choice_has_the_gradient_it_claims(base: Refining) -> None:
+    padded, present = (a[:3, :4, :4] for a in stack(seed=2)[1:])
+
+    def soft(s: Any) -> Any:
+        return soft_choice(soft_logits(s, present, base, 0.5), present, base)[0]
+
+    assert torch.autograd.gradcheck(soft, padded.clone().requires_grad_(), eps=1e-7, atol=1e-4)
+
+
+@ALL
+def test_the_refined_cells_have_the_gradient_they_claim(base: Refining) -> None:
+    padded, present = (a[:3, :4, :4] for a in stack(seed=2)[1:])
+
+    def refined(s: Any) -> Any:
+        return soft_logits(s, present, base, 0.5)
+
+    assert torch.autograd.gradcheck(refined, padded.clone().requires_grad_(), eps=1e-7, atol=1e-4)
+
+
+@ALL
+def test_no_gradient_comes_out_of_absent_cells(base: Refining) -> None:
+    _, padded, present = stack()
+    s = padded.clone().requires_grad_()
+    found = StraightThrough(base)(s, present)
+    ((found.rows + found.cols) * s).sum().backward()
+    assert torch.isfinite(s.grad).all()
+    assert not s.grad[~present].any()
+
+
+@ALL
+def test_equal_similarities_send_back_no_huge_gradients(base: Refining) -> None:
+    s = torch.full((1, 4, 4), 0.5, dtype=torch.float64, requires_grad=True)
+    found = StraightThrough(base)(s, everything(s))
+    (found.rows * s).sum().backward()
+    assert s.grad.abs().max() < 1e4
+
+
+@ALL
+def test_a_matrix_in_a_stack_is_as_alone(base: Refining) -> None:
+    single, padded, present = stack()
+    for part in (StraightThrough(base), Gumbel(base, seed=5)):
+        together = part(padded, present)
+        for k, (m, n) in enumerate(SIZES):
+            one = torch.tensor(single[k])[None]
+            alone = part(one, everything(one))
+            assert torch.allclose(together.rows[k, :m, :n], alone.rows[0], atol=1e-6)
+
+
+def test_any_number_of_dimensions_may_come_first() -> None:
+    similarity = torch.rand(2, 3, 4, 5, dtype=torch.float64, generator=torch.manual_seed(1))
+    present = everything(similarity[0, 0])
+    for part in (StraightThrough(), Gumbel(), Held()):
+        whole = part(similarity, present)
+        assert whole.rows.shape == similarity.shape
+        assert torch.allclose(whole.cols[1, 2], part(similarity[1, 2], present).cols)
+
+
+def test_draws_are_repeated_by_the_same_seed_and_no_other() -> None:
+    _, padded, present = stack(low=0.1)
+    first, again, other = (
+        Gumbel(temperature=0.5, seed=seed)(padded, present).cols for seed in (1, 1, 2)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_draws_follow_the_softmax() -> None:
+    similarity = torch.rand(1, 5, 3, dtype=torch.float64, generator=torch.manual_seed(4)) + 0.1
+    present = everything(similarity)
+    logits = soft_logits(similarity, present, Recursive(), 0.4)
+    wanted = soft_choice(logits, present, Recursive())[0][0]
+    noise = np.stack([gumbel_noise(5, 3, seed=k) for k in range(3000)])
+    _, drawn = soft_choice(logits + torch.tensor(noise), present, Recursive())
+    assert drawn.double().mean(0).numpy() == pytest.approx(wanted.numpy(), abs=0.04)
+    for k in range(3):
+        found = Gumbel(temperature=0.4, seed=k)(similarity, present).cols[0]
+        assert found.bool().tolist() == drawn[k].tolist()
+
+
+def test_noise_is_gumbel() -> None:
+    noise = gumbel_noise(200, 200, seed=0)
+    assert noise.mean() == pytest.approx(0.5772, abs=0.02)
+    assert noise.std() == pytest.approx(1.2825, abs=0.02)
+
+
+def test_a_lower_temperature_brings_the_softmax_to_the_choice() -> None:
+    similarity = torch.rand(5, 6, 6, dtype=torch.float64, generator=torch.manual_seed(5))
+    present = everything(similarity)
+    gaps = []
+    for temperature in (1.0, 0.1, 0.001):
+        logits = soft_logits(similarity, present, Recursive(), temperature)
+        strength, chosen = soft_choice(logits, present, Recursive())
+        assert strength.sum(1).numpy() == pytest.approx(np.ones((5, 6)))
+        gaps.append(float((strength - chosen.double()).abs().max()))
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] < 0.05
+
+
+def test_top_cells_are_chosen_more_strongly_than_those_left_out() -> None:
+    similarity = torch.rand(3, 5, 4, dtype=torch.float64, generator=torch.manual_seed(6))
+    present = everything(similarity)
+    strength, chosen = soft_choice(soft_logits(similarity, present, TopK(), 0.1), present, TopK())
+    assert (strength[chosen] > 0.5).all()
+    assert (strength[~chosen] <= 0.5).all()
+    assert chosen.sum((1, 2)).tolist() == [4, 4, 4]
+
+
+def test_a_held_plan_is_exact_and_constant() -> None:
+    single, padded, present = stack()
+    s = padded.clone().requires_grad_()
+    found = Held()(s, present)
+    assert found.exact
+    assert not found.rows.requires_grad
+    for k, (m, n) in enumerate(SIZES):
+        assert found.rows[k, :m, :n].tolist() == em.solve(single[k], "lsa").rows.tolist()
+    assert not Held(RowMask())(s, present).exact
+
+
+def test_a_held_plan_gives_the_true_gradient_of_exact_assignment() -> None:
+    """Of the score itself, solver and all: its plan stays put under small changes."""
+    similarity = torch.rand(3, 4, 5, dtype=torch.float64, generator=torch.manual_seed(7))
+
+    def score(s: Any) -> Any:
+        weights = torch.ones(3, 4, dtype=s.dtype), torch.ones(3, 5, dtype=s.dtype)
+        precision, recall = precision_recall(s, Held()(s, everything(s)), *weights)
+        return 2 * precision * recall / (precision + recall)
+
+    assert torch.autograd.gradcheck(score, similarity.requires_grad_(), eps=1e-7, atol=1e-5)
+
+
+def test_precision_and_recall_of_a_stack_are_those_of_its_matrices() -> None:
+    single, padded, present = stack(low=0.1)
+    found = Held()(padded, present)
+    rows, cols = present.any(2).double(), present.any(1).double()
+    precision, recall = precision_recall(padded, found, rows, cols)
+    for k, (m, n) in enumerate(SIZES):
+        alone = precision_recall(single[k], em.solve(single[k], "lsa"), np.ones(m), np.ones(n))
+        assert (float(precision[k]), float(recall[k])) == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("part", [StraightThrough, Gumbel])
+def test_settings_without_meaning_are_refused(part: Any) -> None:
+    with pytest.raises(InputError, match="a temperature must be above 0, got 0"):
+        part(temperature=0.0)
+    with pytest.raises(InputError, match="the released step has no gradient to speak of"):
+        part(base=Recursive(legacy=True))
+
+
+def test_single_precision_stays_single() -> None:
+    similarity = torch.rand(2, 5, 6, generator=torch.manual_seed(8))
+    for part in (StraightThrough(), Gumbel(), Held()):
+        assert part(similarity, everything(similarity)).rows.dtype == torch.float32
