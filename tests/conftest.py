@@ -15,6 +15,8 @@ from evenmatch.vectors.folders import models_dir
 # Settled before anything of evenmatch or transformers is asked where things lie: no test writes to
 # a user's cache, and none reaches for the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Small models gain nothing from threads, and on a busy machine threads that wait cost tenfold.
+os.environ["OMP_NUM_THREADS"] = "1"
 _CACHE = tempfile.TemporaryDirectory(prefix="evenmatch-tests-")
 os.environ["EVENMATCH_CACHE"] = _CACHE.name
 

@@ -11,7 +11,7 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.registry import signature
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.scoring.shared import with_counts
+from evenmatch.scoring.shared import checked, with_counts
 from evenmatch.types import Alignment, Array, Embedded, Pair, Problem, Run, Score
 from evenmatch.vectors import states
 from evenmatch.vectors.states import Viewing
@@ -77,9 +77,10 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
     """Align two texts with an alignment metric."""
     if not isinstance(metric, AlignMetric):
         raise InputError("only alignment metrics align, such as bertscore, f_disc and f_cont")
-    metric = with_counts(metric, [Pair(candidate, (reference,))])
+    pair = Pair(candidate, (reference,))
+    metric = with_counts(metric, [pair])
     (x, candidate_units), (y, reference_units) = (_seen(t, metric) for t in (candidate, reference))
-    similarity = metric.similarity(x, y)
+    similarity = checked(metric.similarity(x, y), pair)
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)
     return Aligned(

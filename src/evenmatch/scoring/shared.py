@@ -166,7 +166,7 @@ class Shelf:
         if known is None:
             embedded = self._embedded[view]
             known = [
-                _checked(similarity(embedded[pair.candidate], embedded[reference]), pair)
+                checked(similarity(embedded[pair.candidate], embedded[reference]), pair)
                 for pair in self._pairs
                 for reference in pair.references
             ]
@@ -174,7 +174,8 @@ class Shelf:
         return known
 
 
-def _checked(similarity: Array, pair: Pair) -> Array:
+def checked(similarity: Array, pair: Pair) -> Array:
+    """The similarity, which a solver may rely on to hold nothing but numbers."""
     if not np.isfinite(similarity).all():
         raise InputError(
             f"a similarity is not a number for the candidate {pair.candidate[:60]!r}; "

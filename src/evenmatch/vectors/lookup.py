@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
@@ -16,6 +16,8 @@ from evenmatch.vectors.packing import portions
 from evenmatch.vectors.states import States
 from evenmatch.vectors.tokens import NO_LIMIT, Tokens, load_tokens, wrap
 from evenmatch.vectors.weighting import Uniform, is_uncounted, with_table
+
+Look: TypeAlias = Callable[[Sequence[str]], list[States]]
 
 
 @register("encoder", "lookup")
@@ -39,20 +41,13 @@ class Lookup:
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Each piece or word looked up, whatever stands around it."""
-        look = self._states()
-        return [
-            states.view(
-                units, found, found.layers[0], how="mean", weights=self.weights, mass=self.mass
-            )
-            for units, found in zip(batch, look([u.text for u in batch]), strict=True)
-        ]
+        return _looked_up(self._states(), batch, self.weights, self.mass)
 
-    def _states(self) -> Callable[[Sequence[str]], list[States]]:
+    def _states(self) -> Look:
         if self.table:
             return wordtables.read(wordtables.find(self.table))
         found = checkpoints.find(self.model)
-        matrix = load_embeddings(found)
-        return Embeddings(load_tokens(found, trust_remote_code=False), lambda: matrix)
+        return Embeddings(load_tokens(found, trust_remote_code=False), load_embeddings(found))
 
     @property
     def uncounted(self) -> bool:
@@ -91,14 +86,9 @@ class LiveLookup:
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Looked up in the current weights; no gradient flows back."""
-        weight = self.model.get_input_embeddings().weight
-        look = Embeddings(
-            wrap(self.tokenizer, limit=NO_LIMIT), lambda: weight.detach().float().cpu().numpy()
-        )
-        return [
-            states.view(u, f, f.layers[0], how="mean", weights=self.weights, mass=self.mass)
-            for u, f in zip(batch, look([u.text for u in batch]), strict=True)
-        ]
+        weight = self.model.get_input_embeddings().weight.detach().float().cpu().numpy()
+        look = Embeddings(wrap(self.tokenizer, limit=NO_LIMIT), weight)
+        return _looked_up(look, batch, self.weights, self.mass)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +96,24 @@ class Embeddings:
     """Pieces of texts looked up in an embedding matrix."""
 
     tokens: Tokens
-    matrix: Callable[[], Array]
+    matrix: Array
 
     def __call__(self, texts: Sequence[str]) -> list[States]:
         """One row per piece."""
-        matrix = self.matrix()
         return [
-            States(t, c.keys, c.spans, c.marks, {0: matrix[c.keys]}, c.flags)
+            States(t, c.keys, c.spans, c.marks, {0: self.matrix[c.keys]}, c.flags)
             for t, c in zip(texts, self.tokens(texts), strict=True)
         ]
+
+
+def _looked_up(
+    look: Look, batch: Sequence[Units], weights: Weighting, mass: Weighting
+) -> list[Embedded]:
+    """Each text's units with the vectors of their pieces; cut here where that was left to us."""
+    return [
+        dataclasses.replace(
+            states.view(u, f, f.layers[0], how="mean", weights=weights, mass=mass),
+            units=states.cut(u, f),
+        )
+        for u, f in zip(batch, look([u.text for u in batch]), strict=True)
+    ]

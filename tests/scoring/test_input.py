@@ -1,0 +1,200 @@
+"""What a user hands in: every wrong shape is refused, in words, with the row it is in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evenmatch as em
+from evenmatch.errors import InputError, UnknownNameError
+from evenmatch.types import Pair
+
+METRIC = "align(vectors=hashed)"
+
+
+@pytest.mark.parametrize(
+    ("candidates", "references", "words"),
+    [
+        ("a text", ["a text"], r"candidates must be a list of texts, got one string; write \[cand"),
+        (["a text"], "a text", r"references must be a list of texts, got one string"),
+        (b"bytes", ["a"], "candidates must be a list of texts, got bytes"),
+        (None, ["a"], "candidates must be a list of texts, got NoneType"),
+        ({"a": 1}, ["a"], "candidates must be a list of texts, got dict"),
+        ({"a"}, ["a"], "candidates must be a list of texts, got set"),
+        (iter(["a"]), ["a"], "candidates must be a list of texts, got list_iterator"),
+        (np.array(["a"]), ["a"], "candidates must be a list of texts, got ndarray"),
+        (["a", None], ["a", "b"], "the candidate of row 1 must be a string, got None"),
+        (["a", 3.5], ["a", "b"], r"the candidate of row 1 must be a string, got 3\.5"),
+        ([b"a", "b"], ["a", "b"], "the candidate of row 0 must be a string, got b'a'"),
+        ([["a"], "b"], ["a", "b"], r"the candidate of row 0 must be a string, got \['a'\]"),
+        (["a", "b"], ["a", None], r"references mix strings and lists: row 1 differs"),
+        (["a", "b"], ["a", 7], r"references mix strings and lists: row 1 differs"),
+        (["a"], [None], "the reference of row 0 must be a string or a list .*, got NoneType"),
+        (["a"], [b"a"], "the reference of row 0 must be a string or a list .*, got bytes"),
+        (["a"], [{"a": "b"}], "the reference of row 0 must be a string or a list .*, got dict"),
+        (["a", "b"], [["a"], ["b", None]], "the reference of row 1 must be a string, got None"),
+        (["a", "b"], [["a"], [b"b"]], "the reference of row 1 must be a string, got b'b'"),
+        (["a", "b"], [["a"], []], "row 1 has no reference; give at least one"),
+        (["a", "b"], ["a", ["b"]], "references mix strings and lists: row 1 differs from row 0"),
+        (["a", "b"], [["a"], "b"], "references mix strings and lists: row 1 differs from row 0"),
+        (["a", "b"], ["a"], "2 candidates but 1 references; give one per candidate"),
+        (["a"], [], "1 candidates but 0 references; give one per candidate"),
+        (["a", "b"], [["a"]], "2 candidates but 1 lists of references"),
+        (["a", "b"], [["r1", "r2"]], "these look transposed"),
+        (["a", "b", "c"], [["x"] * 3, ["y"] * 3], "these look transposed: one list per candidate"),
+    ],
+)
+def test_a_wrong_shape_is_refused_in_words(candidates: Any, references: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words) as raised:
+        em.score(candidates, references, METRIC)
+    assert "\n" not in str(raised.value)
+
+
+def test_references_may_differ_in_number() -> None:
+    candidates = ["the cat", "the dog", "a bird"]
+    references = [["the cat", "x"], ["x y", "the", "the dog"], ["a bird"]]
+    assert [s.value for s in em.score(candidates, references, METRIC).segments] == pytest.approx(
+        [1, 1, 1]
+    )
+
+
+def test_tuples_are_lists_too() -> None:
+    assert em.score(("a",), (("b", "a"),), METRIC) == em.score(["a"], [["b", "a"]], METRIC)
+
+
+def test_the_best_reference_counts_wherever_it_stands() -> None:
+    plain = em.score(["the cat"] * 2, ["the cat sat", "a dog"], METRIC).segments
+    for order in (["the cat sat", "a dog"], ["a dog", "the cat sat"]):
+        assert em.score(["the cat"], [order], METRIC).segments[0] == max(
+            plain, key=lambda score: score.value
+        )
+
+
+@pytest.mark.parametrize(
+    ("sources", "words"),
+    [
+        (["a"], "2 candidates but 1 sources"),
+        ("ab", "sources must be a list of texts, got one string"),
+        (["a", 3], "the source of row 1 must be a string, got 3"),
+    ],
+)
+def test_wrong_sources_are_refused(sources: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        em.score(["a", "b"], ["a", "b"], METRIC, sources=sources)
+
+
+@pytest.mark.parametrize(
+    ("metric", "error", "words"),
+    [
+        ("bertscor", UnknownNameError, "did you mean 'bertscore'"),
+        ("lsa", InputError, "a metric is wanted, got the solver lsa"),
+        (3, InputError, "a metric is wanted, got int"),
+        (None, InputError, "a metric is wanted, got NoneType"),
+        (em.AlignMetric, InputError, r"got a class; make one: AlignMetric\(\.\.\.\)"),
+        (em.Lsa(), InputError, "a metric is wanted, got the solver lsa"),
+        ([], InputError, "the list of metrics is empty"),
+        (["bertscore", 3], InputError, "a metric is wanted, got int"),
+    ],
+)
+def test_what_is_no_metric_is_refused(metric: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        em.score(["a"], ["a"], metric)
+
+
+def test_a_metric_that_is_only_shaped_like_one_is_taken() -> None:
+    class Constant:
+        signature = "constant"
+        higher_is_better = True
+        bounds = (0.0, 1.0)
+
+        def __call__(self, pairs: Any) -> em.Scores:
+            return em.Scores(tuple(em.Score(0.5) for _ in pairs), self.signature)
+
+    assert em.score(["a"], ["b"], Constant()).mean == 0.5
+    assert em.score(["a"], ["b"], [Constant(), METRIC])["constant"].mean == 0.5
+
+
+def test_several_metrics_are_named_as_they_were_given() -> None:
+    part = em.AlignMetric(vectors=em.Hashed(dim=8))
+    found = em.score(["a"], ["a"], [METRIC, part])
+    assert list(found) == [METRIC, "align(vectors=hashed(dim=8))"]
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        ({"batch_size": 8}, "there is no run setting 'batch_size'; known: device, threads"),
+        ({"batch_tokens": 0}, "batch_tokens must be a whole number, at least 1, got 0"),
+        ({"batch_tokens": "8"}, "batch_tokens must be a whole number, at least 1, got '8'"),
+        ({"threads": -1}, "threads must be a whole number, at least 0, got -1"),
+        ({"threads": 1.5}, r"threads must be a whole number, at least 0, got 1\.5"),
+        ({"threads": True}, "threads must be a whole number, at least 0, got True"),
+    ],
+)
+def test_wrong_run_settings_are_refused(run: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        em.score(["a"], ["a"], METRIC, **run)
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        (Pair("a", ()), "row 1 has no reference"),
+        (Pair("a", "reference"), "must be a tuple of strings, got one string"),  # type: ignore[arg-type]  # the point
+        (Pair("a", (None,)), "the reference of row 1 must be a string, got None"),  # type: ignore[arg-type]  # the point
+        (Pair(None, ("a",)), "the candidate of row 1 must be a string, got None"),  # type: ignore[arg-type]  # the point
+    ],
+)
+def test_pairs_by_hand_are_checked_too(pair: Pair, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        em.build(METRIC)([Pair("fine", ("fine",)), pair])
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "words"),
+    [
+        (None, "a", "the candidate must be a string, got NoneType"),
+        ("a", ["a"], "the reference must be a string, got list"),
+    ],
+)
+def test_only_texts_are_aligned(candidate: Any, reference: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        em.align(candidate, reference, METRIC)
+
+
+@pytest.mark.parametrize(
+    ("similarity", "words"),
+    [
+        (None, "similarity must have 2 dimensions, got shape"),
+        ([1.0, 2.0], r"similarity must have 2 dimensions, got shape \(2,\)"),
+        ([[1.0], [1.0, 2.0]], "must hold numbers only, in rows of equal length"),
+        ([["a"]], "must hold numbers only"),
+    ],
+)
+def test_only_a_matrix_of_numbers_is_solved(similarity: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        em.solve(similarity, "lsa")
+    with pytest.raises(InputError, match=words):
+        em.solve_batch([[[1.0]], similarity], "lsa")
+
+
+@pytest.mark.parametrize(
+    ("row_mass", "words"),
+    [
+        ([1.0], r"row_mass needs 2 numbers, none negative, got \[1\.0\]"),
+        ([1.0, -1.0], "row_mass needs 2 numbers, none negative"),
+        ([1.0, np.nan], "row_mass holds a value that is no finite number"),
+        ([[1.0, 1.0]], "row_mass must have 1 dimensions"),
+    ],
+)
+def test_a_mass_must_fit_its_side(row_mass: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        em.solve(np.eye(2), "emd", row_mass)
+
+
+@pytest.mark.parametrize("solver", ["bertscore", 3, em.Lsa, em.Hashed()])
+def test_what_is_no_solver_is_refused(solver: Any) -> None:
+    with pytest.raises(InputError, match="a solver is wanted, got"):
+        em.solve([[1.0]], solver)
