@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from evenmatch.data.converting import Converted, json_lines
+from evenmatch.data.plain_pickles import read_pickle
 
 _BARTSCORE = "neulab/BARTScore"
-# What the numbers of numpy in a pickle are made with; nothing else may be called.
-_ALLOWED = {("multiarray", "scalar"), ("numpy", "dtype")}
-
-
-# Subclassing is the one way pickle has to say what may be called.
-class _Plain(pickle.Unpickler):
-    """Reads strings, numbers, lists and dictionaries, and refuses to call anything."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module.rpartition(".")[2], name) not in _ALLOWED or not module.startswith("numpy"):
-            raise pickle.UnpicklingError(f"it wants to call {module}.{name}")
-        return getattr(
-            import_module("numpy" if name == "dtype" else "numpy._core.multiarray"), name
-        )
-
-
-def read_pickle(path: Path) -> Any:
-    """What a pickle of plain values holds; it cannot run code."""
-    with path.open("rb") as file:
-        try:
-            return _Plain(file).load()
-        except (pickle.UnpicklingError, EOFError) as error:
-            raise ValueError(f"{path.name} is no pickle of plain values: {error}") from None
 
 
 def realsumm(originals: Path) -> Iterator[Converted]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenmatch.data.converting import Converted, json_lines, plain_lines
-from evenmatch.data.converting_pickles import read_pickle
+from evenmatch.data.plain_pickles import read_pickle
 
 _AIPHES = "AIPHES/ACL20-Reference-Free-MT-Evaluation"
 _PAIRS = {
