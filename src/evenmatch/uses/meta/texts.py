@@ -106,8 +106,5 @@ def _ranked(marks: Marks) -> Floats:
 
 def _places(values: Floats) -> Floats:
     """Ranks as shares of the way from the worst to the best, NaN where there is no value."""
-    known = ~np.isnan(values)
-    places = np.full(values.shape, np.nan)
-    if known.sum() > 1:
-        places[known] = (ranks(values[known][None])[0] - 1) / (known.sum() - 1)
-    return places
+    count = int((~np.isnan(values)).sum())
+    return (ranks(values) - 1) / max(count - 1, 1)

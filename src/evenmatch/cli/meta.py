@@ -1,0 +1,198 @@
+"""evenmatch meta: how closely metrics agree with people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from evenmatch.cli.options import (
+    BatchTokens,
+    Caching,
+    Device,
+    ExactCache,
+    Format,
+    Json,
+    PrintFormat,
+    ShowProgress,
+    Threads,
+)
+from evenmatch.cli.output import as_json, say, tell
+from evenmatch.cli.progress import telling_progress
+from evenmatch.data.ratings_reading import read_ratings
+from evenmatch.data.tables import as_latex, as_tsv
+from evenmatch.uses.meta.agreement import correlate
+from evenmatch.uses.meta.agreement_result import Agreement
+from evenmatch.uses.report.meta_page import check_page, write_report
+
+
+class AtLevel(StrEnum):
+    """At which level scores and ratings are compared."""
+
+    system = "system"
+    segment = "segment"
+    per_item = "per_item"
+    per_system = "per_system"
+
+
+class Method(StrEnum):
+    """How agreement is measured."""
+
+    pearson = "pearson"
+    spearman = "spearman"
+    kendall = "kendall"
+    kendall_c = "kendall_c"
+    accuracy = "accuracy"
+    calibrated_accuracy = "calibrated_accuracy"
+
+
+class Outliers(StrEnum):
+    """Which systems are left out for being far from the rest."""
+
+    listed = "listed"
+    mad = "mad"
+    keep = "keep"
+
+
+def meta(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A public data set by name (see: evenmatch data list), a folder laid out like "
+            "WMT's, or a JSONL, TSV or Parquet table of "
+            "system, segment, candidate, references, rating.",
+        ),
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="METRIC",
+            help="A metric's name or spec; several share one pass over the texts.",
+            show_default="bertscore, or none with --official",
+        ),
+    ] = None,
+    level: Annotated[
+        AtLevel,
+        typer.Option(
+            metavar="LEVEL",
+            help="What is compared: system means (system), all rated outputs (segment), or "
+            "correlations averaged over segments (per_item) or systems (per_system).",
+        ),
+    ] = AtLevel.system,
+    method: Annotated[
+        Method, typer.Option(metavar="METHOD", help=f"One of {', '.join(Method)}.")
+    ] = Method.pearson,
+    outliers: Annotated[
+        Outliers,
+        typer.Option(
+            metavar="WHICH",
+            help="Systems to leave out at the system level: those the organisers listed, by the "
+            "rule of median absolute deviations (mad), or none (keep).",
+        ),
+    ] = Outliers.listed,
+    subset: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A language pair or criterion; may be given several times.",
+            show_default="all",
+        ),
+    ] = None,
+    official: Annotated[
+        bool,
+        typer.Option("--official", help="Also the scores of systems published with the data."),
+    ] = False,
+    corpus: Annotated[
+        bool,
+        typer.Option(
+            "--corpus/--no-corpus",
+            help="A system's score is the corpus score where a metric has one (BLEU, chrF, TER).",
+        ),
+    ] = True,
+    confidence: Annotated[
+        float, typer.Option(metavar="SHARE", help="How sure the intervals are to be.")
+    ] = 0.95,
+    resamples: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Resamples of intervals and tests.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="PAGE.html",
+            help="Also write one page with the table, plots and the texts metrics disagree on.",
+            show_default=False,
+        ),
+    ] = "",
+    style: PrintFormat = Format.text,
+    json: Json = False,
+    device: Device = "cpu",
+    threads: Threads = 0,
+    batch_tokens: BatchTokens = 1024,
+    cache: Caching = True,
+    exact_cache: ExactCache = False,
+    progress: ShowProgress = None,
+) -> None:
+    """Compare metrics with people's ratings: agreement, intervals, significance clusters."""
+    if out:
+        check_page(out)
+    wanted = metric or ([] if official else ["bertscore"])
+    ratings = read_ratings(data, subsets=subset or ())
+    with telling_progress(progress) as tell_progress:
+        found = correlate(
+            list(dict.fromkeys(wanted)),
+            ratings,
+            level.value,
+            method.value,
+            outliers=outliers.value,
+            corpus=corpus,
+            published=official,
+            confidence=confidence,
+            resamples=resamples,
+            seed=seed,
+            device=device,
+            threads=threads,
+            batch_tokens=batch_tokens,
+            cache="exact" if exact_cache else cache,
+            progress=tell_progress,
+        )
+    if out:
+        tell(f"wrote {write_report(found, out)}")
+    say(printed(found, Format.json if json else style))
+
+
+def printed(found: Agreement, style: Format) -> str:
+    """An agreement as a person or a program reads it."""
+    if style is Format.json:
+        return as_json(document(found))
+    if style is Format.tsv:
+        rows = [asdict(entry) for entry in found.entries]
+        return as_tsv([list(rows[0]), *([_exact(cell) for cell in row.values()] for row in rows)])
+    if style is Format.latex:
+        return "\n".join([*(f"% {note}" for note in found.notes()), as_latex(found.grid())])
+    return str(found)
+
+
+def document(found: Agreement) -> dict[str, Any]:
+    """An agreement as JSON has it."""
+    return {
+        "rows": found.rows,
+        "clusters": [
+            {"data": e.data, "subset": e.subset, "metric": e.metric, "cluster": e.cluster}
+            for e in found.entries
+            if e.cluster is not None
+        ],
+        "tests": list(found.tests),
+        "testing": asdict(found.testing),
+        "outliers": found.outliers,
+        "signatures": found.signatures,
+    }
+
+
+def _exact(cell: object) -> str:
+    return "" if cell is None else str(cell)
