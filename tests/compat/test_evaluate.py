@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import evaluate
+import pytest
+
+import evenmatch as em
+import evenmatch.compat.evaluate as module
+
+LSA = "align(vectors=hashed, alignment=lsa)"
+CANDIDATES = ["the cat sat", "", "rain"]
+SEVERAL = [["the cat sat down", "a cat"], ["something"], ["rain", "snow"]]
+SINGLE = [references[0] for references in SEVERAL]
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The module as people load it, with its caches in a folder of the test's own."""
+    folder = tmp_path_factory.mktemp("hf")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaluate.config.HF_MODULES_CACHE", folder / "modules")
+        yield evaluate.load(module.__file__, cache_dir=str(folder))
+
+
+@pytest.mark.parametrize("references", [SINGLE, SEVERAL])
+@pytest.mark.parametrize("metric", [LSA, "chrf"])
+def test_results_are_those_of_score(loaded: Any, references: Any, metric: str) -> None:
+    found = loaded.compute(predictions=CANDIDATES, references=references, metric=metric)
+    scores = em.score(CANDIDATES, references, metric)
+    assert found["mean"] == scores.mean
+    assert found.get("corpus") == scores.corpus
+    assert found["value"] == [segment.value for segment in scores.segments]
+    assert found["signature"] == scores.signature
+    assert ("precision" in found) is (metric == LSA)
+
+
+def test_what_is_added_bit_by_bit_counts_together(loaded: Any) -> None:
+    loaded.add(prediction=CANDIDATES[0], reference=SINGLE[0])
+    loaded.add_batch(predictions=CANDIDATES[1:], references=SINGLE[1:])
+    assert loaded.compute(metric=LSA)["mean"] == em.score(CANDIDATES, SINGLE, LSA).mean
+
+
+def test_the_class_can_be_used_without_loading(tmp_path: Path) -> None:
+    made = module.Evenmatch(cache_dir=str(tmp_path))
+    found = made.compute(predictions=CANDIDATES, references=SINGLE, metric=LSA, threads=1)
+    assert found["mean"] == em.score(CANDIDATES, SINGLE, LSA).mean
+
+
+def test_it_says_what_it_takes(loaded: Any) -> None:
+    assert "metric: a name or spec" in loaded.inputs_description
+
+
+def test_a_metric_that_is_not_there_is_said(loaded: Any) -> None:
+    with pytest.raises(em.UnknownNameError, match="nothing is called 'bertscre'"):
+        loaded.compute(predictions=["a"], references=["a"], metric="bertscre")
+
+
+@pytest.mark.model
+def test_the_default_is_bertscore(loaded: Any) -> None:
+    found = loaded.compute(predictions=["the cat"], references=["a cat"])
+    assert found["mean"] == em.score(["the cat"], ["a cat"]).mean
