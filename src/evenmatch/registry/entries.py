@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import importlib.metadata
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenmatch.errors import InputError, MissingExtraError, UnknownNameError
 from evenmatch.types import (
@@ -21,6 +20,9 @@ from evenmatch.types import (
     Splitter,
     Weighting,
 )
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "evenmatch"
 KINDS: Mapping[str, type] = {
@@ -85,8 +87,11 @@ def _check_made(name: str, make: Callable[..., Any]) -> None:
 
 
 @cache
-def _entry_points() -> Mapping[str, importlib.metadata.EntryPoint]:
-    return {point.name: point for point in importlib.metadata.entry_points(group=GROUP)}
+def _entry_points() -> Mapping[str, EntryPoint]:
+    # Late, because this import alone takes a sixth of evenmatch's own time to load.
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def entry(name: str) -> Entry:
@@ -113,7 +118,7 @@ def names(kind: str | None = None) -> tuple[str, ...]:
     return tuple(sorted(n for n, e in _entries.items() if kind in (None, e.kind)))
 
 
-def _load(point: importlib.metadata.EntryPoint) -> None:
+def _load(point: EntryPoint) -> None:
     try:
         point.load()
     except ImportError as error:

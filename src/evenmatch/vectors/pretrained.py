@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -57,6 +56,8 @@ class Pretrained:
 
     def identity(self) -> str:
         """Everything that a text's states depend on, apart from the text and the layer."""
+        from importlib.metadata import version
+
         versions = [f"{name} {version(name)}" for name in ("torch", "transformers")]
         padding = [f"padded to {self.pad_to}"] if self.pad_to else []
         return " ".join([self.checkpoint().digest, self.long, *versions, *padding])
