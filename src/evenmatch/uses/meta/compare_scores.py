@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.pairs import make_pairs
 from evenmatch.scoring.shared import with_counts
 from evenmatch.scoring.together import as_metric
-from evenmatch.stats.totals import Score, mean_score
+from evenmatch.stats.totals import mean_score
 from evenmatch.types import Array, Metric, Pair, Scores, Totalled
 
 
@@ -35,7 +35,7 @@ class Judged:
     signature: str
     higher_is_better: bool
     statistic: str  # 'corpus' or 'mean'
-    score: Score
+    score: Callable[[Array], Array]
     verdicts: Mapping[str, Verdict]
 
 
