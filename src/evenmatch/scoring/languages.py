@@ -54,7 +54,8 @@ def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> No
     if other:
         warnings.warn(
             f"the references look like {other}, and {english[0]} knows English only; choose a "
-            "multilingual model, such as model='xlm-roberta-base'",
+            "multilingual model, such as model='xlm-roberta-base', or silence this with "
+            "warnings.filterwarnings('ignore', message='the references look like')",
             stacklevel=3,
         )
 
