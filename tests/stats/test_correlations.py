@@ -9,7 +9,7 @@ from scipy import stats
 
 from evenmatch.errors import InputError, UnknownNameError
 from evenmatch.stats.arrays import Floats
-from evenmatch.stats.correlations import AccuracyAt, Name, correlation, weighted
+from evenmatch.stats.correlations import AccuracyAt, CoefficientName, correlation, weighted
 from evenmatch.stats.ranks import ranks
 from tests.stats.numbers import NAMES, plain, share_of_pairs, two_lists
 
@@ -18,19 +18,23 @@ RANK_NAMES = ("spearman", "kendall", "kendall_c", "accuracy")
 
 @pytest.mark.parametrize("name", NAMES)
 @given(lists=two_lists())
-def test_a_coefficient_equals_scipys_with_ties(name: Name, lists: tuple[Floats, Floats]) -> None:
+def test_a_coefficient_equals_scipys_with_ties(
+    name: CoefficientName, lists: tuple[Floats, Floats]
+) -> None:
     expected = plain(name)(*lists)
     assert_allclose(correlation(*lists, name), expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(lists=two_lists(ties=False))
-def test_a_coefficient_equals_scipys_without_ties(name: Name, lists: tuple[Floats, Floats]) -> None:
+def test_a_coefficient_equals_scipys_without_ties(
+    name: CoefficientName, lists: tuple[Floats, Floats]
+) -> None:
     assert_allclose(correlation(*lists, name), plain(name)(*lists), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["kendall", "kendall_c"])
-def test_kendall_of_a_long_list_equals_scipys(name: Name) -> None:
+def test_kendall_of_a_long_list_equals_scipys(name: CoefficientName) -> None:
     random = np.random.default_rng(0)
     x, y = random.integers(0, 50, (2, 6000)) * 1.0
     assert_allclose(correlation(x, y, name), plain(name)(x, y), rtol=1e-12)
@@ -38,7 +42,9 @@ def test_kendall_of_a_long_list_equals_scipys(name: Name) -> None:
 
 @pytest.mark.parametrize("name", RANK_NAMES)
 @given(lists=two_lists())
-def test_a_rank_coefficient_sees_order_only(name: Name, lists: tuple[Floats, Floats]) -> None:
+def test_a_rank_coefficient_sees_order_only(
+    name: CoefficientName, lists: tuple[Floats, Floats]
+) -> None:
     x, y = lists
     assert_allclose(correlation(np.exp(x), y**3, name), correlation(x, y, name))
 
@@ -54,34 +60,38 @@ def test_pearson_does_not_see_shift_or_scale(
 
 @pytest.mark.parametrize("name", NAMES)
 @given(lists=two_lists())
-def test_a_coefficient_is_symmetric(name: Name, lists: tuple[Floats, Floats]) -> None:
+def test_a_coefficient_is_symmetric(name: CoefficientName, lists: tuple[Floats, Floats]) -> None:
     x, y = lists
     assert_allclose(correlation(x, y, name), correlation(y, x, name), atol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman", "kendall", "kendall_c"])
 @given(lists=two_lists())
-def test_turning_one_list_round_turns_the_sign(name: Name, lists: tuple[Floats, Floats]) -> None:
+def test_turning_one_list_round_turns_the_sign(
+    name: CoefficientName, lists: tuple[Floats, Floats]
+) -> None:
     x, y = lists
     assert_allclose(correlation(-x, y, name), -correlation(x, y, name), atol=1e-14)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(lists=two_lists())
-def test_a_coefficient_stays_in_its_bounds(name: Name, lists: tuple[Floats, Floats]) -> None:
+def test_a_coefficient_stays_in_its_bounds(
+    name: CoefficientName, lists: tuple[Floats, Floats]
+) -> None:
     value = float(correlation(*lists, name))
     assert np.isnan(value) or (0 if name == "accuracy" else -1) <= value <= 1
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
-def test_a_list_with_itself_is_one(name: Name) -> None:
+def test_a_list_with_itself_is_one(name: CoefficientName) -> None:
     x = np.random.default_rng(1).normal(size=50)
     assert_allclose(correlation(x, x, name), 1.0, rtol=1e-15)
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman", "kendall", "kendall_c"])
 @pytest.mark.parametrize("x", [[0.1] * 5, [1e300] * 5, [1, np.nan, np.nan, np.nan, np.nan]])
-def test_a_constant_list_gives_nan(name: Name, x: list[float]) -> None:
+def test_a_constant_list_gives_nan(name: CoefficientName, x: list[float]) -> None:
     assert np.isnan(correlation(x, [1, 2, 3, 4, 5], name))
 
 
@@ -91,18 +101,18 @@ def test_a_constant_metric_orders_no_pair_as_people_do() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n", [0, 1])
-def test_fewer_than_two_points_give_nan(name: Name, n: int) -> None:
+def test_fewer_than_two_points_give_nan(name: CoefficientName, n: int) -> None:
     assert np.isnan(correlation(np.ones(n), np.ones(n), name))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_missing_number_takes_its_partner_out(name: Name) -> None:
+def test_a_missing_number_takes_its_partner_out(name: CoefficientName) -> None:
     x, y = [1, 2, np.nan, 4, 5, 7], [2, 1, 9, np.nan, 3, 4]
     assert_allclose(correlation(x, y, name), plain(name)([1, 2, 5, 7], [2, 1, 3, 4]))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_are_correlated_one_by_one(name: Name) -> None:
+def test_rows_are_correlated_one_by_one(name: CoefficientName) -> None:
     random = np.random.default_rng(2)
     x, y = random.integers(0, 5, (2, 3, 4, 9)) * 1.0
     x[0, 1, :3] = np.nan
@@ -114,14 +124,16 @@ def test_rows_are_correlated_one_by_one(name: Name) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scale", [1e-300, 1.4e308])
-def test_huge_and_tiny_numbers_neither_overflow_nor_vanish(name: Name, scale: float) -> None:
+def test_huge_and_tiny_numbers_neither_overflow_nor_vanish(
+    name: CoefficientName, scale: float
+) -> None:
     x, y = np.array([1.0, -1.2, 0.3, 0.9]), np.array([2.0, 1.0, 0.0, 5.0])
     assert_allclose(correlation(x * scale, y, name), plain(name)(x, y), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(lists=two_lists(), seed=st.integers(0, 1000))
-def test_weights_are_copies(name: Name, lists: tuple[Floats, Floats], seed: int) -> None:
+def test_weights_are_copies(name: CoefficientName, lists: tuple[Floats, Floats], seed: int) -> None:
     x, y = lists
     counts = np.random.default_rng(seed).integers(0, 4, (3, len(x)))
     found = weighted(x[None, None], y[None, None], name)(counts[None].astype(float))
@@ -143,7 +155,7 @@ def _distinct_pairs(x: Floats, y: Floats, weights: Floats) -> float:
 
 
 @pytest.mark.parametrize("variant", ["kendall", "kendall_c"])
-def test_weights_of_a_long_list_are_copies(variant: Name) -> None:
+def test_weights_of_a_long_list_are_copies(variant: CoefficientName) -> None:
     random = np.random.default_rng(3)
     x, y = random.integers(0, 40, (2, 4500)) * 1.0
     counts = random.integers(0, 3, 4500)

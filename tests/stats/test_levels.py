@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from evenmatch.errors import InputError, UnknownNameError
 from evenmatch.stats.arrays import Floats
-from evenmatch.stats.correlations import Name
+from evenmatch.stats.correlations import CoefficientName
 from evenmatch.stats.levels import Level, correlate, leveled
 from evenmatch.stats.panel import Panel, panel
 from tests.stats.numbers import NAMES, made, plain
@@ -36,7 +36,7 @@ def expected(scores: Panel, level: str, name: str) -> list[float]:
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_level_is_what_its_name_says(level: Level, name: Name, missing: float) -> None:
+def test_a_level_is_what_its_name_says(level: Level, name: CoefficientName, missing: float) -> None:
     scores = made(3, 8, 12, missing=missing)
     assert_allclose(
         correlate(scores, level=level, method=name), expected(scores, level, name), rtol=1e-12
@@ -99,7 +99,7 @@ def resampled_by_hand(scores: Panel, systems: Floats, segments: Floats) -> Panel
 @pytest.mark.parametrize("name", ["pearson", "spearman", "kendall", "kendall_c"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_weights_are_copies_of_systems_and_segments(
-    level: Level, name: Name, over: str, missing: float
+    level: Level, name: CoefficientName, over: str, missing: float
 ) -> None:
     scores = made(2, 7, 9, missing=missing)
     random = np.random.default_rng(4)

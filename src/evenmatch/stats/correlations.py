@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
@@ -21,7 +22,7 @@ from evenmatch.stats.moments import moments
 from evenmatch.stats.ranks import rank_moments
 
 # `kendall` is tau-b; `accuracy` the share of pairs ordered alike (Kocmi et al. 2021).
-Name: TypeAlias = Literal["pearson", "spearman", "kendall", "kendall_c", "accuracy"]
+CoefficientName: TypeAlias = Literal["pearson", "spearman", "kendall", "kendall_c", "accuracy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class AccuracyAt:
     epsilon: float
 
 
-Coefficient: TypeAlias = Name | AccuracyAt
+Coefficient: TypeAlias = CoefficientName | AccuracyAt
 
 
 class Weighted(Protocol):
@@ -54,9 +55,8 @@ def weighted(x: Floats, y: Floats, coefficient: Coefficient) -> Weighted:
     if isinstance(coefficient, AccuracyAt):
         return accuracy(x, y, coefficient.epsilon)
     if coefficient not in _PREPARED:
-        raise UnknownNameError(
-            f"no correlation is called {coefficient!r}; known: {', '.join(get_args(Name))}"
-        )
+        known = ", ".join(get_args(CoefficientName))
+        raise UnknownNameError(f"no correlation is called {coefficient!r}; known: {known}")
     return _PREPARED[coefficient](x, y)
 
 
@@ -67,7 +67,7 @@ def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient) -> Floats:
     array([ 1. , -0.5])
     """
     first, second = as_pair(x, y)
-    shape = (1, -1, first.shape[-1]) if first.shape[-1] else (1, first[..., :1].size or 1, 0)
+    shape = (1, prod(first.shape[:-1]), first.shape[-1])
     rows = weighted(first.reshape(shape), second.reshape(shape), coefficient)
     values: Floats = rows(np.ones((1, 1, first.shape[-1])))[0, 0]
     return values.reshape(first.shape[:-1])

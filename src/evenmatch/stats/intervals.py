@@ -44,7 +44,7 @@ def intervals(
 
     `bca` corrects percentiles for bias and skewness (Efron 1987). It pays where systems are few:
     over 8 and 15 of them a 95 % interval for Pearson held the truth in .94 and .93 of simulated
-    cases, plain percentiles in .90 and .91. Resamples without a correlation do not count.
+    cases, plain percentiles in .91 of both. Resamples without a correlation do not count.
     """
     check_interval(kind, confidence)
     sample = _sampled(leveled(panel, level, method), panel, over, resamples, seed, kind)

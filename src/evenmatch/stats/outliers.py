@@ -17,7 +17,8 @@ def outliers(scores: ArrayLike, *, cutoff: float = 2.5) -> Flags:
 
     Mathur, Baldwin & Cohn (2020), as in WMT20: |x - median| / (1.483 · MAD) above the cutoff.
     Missing scores are none; where half of the systems share one score there is no scale to judge
-    by, and none is either. `Panel.without` takes the flags.
+    by, and none is either. `Panel.without` takes the flags. WMT20's own list differs from what the
+    rule makes of its published scores in half of the pairs to English: use the list there.
 
     >>> outliers([0.1, 0.2, 0.15, 0.18, -2.0])
     array([False, False, False, False,  True])

@@ -8,6 +8,7 @@ segment together, PERM-SYSTEMS all of a system. Metrics are standardised first, 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeAlias, get_args
 
@@ -17,6 +18,7 @@ from evenmatch.errors import InputError, UnknownNameError
 from evenmatch.stats.arrays import Flags, Floats, blocks, rounded
 from evenmatch.stats.differences import Side, check_side
 from evenmatch.stats.levels import Level, arranged, check_level, correlate, means
+from evenmatch.stats.moments import spread_out
 from evenmatch.stats.panel import Panel
 from evenmatch.stats.rows import Method, statistic
 
@@ -24,6 +26,25 @@ Swap: TypeAlias = Literal["both", "systems", "segments"]
 
 # A permutation that changes nothing gives the same difference but for rounding.
 _ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class _Masks:
+    """Which outputs to swap, blocks of resamples (…, systems, segments); the same at every pass."""
+
+    shape: tuple[int, ...]
+    swap: Swap
+    resamples: int
+    seed: int
+
+    def __iter__(self) -> Iterator[Flags]:
+        rng = np.random.default_rng(self.seed)
+        _, systems, segments = self.shape
+        together = {"both": (systems, segments), "systems": (systems, 1), "segments": (1, segments)}
+        for some in blocks(self.resamples, 2 * systems * segments):
+            count = some.stop - some.start
+            mask = rng.integers(2, size=(count, *together[self.swap]), dtype=np.uint8)
+            yield np.broadcast_to(mask.astype(bool), (count, systems, segments))
 
 
 def permutation_matrix(
@@ -47,8 +68,13 @@ def permutation_matrix(
     common = standardised(panel)
     values = correlate(common, level=level, method=method)
     p = np.full((len(values), len(values)), np.nan)
-    swapped = _by_system if level == "system" else _by_segment
-    for a, b, draws in swapped(common, level, method, swap, resamples, seed):
+    masks = _Masks(common.metrics.shape, swap, resamples, seed)
+    swapped = (
+        _by_system(common, method, masks)
+        if level == "system"
+        else _by_segment(common, level, method, masks)
+    )
+    for a, b, draws in swapped:
         difference = values[a] - values[b]
         p[a, b] = p_value(draws, difference, side)
         p[b, a] = p_value(-draws, -difference, side)
@@ -76,19 +102,18 @@ def standardised(panel: Panel) -> Panel:
 
     A constant metric becomes 0 throughout.
     """
-    scores = np.where(np.isnan(panel.metrics).any(0), np.nan, panel.metrics)
-    known = ~np.isnan(scores)
-    count = np.maximum(known.sum((1, 2), keepdims=True), 1)
-    centred = scores - np.where(known, scores, 0.0).sum((1, 2), keepdims=True) / count
-    variance = np.where(known, centred**2, 0.0).sum((1, 2), keepdims=True) / count
+    metrics, *outputs = panel.metrics.shape
+    known = ~np.isnan(panel.metrics).any(0).ravel()
+    scores = panel.metrics.reshape(metrics, -1)
+    centred = spread_out(np.where(known, scores, np.nan))
+    variance = (centred**2).sum(-1, keepdims=True) / max(known.sum(), 1)
     scaled = centred / np.sqrt(np.where(variance > 0, variance, 1.0))
     # equal scores on another scale must stay equal, or swapping would break their ties
-    return Panel(rounded(scaled, abs(scaled).max(initial=0.0, where=known)), panel.human)
+    equal = rounded(scaled, abs(scaled).max(initial=0.0))
+    return Panel(np.where(known, equal, np.nan).reshape(metrics, *outputs), panel.human)
 
 
-def _by_system(
-    panel: Panel, level: Level, method: Method, swap: Swap, resamples: int, seed: int
-) -> Iterator[tuple[int, int, Floats]]:
+def _by_system(panel: Panel, method: Method, masks: _Masks) -> Iterator[tuple[int, int, Floats]]:
     """Differences at the system level: one set of swaps serves all pairs of metrics.
 
     Swapping moves a sum of scores from one metric to the other, so it is enough to know every
@@ -102,12 +127,12 @@ def _by_system(
     moved = np.concatenate(
         [
             (mask.transpose(1, 0, 2).astype(np.float64) @ filled).transpose(1, 2, 0) / count
-            for mask in _masks(panel, swap, resamples, seed)
+            for mask in masks
         ]
     )
     human = means(panel.human, np.ones((1, panel.human.shape[-1])))
-    ratings = np.broadcast_to(human, (resamples, *human.shape))
-    points = np.ones((resamples, 1, panel.systems))
+    ratings = np.broadcast_to(human, (len(moved), *human.shape))
+    points = np.ones((len(moved), 1, panel.systems))
     for a, b in combinations(range(len(own)), 2):
         moves = moved[:, b] - moved[:, a]
         x = rounded(np.stack([own[a] + moves, own[b] - moves], axis=1), largest)
@@ -116,30 +141,19 @@ def _by_system(
 
 
 def _by_segment(
-    panel: Panel, level: Level, method: Method, swap: Swap, resamples: int, seed: int
+    panel: Panel, level: Level, method: Method, masks: _Masks
 ) -> Iterator[tuple[int, int, Floats]]:
     """Differences at a segment level, pair by pair, every pair under the same swaps."""
     for a, b in combinations(range(len(panel.metrics)), 2):
         two = panel.metrics[[a, b]]
         parts = []
-        for mask in _masks(panel, swap, resamples, seed):
+        for mask in masks:
             x, y = arranged(np.where(mask[:, None], two[::-1], two), panel.human, level)
             found = statistic(x, y, method)(
                 np.ones((len(x), 1, x.shape[-1])), np.ones((1, x.shape[-2]))
             )
             parts.append(found[:, 0] - found[:, 1])
         yield a, b, np.concatenate(parts)
-
-
-def _masks(panel: Panel, swap: Swap, resamples: int, seed: int) -> Iterator[Flags]:
-    """Which outputs to swap, a block of resamples at a time: (…, systems, segments)."""
-    rng = np.random.default_rng(seed)
-    _, systems, segments = panel.metrics.shape
-    shape = {"both": (systems, segments), "systems": (systems, 1), "segments": (1, segments)}[swap]
-    for some in blocks(resamples, 2 * systems * segments):
-        count = some.stop - some.start
-        mask = rng.integers(2, size=(count, *shape), dtype=np.uint8).astype(bool)
-        yield np.broadcast_to(mask, (count, systems, segments))
 
 
 def _check(panel: Panel, level: Level, swap: Swap, resamples: int) -> None:

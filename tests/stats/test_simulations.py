@@ -1,0 +1,185 @@
+"""Ground truth by simulation: do intervals hold the truth, do tests find nothing in nothing."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from evenmatch.stats.correlations import CoefficientName
+from evenmatch.stats.differences import williams_matrix
+from evenmatch.stats.intervals import difference_interval, intervals
+from evenmatch.stats.levels import Level, correlate
+from evenmatch.stats.panel import Panel, panel
+from evenmatch.stats.resampling import FITTING
+from evenmatch.stats.swaps import Swap, permutation_matrix
+from evenmatch.stats.totals import approximate_randomisation, paired_bootstrap, score_interval
+from tests.stats.numbers import made
+
+pytestmark = pytest.mark.slow
+
+# data and resamples must not come from the same stream of random numbers
+DATA = 1_000_000
+
+
+def within_binomial_error(found: float, trials: int, expected: float = 0.05) -> bool:
+    """Whether a rate is where 99 of 100 such simulations would put it."""
+    return abs(found - expected) <= 2.58 * float(np.sqrt(expected * (1 - expected) / trials))
+
+
+def truth_of_normals(name: CoefficientName, rho: float) -> float:
+    """What a coefficient of two normal variables with correlation rho comes to."""
+    if name == "spearman":
+        return float(6 / np.pi * np.arcsin(rho / 2))
+    return float(2 / np.pi * np.arcsin(rho)) if name == "kendall" else rho
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.9])
+@pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
+def test_intervals_over_systems_hold_the_truth(name: CoefficientName, rho: float) -> None:
+    held = []
+    for seed in range(500):
+        random = np.random.default_rng(DATA + seed)
+        human, noise = random.normal(size=(2, 30))
+        scores = panel(rho * human + np.sqrt(1 - rho**2) * noise, human)
+        (found,) = intervals(
+            scores, level="system", method=name, over="systems", resamples=500, seed=seed
+        )
+        held.append(found.low <= truth_of_normals(name, rho) <= found.high)
+    assert 0.92 <= np.mean(held) <= 0.98
+
+
+def segments_of_ten_systems(segments: int, seed: int) -> Panel:
+    """Systems of fixed quality, a metric with a bias of its own towards some, new segments."""
+    random = np.random.default_rng(DATA + seed)
+    quality = np.linspace(-1, 1, 10)[:, None]
+    bias = np.tile([0.4, -0.4], 5)[:, None]
+    human = quality + random.normal(size=(10, segments))
+    return panel(0.7 * human + quality + bias + random.normal(size=(10, segments)), human)
+
+
+@pytest.mark.parametrize(
+    ("level", "name"),
+    [
+        ("system", "pearson"),
+        ("pooled", "pearson"),
+        ("per_item", "pearson"),
+        ("per_item", "kendall"),
+        ("per_system", "pearson"),
+    ],
+)
+def test_intervals_over_segments_hold_the_truth(level: Level, name: CoefficientName) -> None:
+    many = segments_of_ten_systems(50_000, 999_999)
+    truth = float(correlate(many, level=level, method=name)[0])
+    held = []
+    for seed in range(400):
+        scores = segments_of_ten_systems(200, seed)
+        (found,) = intervals(
+            scores, level=level, method=name, over="segments", resamples=400, seed=seed
+        )
+        held.append(found.low <= truth <= found.high)
+    assert 0.92 <= np.mean(held) <= 0.98
+
+
+def test_intervals_of_differences_hold_the_truth() -> None:
+    held = []
+    for seed in range(500):
+        random = np.random.default_rng(DATA + seed)
+        human, *noise = random.normal(size=(3, 40))
+        metrics = [0.9 * human + np.sqrt(0.19) * noise[0], 0.7 * human + np.sqrt(0.51) * noise[1]]
+        found = difference_interval(
+            panel(np.array(metrics)[:, :, None], human),
+            0,
+            1,
+            level="system",
+            method="pearson",
+            over="systems",
+            resamples=500,
+            seed=seed,
+        )
+        held.append(found.low <= 0.2 <= found.high)
+    assert 0.92 <= np.mean(held) <= 0.98
+
+
+def test_intervals_of_scores_hold_the_truth() -> None:
+    held = []
+    for seed in range(1000):
+        scores = np.random.default_rng(DATA + seed).exponential(1.0, 200)
+        found = score_interval(scores, resamples=500, seed=seed)
+        held.append(found.low <= 1.0 <= found.high)
+    assert 0.92 <= np.mean(held) <= 0.98
+
+
+def test_williams_finds_a_difference_in_nothing_in_one_of_twenty() -> None:
+    found = []
+    for seed in range(2000):
+        random = np.random.default_rng(DATA + seed)
+        human = random.normal(size=15)
+        metrics = human + 0.6 * random.normal(size=(2, 15))
+        p = williams_matrix(panel(metrics[:, :, None], human), side="two-sided")
+        found.append(p[0, 1] <= 0.05)
+    assert within_binomial_error(float(np.mean(found)), 2000)
+
+
+@pytest.mark.parametrize(
+    ("swap", "level", "system_bias"),
+    [
+        ("both", "system", 0.0),
+        ("both", "pooled", 0.0),
+        ("both", "per_item", 0.0),
+        ("segments", "per_item", 0.0),
+        ("systems", "system", 1.0),
+    ],
+)
+def test_swapping_finds_a_difference_in_nothing_in_one_of_twenty(
+    swap: Swap, level: Level, system_bias: float
+) -> None:
+    found = [_swapped(seed, swap, level, system_bias, 20) for seed in range(1000)]
+    assert within_binomial_error(float(np.mean(found)), 1000)
+
+
+def test_swapping_outputs_is_blind_to_biases_towards_systems() -> None:
+    """Why `systems` is there: metrics that differ by such biases alone."""
+    found = [_swapped(seed, "both", "system", 1.0, 10) for seed in range(200)]
+    assert np.mean(found) > 0.3
+
+
+def _swapped(seed: int, swap: Swap, level: Level, system_bias: float, systems: int) -> bool:
+    random = np.random.default_rng(DATA + seed)
+    human = random.normal(size=(systems, 1)) + random.normal(size=(systems, 8))
+    metrics = human + random.normal(size=(2, systems, 8))
+    metrics += system_bias * random.normal(size=(2, systems, 1))
+    p = permutation_matrix(
+        panel(metrics, human),
+        level=level,
+        method="pearson",
+        swap=swap,
+        side="two-sided",
+        resamples=199,
+        seed=seed,
+    )
+    return bool(p[0, 1] <= 0.05)
+
+
+def test_comparing_systems_finds_a_difference_in_nothing_in_one_of_twenty() -> None:
+    bootstrap, randomisation = [], []
+    for seed in range(2000):
+        random = np.random.default_rng(DATA + seed)
+        one, two = random.normal(size=200) + random.normal(size=(2, 200))
+        bootstrap.append(paired_bootstrap(one, two, resamples=400, seed=seed).p <= 0.05)
+        randomisation.append(
+            approximate_randomisation(one, two, resamples=400, seed=seed).p <= 0.05
+        )
+    assert within_binomial_error(float(np.mean(bootstrap)), 2000)
+    assert within_binomial_error(float(np.mean(randomisation)), 2000)
+
+
+@pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
+@pytest.mark.parametrize("level", ["system", "per_item"])
+def test_twenty_metrics_of_ten_pairs_take_seconds(level: Level, name: CoefficientName) -> None:
+    pairs = [made(20, 15, 200, seed=seed) for seed in range(10)]
+    started = time.process_time()
+    for scores in pairs:
+        intervals(scores, level=level, method=name, over=FITTING[level], resamples=1000)
+    assert time.process_time() - started < 20
