@@ -12,6 +12,7 @@ from evenmatch.errors import (
     EvenmatchError,
     InputError,
     MissingExtraError,
+    PromiseError,
     UnknownNameError,
 )
 from evenmatch.registry import build, names, register, spec
@@ -30,20 +31,37 @@ from evenmatch.vectors.weighting import Idf, Norm, Uniform
 from evenmatch.version import __version__
 
 if TYPE_CHECKING:
+    from evenmatch.alignment.checks import check_solver
     from evenmatch.data.ratings import RatedSet
     from evenmatch.data.ratings_reading import read_ratings
+    from evenmatch.scoring.checks import check_metric
+    from evenmatch.uses.meta.agreement import correlate
+    from evenmatch.uses.meta.agreement_result import Agreement
+    from evenmatch.uses.meta.baseline import measure_baseline
     from evenmatch.uses.meta.compare import compare
     from evenmatch.uses.meta.compare_result import Comparison
+    from evenmatch.uses.meta.layers_choosing import choose_layer
+    from evenmatch.uses.report.meta_page import write_report
+    from evenmatch.vectors.checks import check_encoder
 
 # What one does with scores is loaded when first asked for: most programs only score.
 _LATE = {
+    "Agreement": "evenmatch.uses.meta.agreement_result",
     "Comparison": "evenmatch.uses.meta.compare_result",
     "RatedSet": "evenmatch.data.ratings",
+    "choose_layer": "evenmatch.uses.meta.layers_choosing",
+    "check_encoder": "evenmatch.vectors.checks",
+    "check_metric": "evenmatch.scoring.checks",
+    "check_solver": "evenmatch.alignment.checks",
     "compare": "evenmatch.uses.meta.compare",
+    "correlate": "evenmatch.uses.meta.agreement",
+    "measure_baseline": "evenmatch.uses.meta.baseline",
     "read_ratings": "evenmatch.data.ratings_reading",
+    "write_report": "evenmatch.uses.report.meta_page",
 }
 
 __all__ = [
+    "Agreement",
     "AlignMetric",
     "Aligned",
     "Alignment",
@@ -69,6 +87,7 @@ __all__ = [
     "Pieces",
     "Prf",
     "Problem",
+    "PromiseError",
     "RatedSet",
     "Rescale",
     "SameLabel",
@@ -83,7 +102,13 @@ __all__ = [
     "__version__",
     "align",
     "build",
+    "check_encoder",
+    "check_metric",
+    "check_solver",
+    "choose_layer",
     "compare",
+    "correlate",
+    "measure_baseline",
     "names",
     "read_ratings",
     "register",
@@ -91,6 +116,7 @@ __all__ = [
     "solve",
     "solve_batch",
     "spec",
+    "write_report",
 ]
 
 

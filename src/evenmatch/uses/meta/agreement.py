@@ -14,7 +14,6 @@ from evenmatch.scoring.ask import name_of
 from evenmatch.scoring.settings import make_run
 from evenmatch.scoring.together import as_metric
 from evenmatch.stats.arrays import Flags
-from evenmatch.stats.correlations import Name
 from evenmatch.stats.levels import Level
 from evenmatch.stats.outliers import outliers as far_out
 from evenmatch.types import Metric
@@ -25,7 +24,9 @@ from evenmatch.uses.meta.agreement_result import Agreement, Entry
 from evenmatch.uses.meta.agreement_scores import ScoredSet, score_sets
 
 Outliers: TypeAlias = Literal["listed", "mad", "keep"]
-AgreementMethod: TypeAlias = Name | Literal["calibrated_accuracy"]
+AgreementMethod: TypeAlias = Literal[
+    "pearson", "spearman", "kendall", "kendall_c", "accuracy", "calibrated_accuracy"
+]
 AgreementLevel: TypeAlias = Literal["system", "segment", "per_item", "per_system"]
 
 # People say segment level; the statistics call it by what they do.
@@ -35,7 +36,7 @@ LEVELS: Mapping[str, Level] = {
     "per_item": "per_item",
     "per_system": "per_system",
 }
-METHODS: tuple[str, ...] = (*get_args(Name), "calibrated_accuracy")
+METHODS: tuple[str, ...] = get_args(AgreementMethod)
 
 
 def correlate(
