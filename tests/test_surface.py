@@ -1,0 +1,218 @@
+"""What people see first: names, layers, docstrings, how long an import takes, how parts join."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import evenmatch as em
+from evenmatch.registry import entry
+
+SOURCE = Path(em.__file__).parent
+HEAVY = ["torch", "transformers", "scipy.optimize", "matplotlib", "ot", "polars", "pandas", "nltk"]
+
+
+def run(program: str, **environment: str) -> str:
+    """What a program prints in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    assert em.__all__ == sorted(set(em.__all__))
+    for name in em.__all__:
+        assert getattr(em, name) is not None
+
+
+def test_every_public_name_that_is_imported_is_listed() -> None:
+    tree = ast.parse((SOURCE / "__init__.py").read_text("utf-8"))
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("evenmatch.")
+        for alias in node.names
+    }
+    assert imported - set(em.__all__) <= {"alignment_part"}
+    assert {"score", "align", "solve", "solve_batch", "build", "spec", "names", "register"} <= set(
+        em.__all__
+    )
+
+
+def test_no_public_name_is_the_name_of_a_folder_or_module() -> None:
+    modules = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert not modules & set(em.__all__)
+
+
+def test_no_function_hides_the_module_it_lives_beside() -> None:
+    for folder in (path.parent for path in SOURCE.rglob("__init__.py")):
+        tree = ast.parse((folder / "__init__.py").read_text("utf-8"))
+        imported = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        beside = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
+        assert not imported & beside, folder
+
+
+def test_every_public_class_and_function_says_what_it_is() -> None:
+    for name in em.__all__:
+        thing = getattr(em, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            assert is_a_sentence(inspect.getdoc(thing)), name
+
+
+@pytest.mark.parametrize("name", em.names())
+def test_every_part_says_what_it_is(name: str) -> None:
+    assert is_a_sentence(inspect.getdoc(entry(name).make))
+
+
+def is_a_sentence(doc: str | None) -> bool:
+    # what a dataclass writes of its own accord is its signature, not a sentence
+    first = (doc or "").splitlines()[0] if doc else ""
+    return first.endswith((".", ":")) and len(first) > 15
+
+
+def test_every_name_of_a_part_is_its_entry_point() -> None:
+    from importlib.metadata import entry_points
+
+    points = {p.name: p.value for p in entry_points(group="evenmatch")}
+    for name in em.names():
+        made = entry(name).make.__module__
+        if made.startswith("evenmatch."):
+            assert points[name] == made, f"point {name} at {made} in pyproject.toml"
+
+
+def test_importing_evenmatch_is_quick() -> None:
+    # The time of the process itself: what else the machine is doing is not our import's fault.
+    program = """
+        import time
+        start = time.process_time()
+        import evenmatch
+        print(time.process_time() - start)
+    """
+    assert min(float(run(program)) for _ in range(5)) < 0.3
+
+
+def test_importing_evenmatch_loads_nothing_heavy() -> None:
+    program = f"""
+        import sys
+        import evenmatch
+        print([name for name in {HEAVY!r} if name in sys.modules])
+    """
+    assert run(program).strip() == "[]"
+
+
+def test_scoring_without_a_model_loads_no_framework() -> None:
+    program = """
+        import sys
+        import evenmatch as em
+        em.score(["the cat"], ["a cat"], "align(vectors=hashed, alignment=lsa)")
+        em.align("the cat", "a cat", "align(vectors=hashed)")
+        print([name for name in ("torch", "transformers", "matplotlib") if name in sys.modules])
+    """
+    assert run(program).strip() == "[]"
+
+
+def test_the_layers_point_one_way() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        capture_output=True,
+        text=True,
+        cwd=SOURCE.parents[1],
+    )
+    assert done.returncode == 0, done.stdout
+
+
+SOLVER = '''
+from dataclasses import dataclass
+
+from evenmatch import Alignment, Greedy, register
+
+
+@register("solver", "mutual")
+@dataclass(frozen=True)
+class Mutual:
+    """Pairs only units that are each other's first choice."""
+
+    def __call__(self, problems):
+        chosen = [Greedy()([p])[0] for p in problems]
+        plans = [c.rows * c.cols for c in chosen]
+        return [Alignment(plan, plan, exact=False) for plan in plans]
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """A folder with an installed package that brings one solver."""
+    (tmp_path / "mutual_package.py").write_text(SOLVER)
+    info = tmp_path / "mutual_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mutual-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[evenmatch]\nmutual = mutual_package\n")
+    return tmp_path
+
+
+def test_a_solver_of_ones_own_takes_under_20_lines(plugin: Path) -> None:
+    assert len(SOLVER.strip().splitlines()) < 20
+
+
+def test_a_solver_of_ones_own_is_found_by_name(plugin: Path) -> None:
+    program = """
+        import evenmatch as em
+
+        metric = "align(vectors=hashed, alignment=mutual)"
+        assert "mutual" in em.names("solver")
+        scores = em.score(["a b b"], ["b a"], metric)
+        print(em.build(scores.signature.split(" · ")[0]) == em.build(metric))
+        print(em.align("a c", "c a d", metric).pairs)
+        print(em.solve([[1.0, 0.5], [0.9, 0.1]], "mutual").rows.tolist())
+        em.check_solver(em.build("mutual"))
+    """
+    lines = run(program, PYTHONPATH=str(plugin)).splitlines()
+    assert lines == ["True", "[(0, 1, 1.0), (1, 0, 1.0)]", "[[1.0, 0.0], [0.0, 0.0]]"]
+
+
+def test_a_package_that_takes_a_taken_name_is_told_so(plugin: Path) -> None:
+    (plugin / "mutual_package.py").write_text(SOLVER.replace('"mutual"', '"lsa"'))
+    program = """
+        import evenmatch as em
+
+        try:
+            em.build("mutual")
+        except em.InputError as error:
+            print(error)
+    """
+    said = run(program, PYTHONPATH=str(plugin))
+    assert "the name 'lsa' is taken by evenmatch.alignment.assign; choose another name" in said
+
+
+def test_a_package_that_cannot_be_imported_spoils_nothing_else(plugin: Path) -> None:
+    (plugin / "mutual_package.py").write_text("import a_package_nobody_has\n")
+    program = """
+        import evenmatch as em
+
+        print(em.score(["a"], ["a"], "align(vectors=hashed)").mean > 0.99)
+        try:
+            em.build("mutual")
+        except em.MissingExtraError as error:
+            print(error)
+    """
+    said = run(program, PYTHONPATH=str(plugin)).splitlines()
+    assert said[0] == "True"
+    assert "'mutual' cannot be loaded from mutual_package" in said[1]
+    assert "a_package_nobody_has" in said[1]
