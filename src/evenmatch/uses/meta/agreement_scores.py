@@ -47,12 +47,13 @@ def score_sets(
 ) -> list[ScoredSet]:
     """Each set scored; neighbours with the same texts, such as criteria, are scored together."""
     groups = _groups(chosen)
-    cells = [_cells(group, rated_only) for group in groups]
+    nothing = (np.array([], dtype=np.intp),) * 2
+    cells = [_cells(group, rated_only) if metrics else nothing for group in groups]
     total, done = sum(len(system) for system, _ in cells), 0
     found = []
     for number, (group, some) in enumerate(zip(groups, cells, strict=True)):
         marks = {}
-        if metrics and len(some[0]):
+        if len(some[0]):
             marks = _marks(metrics, group[0][0], some, _shifted(run, done, total), corpus)
         found += [ScoredSet(rated, kept, marks, number) for rated, kept in group]
         done += len(some[0])

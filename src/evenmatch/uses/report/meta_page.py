@@ -51,7 +51,7 @@ def agreement_page(agreement: Agreement) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{title}</title>\n<style>\n{_text('meta.css')}</style>\n</head>\n<body>\n"
         f"<main>\n<h1>{title}</h1>\n"
-        f"<p>{escape(first.method)} correlation at level {escape(first.level)}.</p>\n"
+        f"<p>Method {escape(first.method)}, level {escape(first.level)}.</p>\n"
         f"{_parts(agreement)}\n{_notes(agreement)}\n</main>\n"
         f"<script>\n{_text('meta.js')}</script>\n</body>\n</html>\n"
     )

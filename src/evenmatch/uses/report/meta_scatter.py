@@ -31,9 +31,9 @@ def scatter_part(agreement: Agreement) -> str:
             f"<details{' open' if number == 0 else ''}><summary>{name}</summary>\n"
             f'<div class="figures">\n{plots}\n</div></details>'
         )
-    what = "system" if by_system else f"output, at most {_MOST_POINTS} of them"
+    what = "a system" if by_system else f"an output, at most {_MOST_POINTS} of them"
     return (
-        f"<section>\n<h2>Metrics against people</h2>\n<p>A point is a {what}; people's rating "
+        f"<section>\n<h2>Metrics against people</h2>\n<p>A point is {what}; people's rating "
         "to the right, the metric's score upwards.</p>\n" + "\n".join(rows) + "\n</section>"
     )
 

@@ -1,0 +1,129 @@
+"""The page of results, written from what make_results.py has kept."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from agreement_papers import HEADINGS, PAPERS
+
+from evenmatch.uses.meta.agreement_average import averages
+from evenmatch.uses.meta.agreement_result import AVERAGE, Entry
+
+_INTRODUCTION = """# Agreement with people
+
+How closely metrics agree with people on public sets of ratings, computed by
+`python docs/make_results.py` with the embedded encoder (`minilm`, 22.7 million parameters, layers 4
+and 6). A value stands with its 95 % bootstrap interval below it. **Bold** is a metric of the first
+significance cluster: none that it is together with is significantly better. A dash is no value.
+
+Papers' own numbers stand beside ours. They come from other, mostly far larger encoders and in part
+from other texts, so they say what is usual and not what should come out here; each section says
+what differs.
+"""
+
+
+def write_page(results: Path, names: Sequence[str]) -> Path:
+    """Write agreement.md from the pieces there are."""
+    sections = [_INTRODUCTION]
+    for name in names:
+        pieces = [
+            json.loads(path.read_text("utf-8"))
+            for path in sorted((results / "agreement").glob(f"{name}*.json"))
+            if path.name.split(".")[0] == name
+        ]
+        if pieces:
+            sections.append("\n".join(_section(name, pieces)))
+    page = results / "agreement.md"
+    page.write_text("\n".join(sections), "utf-8")
+    return page
+
+
+def _section(name: str, pieces: Sequence[dict[str, Any]]) -> Iterator[str]:
+    recipe = pieces[0]["recipe"]
+    heading, remark = HEADINGS[name]
+    yield f"## {heading}\n"
+    yield f"{recipe['method']}, level `{recipe['level']}`. {remark}\n"
+    if segments := pieces[0]["segments"]:
+        yield f"Only {segments} segments of each set, drawn at random: a first look.\n"
+    yield from _table(_entries(pieces, "entries"), "metric")
+    if paper := PAPERS.get(name):
+        yield "\nFrom papers:\n"
+        yield from _paper(paper)
+    if contests := _entries(pieces, "differences"):
+        yield "\nBy how much one-to-one and transport agree better than greedy:\n"
+        yield from _table(contests, "difference")
+        yield "\n" + _verdict(contests)
+    yield ""
+
+
+def _entries(pieces: Sequence[dict[str, Any]], kind: str) -> list[Entry]:
+    """All entries of one kind, with averages over the subsets."""
+    by_set: dict[tuple[str, Any], list[Entry]] = {}
+    for number, piece in enumerate(pieces):
+        for row in piece[kind]:
+            known: dict[str, Any] = {k: math.nan if _missing(k, v) else v for k, v in row.items()}
+            entry = Entry(**known)
+            group = f"{number}.{piece['groups'][entry.subset]}"
+            by_set.setdefault((entry.subset, group), []).append(entry)
+    numbers = {group: n for n, group in enumerate(dict.fromkeys(g for _, g in by_set))}
+    every = [entry for several in by_set.values() for entry in several]
+    return every + averages(list(by_set.values()), [numbers[group] for _, group in by_set])
+
+
+def _missing(key: str, value: Any) -> bool:
+    return value is None and key in ("value", "low", "high")
+
+
+def _table(entries: Sequence[Entry], what: str) -> Iterator[str]:
+    subsets = list(dict.fromkeys(entry.subset for entry in entries))
+    cells = {(entry.metric, entry.subset): entry for entry in entries}
+    points = {s: max(e.n for e in entries if e.subset == s) for s in subsets if s != AVERAGE}
+    names = [f"{s or 'all'} (n {points[s]})" if s in points else s for s in subsets]
+    yield f"| {what} | {' | '.join(names)} |"
+    yield "|---" * (len(subsets) + 1) + "|"
+    for metric in dict.fromkeys(entry.metric for entry in entries):
+        row = [_cell(cells.get((metric, subset))) for subset in subsets]
+        yield f"| {metric} | {' | '.join(row)} |"
+
+
+def _cell(entry: Entry | None) -> str:
+    if entry is None or math.isnan(entry.value):
+        return "-"
+    value = f"**{_short(entry.value)}**" if entry.cluster == 1 else _short(entry.value)
+    if math.isnan(entry.low + entry.high):
+        return value
+    return f"{value}<br>{_short(entry.low)} to {_short(entry.high)}"
+
+
+def _short(value: float) -> str:
+    """Three decimals without the zero before them, as papers print correlations."""
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if abs(value) < 0.9995 else text
+
+
+def _paper(paper: dict[str, Any]) -> Iterator[str]:
+    subsets = paper["subsets"]
+    yield f"| metric | {' | '.join(subsets)} | source |"
+    yield "|---" * (len(subsets) + 2) + "|"
+    for metric, values, source in paper["rows"]:
+        shown = [("-" if v is None else _short(v)) for v in values]
+        yield f"| {metric} | {' | '.join(shown)} | {source} |"
+
+
+def _verdict(contests: Sequence[Entry]) -> str:
+    """What the intervals allow to say, of the average where there is one."""
+    shown = [e for e in contests if e.subset == AVERAGE] or list(contests)
+    said = []
+    for entry in shown:
+        what = f"{entry.metric}" + (f", {entry.subset}" if entry.subset else "")
+        if entry.low > 0:
+            said.append(f"{what}: better, the interval excludes 0.")
+        elif entry.high < 0:
+            said.append(f"{what}: worse, the interval excludes 0.")
+        else:
+            said.append(f"{what}: not told apart.")
+    return "\n".join(f"- {line}" for line in said)
