@@ -19,6 +19,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"
 _CACHE = tempfile.TemporaryDirectory(prefix="evenmatch-tests-")
 os.environ["EVENMATCH_CACHE"] = _CACHE.name
+os.environ["HF_MODULES_CACHE"] = f"{_CACHE.name}/hf-modules"
+os.environ["HF_METRICS_CACHE"] = f"{_CACHE.name}/hf-metrics"
 
 # The same examples every time: a test that fails does so for everybody.
 settings.register_profile(

@@ -42,8 +42,8 @@ def compare(
     in `score`.
 
     >>> found = compare({"A": ["a b", "c"], "B": ["a b", "c d"]}, ["a b", "c d"], "chrf")
-    >>> [row["p_randomisation"] for row in found.rows]
-    [1.0]
+    >>> found.gaps[0].p_randomisation
+    1.0
     """
     _check(systems, resamples, trials)
     wanted: list[Any] = list(metric) if isinstance(metric, (list, tuple)) else [metric]

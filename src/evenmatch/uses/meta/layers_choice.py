@@ -64,10 +64,15 @@ class LayerChoice:
         parts = "subset by subset" if how.folds == "subsets" else f"in {how.folds} parts"
         return (
             f"{as_text(table)}\n\nlayer {self.layer} of {self.model}; agreement of the choice on "
-            f"ratings held out: {_shown(self.held_out)}\n{how.method}, {how.level}, mean over "
-            f"{len(self.subsets)} subsets of {self.data} ({self.outputs} outputs); "
+            f"ratings held out: {_shown(self.held_out)}\n{how.method}, {how.level}, "
+            f"{self._over} ({self.outputs} outputs); "
             f"held out {parts}, seed {how.seed}\nto use: {self.metric}"
         )
+
+    @property
+    def _over(self) -> str:
+        count = len(self.subsets)
+        return f"mean over {count} subsets of {self.data}" if count > 1 else self.data
 
     def document(self) -> dict[str, Any]:
         """The choice as JSON has it; an agreement there is none of becomes null."""
