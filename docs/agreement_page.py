@@ -20,7 +20,7 @@ How closely metrics agree with people on public sets of ratings, computed by
 and 6). A value stands with its 95 % bootstrap interval below it. **Bold** is a metric of the first
 significance cluster: none that it is together with is significantly better. A dash is no value.
 
-Papers' own numbers stand beside ours. They come from other, mostly far larger encoders and in part
+Numbers reported elsewhere stand beside ours, with their source. Those of papers come from other, mostly far larger encoders and in part
 from other texts, so they say what is usual and not what should come out here; each section says
 what differs.
 """
@@ -51,7 +51,7 @@ def _section(name: str, pieces: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"Only {segments} segments of each set, drawn at random: a first look.\n"
     yield from _table(_entries(pieces, "entries"), "metric")
     if paper := PAPERS.get(name):
-        yield "\nFrom papers:\n"
+        yield "\nReported elsewhere:\n"
         yield from _paper(paper)
     if contests := _entries(pieces, "differences"):
         yield "\nBy how much one-to-one and transport agree better than greedy:\n"
