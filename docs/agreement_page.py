@@ -20,9 +20,9 @@ How closely metrics agree with people on public sets of ratings, computed by
 and 6). A value stands with its 95 % bootstrap interval below it. **Bold** is a metric of the first
 significance cluster: none that it is together with is significantly better. A dash is no value.
 
-Numbers reported elsewhere stand beside ours, with their source. Those of papers come from other, mostly far larger encoders and in part
-from other texts, so they say what is usual and not what should come out here; each section says
-what differs.
+Numbers reported elsewhere stand beside ours, with their source. Those of papers come from other,
+mostly far larger encoders and in part from other texts, so they say what is usual and not what
+should come out here; each section says what differs.
 """
 
 
