@@ -106,12 +106,11 @@ def approximate_randomisation(
     one, two = _counts([first, second], score)
     value = float(score(one.sum(0)) - score(two.sum(0)))
     kept = np.random.default_rng(seed).integers(2, size=(resamples, len(one)), dtype=bool)
+    both, other = (one + two).sum(0), two.sum(0)
     draws = []
     for some in blocks(resamples, len(one)):
-        stays = kept[some].astype(np.float64)
-        draws.append(
-            score(stays @ one + (1 - stays) @ two) - score((1 - stays) @ one + stays @ two)
-        )
+        swapped = other + kept[some].astype(np.float64) @ (one - two)
+        draws.append(score(swapped) - score(both - swapped))
     return Tested(value, p_value(np.concatenate(draws), value, side))
 
 
