@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import runpy
+import sys
 from typing import Any
 
 import evaluate
@@ -52,6 +54,12 @@ def test_it_says_what_it_takes(loaded: Any) -> None:
 def test_a_metric_that_is_not_there_is_said(loaded: Any) -> None:
     with pytest.raises(em.UnknownNameError, match="nothing is called 'bertscre'"):
         loaded.compute(predictions=["a"], references=["a"], metric="bertscre")
+
+
+def test_without_evaluate_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "evaluate", None)
+    with pytest.raises(em.MissingExtraError, match=r"pip install 'evenmatch\[evaluate\]'"):
+        runpy.run_path(module.__file__)
 
 
 @pytest.mark.model

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import runpy
+import sys
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import torch
 from torchmetrics import MeanMetric, MetricCollection, MetricTracker
 
 import evenmatch as em
+import evenmatch.compat.torchmetrics as module
 from evenmatch.compat.torchmetrics import Evenmatch
 
 LSA = "align(vectors=hashed, alignment=lsa)"
@@ -132,6 +135,12 @@ def test_run_settings_are_passed_on() -> None:
 @pytest.mark.filterwarnings("ignore:The ``compute`` method of metric Evenmatch was called before")
 def test_nothing_added_scores_nothing() -> None:
     assert Evenmatch(LSA).compute()["value"].item() == 0
+
+
+def test_without_torchmetrics_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torchmetrics", None)
+    with pytest.raises(em.MissingExtraError, match=r"pip install 'evenmatch\[torchmetrics\]'"):
+        runpy.run_path(str(module.__file__))
 
 
 def test_what_cannot_be_meant_is_refused() -> None:
