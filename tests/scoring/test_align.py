@@ -26,7 +26,7 @@ ALL = pytest.mark.parametrize("metric", METRICS)
 
 @ALL
 @given(candidate=sentences(), reference=sentences())
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_an_alignment_is_the_one_that_was_scored(
     metric: str, candidate: str, reference: str
 ) -> None:

@@ -80,7 +80,7 @@ def _alone(metric: Metric) -> Iterator[str]:
     for name, found in (
         ("alone", [fixed([pair]).segments[0] for pair in PAIRS]),
         ("in another order", fixed(PAIRS[::-1]).segments[::-1]),
-        ("beside a long text", fixed([*PAIRS, Pair("word " * 200, ("word",))]).segments[:-1]),
+        ("beside a long text", fixed([*PAIRS, Pair("word " * 60, ("word",))]).segments[:-1]),
         ("by an equal metric", pickle.loads(pickle.dumps(metric))(PAIRS).segments),
     ):
         yield from _moved(together.segments, found, name)

@@ -54,11 +54,11 @@ def owners(count: int, width: int) -> list[int]:
     >>> owners(6, 4)
     [0, 0, 0, 1, 1, 1]
     """
-    cuts = windows(count, width)
-
-    def room(item: int, cut: tuple[int, int]) -> int:
-        before = item - cut[0] if cut[0] > 0 else count
-        after = cut[1] - 1 - item if cut[1] < count else count
-        return min(before, after) if cut[0] <= item < cut[1] else -1
-
-    return [max(range(len(cuts)), key=lambda w: room(item, cuts[w])) for item in range(count)]
+    owner, most = [0] * count, [-1] * count
+    for number, (start, stop) in enumerate(windows(count, width)):
+        for item in range(start, stop):
+            before = item - start if start > 0 else count
+            after = stop - 1 - item if stop < count else count
+            if min(before, after) > most[item]:
+                owner[item], most[item] = number, min(before, after)
+    return owner
