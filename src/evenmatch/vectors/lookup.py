@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
@@ -47,7 +50,8 @@ class Lookup:
         if self.table:
             return wordtables.read(wordtables.find(self.table))
         found = checkpoints.find(self.model)
-        return Embeddings(load_tokens(found, trust_remote_code=False), load_embeddings(found))
+        matrix = load_embeddings(found)
+        return Embeddings(load_tokens(found, trust_remote_code=False), matrix.__getitem__)
 
     @property
     def uncounted(self) -> bool:
@@ -86,9 +90,20 @@ class LiveLookup:
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Looked up in the current weights; no gradient flows back."""
-        weight = self.model.get_input_embeddings().weight.detach().float().cpu().numpy()
-        look = Embeddings(wrap(self.tokenizer, limit=NO_LIMIT), weight)
+        weight = self.model.get_input_embeddings().weight.detach()
+
+        def rows(keys: Array) -> Array:
+            # only what is looked up leaves the device
+            return weight[keys].float().cpu().numpy()
+
+        look = Embeddings(_wrapped(self.tokenizer, len(self.tokenizer)), rows)
         return _looked_up(look, batch, self.weights, self.mass)
+
+
+@lru_cache(maxsize=4)
+def _wrapped(tokenizer: Any, size: int) -> Tokens:
+    """The tokenizer in our terms, made anew once it has grown."""
+    return wrap(tokenizer, limit=NO_LIMIT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +111,18 @@ class Embeddings:
     """Pieces of texts looked up in an embedding matrix."""
 
     tokens: Tokens
-    matrix: Array
+    rows: Callable[[Array], Array]
 
     def __call__(self, texts: Sequence[str]) -> list[States]:
-        """One row per piece."""
+        """One row per piece; those of all texts are fetched together."""
+        cuts = self.tokens(texts)
+        if not cuts:
+            return []
+        found = self.rows(np.concatenate([cut.keys for cut in cuts]))
+        ends = np.cumsum([len(cut.keys) for cut in cuts])
         return [
-            States(t, c.keys, c.spans, c.marks, {0: self.matrix[c.keys]}, c.flags)
-            for t, c in zip(texts, self.tokens(texts), strict=True)
+            States(text, cut.keys, cut.spans, cut.marks, {0: vectors}, cut.flags)
+            for text, cut, vectors in zip(texts, cuts, np.split(found, ends[:-1]), strict=True)
         ]
 
 
