@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from evenmatch.registry import entries
 from evenmatch.vectors.folders import models_dir
+from evenmatch.vectors.packages import EMBEDDED
 
 # Settled before anything of evenmatch or transformers is asked where things lie: no test writes to
 # a user's cache, and none reaches for the network.
@@ -34,18 +36,19 @@ settings.load_profile("evenmatch")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    missing = _why_no_model()
-    if missing:
-        for item in items:
-            if item.get_closest_marker("model"):
-                item.add_marker(pytest.mark.skip(reason=missing))
+    """`model` skips a test where MiniLM is not here; `model("wordnet")` where that is not."""
+    for item in items:
+        for mark in item.iter_markers("model"):
+            for reason in filter(None, map(_why_not, mark.args or ("minilm",))):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def _why_no_model() -> str:
-    if find_spec("torch") is None or find_spec("transformers") is None:
+@cache
+def _why_not(name: str) -> str:
+    if name == "minilm" and not (find_spec("torch") and find_spec("transformers")):
         return "torch and transformers are not installed"
-    if not (models_dir() / "minilm" / "config.json").is_file():
-        return "the embedded model is not here; fetch it with: evenmatch models get minilm"
+    if not EMBEDDED[name].present(models_dir() / name):
+        return f"{name} is not here; fetch it with: evenmatch models get {name}"
     return ""
 
 

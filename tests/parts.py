@@ -10,10 +10,10 @@ import pytest
 
 @dataclass(frozen=True)
 class Row:
-    """A part by its spec; whether it needs the embedded model; promises it does not make."""
+    """A part by its spec; what it needs fetched; promises it does not make."""
 
     spec: str
-    model: bool = False
+    model: bool | str = False  # True is the embedded model, a name something else of that list
     excused: tuple[str, ...] = ()
 
 
@@ -91,7 +91,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("rouge2"),
         Row("rougeL"),
         Row("nist"),
-        Row("meteor"),
+        Row("meteor", model="wordnet"),
     ),
 }
 
@@ -99,7 +99,13 @@ TABLE: dict[str, tuple[Row, ...]] = {
 def rows(*kinds: str) -> list[Any]:
     """Test parameters for the rows of these kinds, or of all; model rows carry the mark."""
     return [
-        pytest.param(row, id=row.spec, marks=[pytest.mark.model] if row.model else [])
+        pytest.param(row, id=row.spec, marks=_marks(row))
         for kind in kinds or TABLE
         for row in TABLE[kind]
     ]
+
+
+def _marks(row: Row) -> list[pytest.MarkDecorator]:
+    if isinstance(row.model, str):
+        return [pytest.mark.model(row.model)]
+    return [pytest.mark.model] if row.model else []
