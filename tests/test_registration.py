@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+
+import numpy as np
+import pytest
+
+import evenmatch as em
+from evenmatch.errors import InputError, MissingExtraError, UnknownNameError
+from evenmatch.registry import entries, signature
+from evenmatch.types import Alignment, Problem
+
+
+@dataclass(frozen=True)
+class Lenient:
+    """A reducer for these tests."""
+
+    slack: float = 0.0
+
+    def __call__(self, *_: object) -> em.Score:
+        return em.Score(self.slack)
+
+
+@pytest.fixture
+def lenient(registry: None) -> None:
+    em.register("reducer", "lenient")(Lenient)
+
+
+def test_a_taken_name_is_refused(registry: None) -> None:
+    with pytest.raises(InputError, match=r"the name 'lsa' is taken by evenmatch\.alignment"):
+        em.register("reducer", "lsa")(Lenient)
+
+
+def test_a_module_that_is_loaded_again_may_register_again(lenient: None) -> None:
+    em.register("reducer", "lenient")(Lenient)
+    assert em.build("lenient(slack=0.5)") == Lenient(0.5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [("thing", "x", "no kind of part called 'thing'"), ("solver", "a b", "a plain identifier")],
+)
+def test_a_bad_registration_is_refused(kind: str, name: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        em.register(kind, name)
+
+
+def test_a_part_that_could_not_be_compared_is_not_registered(registry: None) -> None:
+    @dataclass
+    class Loose:
+        size: int = 1
+
+    with pytest.raises(InputError, match="the class of 'loose' must be a frozen dataclass"):
+        em.register("solver", "loose")(Loose)
+    assert "loose" not in em.names()
+
+
+def test_a_maker_without_types_still_takes_settings(registry: None) -> None:
+    def make(slack=0.25):  # type: ignore[no-untyped-def]  # what a hurried author writes
+        return Lenient(slack)
+
+    em.register("reducer", "hurried")(make)
+    assert em.build("hurried(slack=0.5)") == Lenient(0.5)
+
+
+def test_a_package_that_cannot_be_loaded_hides_no_other(
+    registry: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = EntryPoint("broken", "no_such_module_anywhere", entries.GROUP)
+    monkeypatch.setattr(entries, "_entry_points", lambda: {"broken": point})
+    assert "lsa" in em.names()
+    with pytest.raises(MissingExtraError, match="'broken' cannot be loaded from no_such_module"):
+        em.build("broken")
+    with pytest.raises(UnknownNameError, match="nothing is called 'brken'"):
+        em.build("brken")
+
+
+def test_a_part_by_hand_is_checked_like_one_by_spec() -> None:
+    with pytest.raises(InputError, match="Transformer's long takes 'truncate' or"):
+        em.Transformer(long="x")  # type: ignore[arg-type]  # the wrong value is the point
+    with pytest.raises(InputError, match="Transformer's layer takes a whole number"):
+        em.Transformer(layer=True)
+    assert em.Transformer(layer=np.int64(3)).layer == 3  # type: ignore[arg-type]  # numpy's will do
+
+
+def test_a_signature_shows_a_part_without_a_spec_as_its_class() -> None:
+    def solve(problems: Sequence[Problem]) -> list[Alignment]:
+        return em.Lsa()(problems)
+
+    metric = em.AlignMetric(vectors=em.Hashed(), alignment=solve)
+    assert signature(metric).startswith("align(vectors=hashed, alignment=<function>)")
+    assert em.score(["a b"], ["b a"], metric).mean == pytest.approx(1.0)
+    with pytest.raises(InputError, match="function has no spec"):
+        em.spec(metric)
+
+
+def test_infinity_cannot_be_written_in_a_spec(lenient: None) -> None:
+    metric = dataclasses.replace(em.AlignMetric(), scoring=Lenient(float("inf")))
+    with pytest.raises(InputError, match="a spec cannot hold inf"):
+        em.spec(metric)
