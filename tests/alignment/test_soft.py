@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import evenmatch as em
+from evenmatch.alignment import refine_gradient
 from evenmatch.alignment.auction import Auction
 from evenmatch.alignment.recursive import Recursive
+from evenmatch.alignment.refine import refined
 from evenmatch.alignment.row_mask import RowMask
 from evenmatch.alignment.soft import Gumbel, Held, StraightThrough
 from evenmatch.alignment.soft_choice import Refining, gumbel_noise, soft_choice, soft_logits
@@ -93,10 +95,10 @@ def test_the_soft_choice_has_the_gradient_it_claims(base: Refining) -> None:
 def test_the_refined_cells_have_the_gradient_they_claim(base: Refining) -> None:
     padded, present = (a[:3, :4, :4] for a in stack(seed=2)[1:])
 
-    def refined(s: Any) -> Any:
+    def logits(s: Any) -> Any:
         return soft_logits(s, present, base, 0.5)
 
-    assert torch.autograd.gradcheck(refined, padded.clone().requires_grad_(), eps=1e-7, atol=1e-4)
+    assert torch.autograd.gradcheck(logits, padded.clone().requires_grad_(), eps=1e-7, atol=1e-4)
 
 
 @ALL
@@ -232,3 +234,19 @@ def test_single_precision_stays_single() -> None:
     similarity = torch.rand(2, 5, 6, generator=torch.manual_seed(8))
     for part in (StraightThrough(), Gumbel(), Held()):
         assert part(similarity, everything(similarity)).rows.dtype == torch.float32
+
+
+def test_refining_goes_the_same_way_in_torch_as_in_numpy() -> None:
+    """An accelerator's tensors take torch's way; here both are there to compare."""
+    random = np.random.default_rng(9)
+    cells, gradient = random.uniform(0, 1, (3, 6, 5)), random.normal(size=(3, 6, 5))
+    cells[1, 4:], cells[1, :, 3:] = -np.inf, -np.inf
+    cells[2, 1:] = -np.inf
+    steps = (80, 7, 2)  # enough to be scaled down on the way
+    found, trail = refine_gradient._forward(cells, steps, 0.8)
+    tensors, tensor_trail = refine_gradient._forward(torch.tensor(cells), steps, 0.8)
+    assert tensors.tolist() == found.tolist()
+    back = refine_gradient._backward(gradient, trail, 0.8)
+    again = refine_gradient._backward(torch.tensor(gradient), tensor_trail, 0.8)
+    assert again.numpy() == pytest.approx(back, rel=1e-12, abs=1e-12)
+    assert refined(cells, steps, 0.8).tolist() == found.tolist()

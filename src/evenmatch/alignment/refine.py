@@ -34,25 +34,33 @@ def refined(similarity: Array, iterations: Sequence[int], factor: float) -> Arra
     `iterations` must not increase along the batch. A matrix is scaled by a power of two before its
     cells outgrow their type: 128 steps at factor 1 overflow single precision.
     """
-    cells = _scaled(similarity)
-    between = max(1, int(_ROOM / math.log1p(2 / factor)))
-    for step in range(max(iterations, default=0)):
-        live = sum(count > step for count in iterations)
-        if step and step % between == 0:
-            cells[:live] = _scaled(cells[:live])
-        _step(cells[:live], factor)
+    cells, _ = rescaled(similarity)
+    for number in range(max(iterations, default=0)):
+        live = sum(count > number for count in iterations)
+        if number and number % steps_between(factor) == 0:
+            cells[:live], _ = rescaled(cells[:live])
+        step(cells[:live], factor)
     return cells
 
 
-def _scaled(cells: Array) -> Array:
-    """Each matrix divided by a power of two, which rounds nothing; none exceeds 2 then."""
+def steps_between(factor: float) -> int:
+    """How many steps may be taken from one rescaling to the next."""
+    return max(1, int(_ROOM / math.log1p(2 / factor)))
+
+
+def rescaled(cells: Array) -> tuple[Array, Array]:
+    """Each matrix divided by a power of two, which rounds nothing; none exceeds 2 then.
+
+    The powers come along.
+    """
     xp = namespace(cells)
     peaks = xp.amax(xp.where(xp.isfinite(cells), abs(cells), 0.0), (1, 2))
     powers = peaks / xp.where(peaks > 0, 2 * xp.frexp(peaks)[0], 1.0)
-    return cells / xp.where(peaks > 0, powers, 1.0)[:, None, None]
+    powers = xp.where(peaks > 0, powers, 1.0)
+    return cells / powers[:, None, None], powers
 
 
-def _step(cells: Array, factor: float) -> None:
+def step(cells: Array, factor: float) -> None:
     """One step of every matrix, in place.
 
     Nearly all cells of a line have its best as their rival, so that is subtracted everywhere; the

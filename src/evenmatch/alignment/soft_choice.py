@@ -14,6 +14,7 @@ import numpy as np
 from evenmatch.alignment.auction import Auction
 from evenmatch.alignment.batching import counting
 from evenmatch.alignment.recursive import Recursive
+from evenmatch.alignment.refine_gradient import refined_with_gradient
 from evenmatch.alignment.topk import TopK, highest_left_out
 from evenmatch.types import Array
 
@@ -26,16 +27,13 @@ _TINY = 1e-12
 
 def soft_logits(similarity: Array, present: Array, base: Refining, temperature: float) -> Array:
     """(matrices, m, n): the refined cells over the temperature; those absent far below."""
-    sides = present.any(2).sum(1), present.any(1).sum(1)
-    steps = base.iterations
-    short = sides[0].minimum(sides[1])
-    most = int(short.max()) if steps == "short" else steps
-    cells = _on_own_scale(similarity, present)
-    for step in range(most):
-        rivals = _rivals(cells, present, 2) + _rivals(cells, present, 1)
-        stepped = _on_own_scale(cells - rivals / base.factor, present)
-        cells = stepped.where((short > step)[:, None, None], cells) if steps == "short" else stepped
-    return (cells / temperature).masked_fill(~present, _ABSENT)
+    # the longest short side first, since no matrix may take more steps than one before it
+    order = _short_sides(present).argsort(descending=True, stable=True)
+    short: list[int] = _short_sides(present)[order].tolist()
+    steps = short if base.iterations == "short" else [base.iterations] * len(short)
+    inside = similarity.masked_fill(~present, -float("inf"))[order]
+    cells = refined_with_gradient(inside, steps, base.factor)[order.argsort()]
+    return (_on_own_scale(cells, present) / temperature).masked_fill(~present, _ABSENT)
 
 
 def soft_choice(logits: Array, present: Array, base: Refining) -> tuple[Array, Array]:
@@ -45,9 +43,8 @@ def soft_choice(logits: Array, present: Array, base: Refining) -> tuple[Array, A
     highest cells are taken, a strength is how far a cell lies above the highest left out.
     """
     if isinstance(base, TopK):
-        short = present.any(2).sum(1).minimum(present.any(1).sum(1))
         inside = logits.detach().masked_fill(~present, -float("inf"))
-        cut = highest_left_out(inside, short)[:, None, None]
+        cut = highest_left_out(inside, _short_sides(present))[:, None, None]
         return (logits - cut).sigmoid() * present, (inside > cut) & present
     tall = (present.any(2).sum(1) >= present.any(1).sum(1))[:, None, None]
     strength = logits.softmax(1).where(tall, logits.softmax(2)) * present
@@ -67,24 +64,18 @@ def gumbel_noise(m: int, n: int, seed: int) -> Array:
     return -np.log(-np.log(uniform.clip(min=_TINY)))
 
 
+def _short_sides(present: Array) -> Array:
+    """How many units the shorter side of each matrix has."""
+    return present.any(2).sum(1).minimum(present.any(1).sum(1))
+
+
 def _on_own_scale(cells: Array, present: Array) -> Array:
-    """From -1 to 0 over the cells present; equal cells are all 0, and so are absent ones."""
+    """From -1 to 0 over the cells present; equal cells are all 0."""
     high = cells.masked_fill(~present, -float("inf")).amax((1, 2), keepdim=True)
     low = cells.masked_fill(~present, float("inf")).amin((1, 2), keepdim=True)
     spread = high - low
     # Cells that are all but equal stay so: stretched, they would send back huge gradients.
-    scaled = (cells - high) / spread.masked_fill(~(spread > _FLAT), 1.0)
-    return scaled.masked_fill(~present, 0.0)
-
-
-def _rivals(cells: Array, present: Array, axis: int) -> Array:
-    """For each cell the best other cell of its line, and 0 where there is no other."""
-    inside = cells.masked_fill(~present, -float("inf"))
-    first, at = inside.max(axis, keepdim=True)
-    is_first = at == _numbers(cells, axis)
-    second = inside.masked_fill(is_first, -float("inf")).amax(axis, keepdim=True)
-    best = second.where(is_first, first)
-    return best.masked_fill(best.isinf(), 0.0)
+    return (cells.masked_fill(~present, 0.0) - high) / spread.masked_fill(~(spread > _FLAT), 1.0)
 
 
 def _best(logits: Array, axis: int) -> Array:

@@ -1,0 +1,1 @@
+"""The papers' experiments, and what we measure beyond them."""
