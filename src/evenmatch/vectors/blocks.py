@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from evenmatch.errors import InputError
 from evenmatch.types import Array
@@ -19,6 +19,10 @@ from evenmatch.vectors.tokens import unreadable
 # What a stack applies once after its last block. Leaving early means applying it there, which is
 # what dropping the blocks above would do.
 _FINAL_NORMS = ("final_layer_norm", "final_norm", "ln_f", "norm", "layer_norm")
+
+
+# Ids of sequences of one length, and perhaps an attention mask, into states by layer.
+Forward: TypeAlias = Callable[..., dict[int, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,58 +37,69 @@ class Blocks:
     device: str
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(
-        self, ids: Array, layers: Sequence[int], lengths: Sequence[int]
-    ) -> dict[int, Array]:
-        """Hidden states at `layers` for sequences of one length: (texts, pieces, dim) each.
+    @contextmanager
+    def cut_to(self, layers: Sequence[int]) -> Iterator[Forward]:
+        """The stack without what lies above `layers`, for passes from any number of threads."""
+        with self.lock, ExitStack() as undo:
+            if self.owner is None:
+                yield self._rounds(layers, undo)
+            else:
+                yield self._heights(layers, undo)
 
-        What comes after a text's own length is padding: it sees the text, and is not seen.
-        """
-        import torch
-
-        with torch.inference_mode(), self.lock:
-            given = torch.from_numpy(ids).to(self.device)
-            found = self.states(given, layers, _seen(given, lengths))
-            return {layer: states.float().cpu().numpy() for layer, states in found.items()}
-
-    def states(self, ids: Any, layers: Sequence[int], seen: Any = None) -> dict[int, Any]:
-        """The same as tensors, with gradients if they are on; `seen` is an attention mask."""
-        if self.owner is None:
-            return self._shared_states(ids, layers, seen)
-        found: dict[int, Any] = {}
+    def _heights(self, layers: Sequence[int], undo: ExitStack) -> Forward:
         deepest = max(layers)
-        with ExitStack() as undo:
-            for layer in layers:
-                if layer < deepest or deepest == 0:
-                    undo.callback(self._watch(layer, found).remove)
-            setattr(self.owner, self.attribute, self.stack[: max(deepest, 1)])
-            undo.callback(setattr, self.owner, self.attribute, self.stack)
-            last = self.module(ids, attention_mask=seen).last_hidden_state
-        if deepest:
-            found[deepest] = last
-        return found
+        noted: dict[tuple[int, int], Any] = {}
+        for layer in layers:
+            if layer < deepest or deepest == 0:
+                undo.callback(self._watch(layer, noted).remove)
+        setattr(self.owner, self.attribute, self.stack[: max(deepest, 1)])
+        undo.callback(setattr, self.owner, self.attribute, self.stack)
 
-    def _shared_states(self, ids: Any, layers: Sequence[int], seen: Any) -> dict[int, Any]:
+        def forward(ids: Any, seen: Any = None) -> dict[int, Any]:
+            last = self.module(ids, attention_mask=seen).last_hidden_state
+            thread = threading.get_ident()
+            lower = {n: noted.pop((thread, n)) for n in layers if (thread, n) in noted}
+            return lower | ({deepest: last} if deepest else {})
+
+        return forward
+
+    def _rounds(self, layers: Sequence[int], undo: ExitStack) -> Forward:
         """Where the same weights go round and round (ALBERT), fewer rounds leave the upper out."""
         config = self.module.config
-        rounds = config.num_hidden_layers
-        try:
-            if getattr(config, "num_hidden_groups", 0) == 1:
-                config.num_hidden_layers = max(layers)
-            run = self.module(ids, attention_mask=seen, output_hidden_states=True)
-            every = run.hidden_states
-        finally:
-            config.num_hidden_layers = rounds
-        return {layer: every[layer] for layer in layers}
+        undo.callback(setattr, config, "num_hidden_layers", config.num_hidden_layers)
+        if getattr(config, "num_hidden_groups", 0) == 1:
+            config.num_hidden_layers = max(layers)
 
-    def _watch(self, layer: int, found: dict[int, Any]) -> Any:
+        def forward(ids: Any, seen: Any = None) -> dict[int, Any]:
+            run = self.module(ids, attention_mask=seen, output_hidden_states=True)
+            return {layer: run.hidden_states[layer] for layer in layers}
+
+        return forward
+
+    def _watch(self, layer: int, noted: dict[tuple[int, int], Any]) -> Any:
         """Note what goes into the block above `layer`, which is what comes out of `layer`."""
 
         def note(_: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
             states = args[0] if args else named["hidden_states"]
-            found[layer] = self.final_norm(states) if self.final_norm is not None else states
+            out = self.final_norm(states) if self.final_norm is not None else states
+            noted[threading.get_ident(), layer] = out
 
         return self.stack[layer].register_forward_pre_hook(note, with_kwargs=True)
+
+
+def run_batch(
+    forward: Forward, ids: Array, lengths: Sequence[int], device: str
+) -> dict[int, Array]:
+    """Hidden states of sequences of one length: (texts, pieces, dim) per layer.
+
+    What comes after a text's own length is padding: it sees the text, and is not seen.
+    """
+    import torch
+
+    with torch.inference_mode():
+        given = torch.from_numpy(ids).to(device)
+        found = forward(given, _seen(given, lengths))
+        return {layer: states.float().cpu().numpy() for layer, states in found.items()}
 
 
 def _seen(ids: Any, lengths: Sequence[int]) -> Any:
