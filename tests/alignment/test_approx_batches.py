@@ -107,3 +107,21 @@ def test_solving_arrays_needs_no_torch() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@ALL
+def test_an_accelerator_would_solve_as_a_processor_does(
+    solver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tensors take torch's way, which a processor's can be made to take."""
+    torch = pytest.importorskip("torch")
+    given = [*ragged(40, 25, seed=6), np.full((5, 4), 0.3), np.eye(1)]
+    monkeypatch.setattr(batching, "_BY_NUMPY", ())
+    found = em.build(solver)(
+        [Problem(torch.tensor(s), torch.ones(1), torch.ones(1)) for s in given]
+    )
+    for similarity, alignment in zip(given, found, strict=True):
+        alone = em.solve(similarity, solver)
+        assert alignment.rows.tolist() == alone.rows.tolist()
+        assert alignment.cols.tolist() == alone.cols.tolist()
+        assert alignment.steps == alone.steps

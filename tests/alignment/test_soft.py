@@ -250,3 +250,10 @@ def test_refining_goes_the_same_way_in_torch_as_in_numpy() -> None:
     again = refine_gradient._backward(torch.tensor(gradient), tensor_trail, 0.8)
     assert again.numpy() == pytest.approx(back, rel=1e-12, abs=1e-12)
     assert refined(cells, steps, 0.8).tolist() == found.tolist()
+
+
+def test_the_layout_in_memory_is_no_matter() -> None:
+    plain = torch.rand(3, 6, 5, dtype=torch.float64, generator=torch.manual_seed(10))
+    turned = plain.transpose(1, 2).contiguous().transpose(1, 2)
+    found = [refine_gradient.refined_with_gradient(s, [4] * 3, 0.8) for s in (plain, turned)]
+    assert torch.equal(*found)
