@@ -6,6 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from evenmatch.alignment.assign import Greedy, Lsa
+from evenmatch.alignment.auction import Auction
+from evenmatch.alignment.recursive import Recursive
+from evenmatch.alignment.row_mask import RowMask
+from evenmatch.alignment.topk import TopK
 from evenmatch.alignment.transport import Emd, Sinkhorn
 from evenmatch.errors import (
     DataError,
@@ -65,6 +69,7 @@ __all__ = [
     "AlignMetric",
     "Aligned",
     "Alignment",
+    "Auction",
     "Cache",
     "Comparison",
     "Cosine",
@@ -89,11 +94,14 @@ __all__ = [
     "Problem",
     "PromiseError",
     "RatedSet",
+    "Recursive",
     "Rescale",
+    "RowMask",
     "SameLabel",
     "Score",
     "Scores",
     "Sinkhorn",
+    "TopK",
     "Transformer",
     "Uniform",
     "Units",
