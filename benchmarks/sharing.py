@@ -13,7 +13,7 @@ from benchmarks.clock import median, ratio, take_turns
 from evenmatch.types import Run
 from evenmatch.vectors.pretrained import Pretrained
 
-COUNT, REPEATS = 1000, 5
+COUNT, REPEATS = 1000, 3
 TOKEN_METRICS = ("bertscore", "f_disc", "f_cont")
 
 
