@@ -35,6 +35,8 @@ def shares(mass: Array) -> Array:
 def by_unit(plan: Array, given: Array, axis: int) -> Array:
     """A transport plan as shares of each unit's own mass; a unit without mass gets none."""
     divisor = np.expand_dims(given, axis)
+    if given.all():
+        return plan / divisor
     return np.divide(plan, divisor, out=np.zeros_like(plan), where=divisor > 0)
 
 

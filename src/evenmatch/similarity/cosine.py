@@ -18,10 +18,13 @@ def bounds_of(similarity: Similarity) -> tuple[float, float]:
     return similarity.bounds if isinstance(similarity, Bounded) else _ANY
 
 
-def unit_length(vectors: Array) -> Array:
-    """Each row divided by its norm; a zero row stays zero, so its cosine is 0."""
-    norms = (vectors * vectors).sum(-1, keepdims=True) ** 0.5
-    return vectors / norms.clip(min=_TINY)
+def norms(vectors: Array) -> Array:
+    """The length of each row, and a tiny one for a zero row, so that its cosine is 0."""
+    if isinstance(vectors, np.ndarray):
+        squares = np.vecdot(vectors, vectors)
+    else:
+        squares = (vectors * vectors).sum(-1)
+    return (squares**0.5).clip(min=_TINY)
 
 
 @register("similarity", "cosine")
@@ -31,8 +34,11 @@ class Cosine:
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Rows are `x`'s units, columns `y`'s."""
+        products = x.vectors @ y.vectors.T
+        # Dividing the products takes a tenth of the work of dividing the vectors.
+        cosines = products / (norms(x.vectors)[:, None] * norms(y.vectors)[None, :])
         # rounding lifts the cosine of equal vectors above 1 by a few 1e-8
-        return (unit_length(x.vectors) @ unit_length(y.vectors).T).clip(-1.0, 1.0)
+        return cosines.clip(-1.0, 1.0)
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -67,6 +68,7 @@ def _unpacked(
     return steps.reshape(pieces, dimensions) * scale[:, None]
 
 
+@lru_cache(maxsize=4096)  # texts of one length have the same, and parsing them takes a while
 def _marks(names: str) -> Mapping[int, str]:
     if not names:
         return {}
