@@ -19,10 +19,10 @@ demo: setup
 	$(BIN)/python -m evenmatch.cli.demo
 
 test: setup
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2
 
 test-slow: setup
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -n 2 -m slow
 
 check: setup
 	$(BIN)/ruff format --check .
