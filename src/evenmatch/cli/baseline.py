@@ -9,16 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from evenmatch.cli.options import (
-    BatchTokens,
-    Caching,
-    Device,
-    ExactCache,
     Json,
-    ShowProgress,
-    Threads,
+    Running,
+    takes_run_options,
 )
 from evenmatch.cli.output import say, say_json, tell
-from evenmatch.cli.progress import telling_progress
 from evenmatch.data.everyday import read_everyday
 from evenmatch.data.rows import appearing
 from evenmatch.data.texts import read_lines
@@ -26,6 +21,7 @@ from evenmatch.registry import spec
 from evenmatch.uses.meta.baseline import Baseline, measure_baseline
 
 
+@takes_run_options()
 def baseline(
     text: Annotated[
         str,
@@ -58,25 +54,17 @@ def baseline(
         ),
     ] = "",
     json: Json = False,
-    device: Device = "cpu",
-    threads: Threads = 0,
-    batch_tokens: BatchTokens = 1024,
-    cache: Caching = False,
-    exact_cache: ExactCache = False,
-    progress: ShowProgress = None,
+    *,
+    running: Running,
 ) -> None:
     """Measure the mean score of unrelated texts at every layer, and say how to rescale by it."""
-    with telling_progress(progress) as tell_progress:
+    with running.settings() as settings:
         found = measure_baseline(
             list(read_lines(text)) if text else _sample(),
             metric,
             pairs=pairs,
             seed=seed,
-            device=device,
-            threads=threads,
-            batch_tokens=batch_tokens,
-            cache="exact" if exact_cache else cache,
-            progress=tell_progress,
+            **settings,
         )
     if out:
         with appearing(out) as place:

@@ -7,16 +7,11 @@ from typing import Annotated, Literal
 import typer
 
 from evenmatch.cli.options import (
-    BatchTokens,
-    Caching,
-    Device,
-    ExactCache,
     Json,
-    ShowProgress,
-    Threads,
+    Running,
+    takes_run_options,
 )
 from evenmatch.cli.output import say, say_json, tell
-from evenmatch.cli.progress import telling_progress
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.scoring.together import as_metric
 from evenmatch.uses.meta.layers_choice import LayerChoice
@@ -27,6 +22,7 @@ _SEGMENT_LEVELS = Literal["pooled", "per_item", "per_system"]
 _METHODS = Literal["pearson", "spearman", "kendall"]
 
 
+@takes_run_options()
 def choose_layer(
     data: Annotated[
         str,
@@ -65,17 +61,13 @@ def choose_layer(
         typer.Option("--store/--no-store", help="Keep the choice for layer='auto' of this model."),
     ] = True,
     json: Json = False,
-    device: Device = "cpu",
-    threads: Threads = 0,
-    batch_tokens: BatchTokens = 1024,
-    cache: Caching = False,
-    exact_cache: ExactCache = False,
-    progress: ShowProgress = None,
+    *,
+    running: Running,
 ) -> None:
     """Choose the layer of a model whose scores agree best with people, cross-validated."""
     as_metric(metric)  # a mistake in it is said before any data is read
     ratings = read_ratings(data, subsets=subset or ())
-    with telling_progress(progress) as tell_progress:
+    with running.settings() as settings:
         found = choose(
             ratings,
             metric,
@@ -84,11 +76,7 @@ def choose_layer(
             folds="subsets" if by_subset else folds,
             seed=seed,
             store=store,
-            device=device,
-            threads=threads,
-            batch_tokens=batch_tokens,
-            cache="exact" if exact_cache else cache,
-            progress=tell_progress,
+            **settings,
         )
     if json:
         say_json(found.document())

@@ -10,26 +10,22 @@ from typing import Annotated, Any
 import typer
 
 from evenmatch.cli.options import (
-    BatchTokens,
-    Caching,
-    Device,
-    ExactCache,
     Format,
     Json,
     Metrics,
     PrintFormat,
-    ShowProgress,
-    Threads,
+    Running,
+    takes_run_options,
 )
 from evenmatch.cli.output import as_json, say
-from evenmatch.cli.progress import telling_progress
-from evenmatch.data.tables import as_latex, as_tsv
+from evenmatch.data.tables import as_latex, records_as_tsv
 from evenmatch.data.texts import STANDARD_INPUT, read_lines, shown
 from evenmatch.errors import InputError
 from evenmatch.uses.meta.compare import compare as compare_systems
 from evenmatch.uses.meta.compare_result import Comparison
 
 
+@takes_run_options()
 def compare(
     metric: Metrics,
     candidates: Annotated[
@@ -69,12 +65,8 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
     style: PrintFormat = Format.text,
     json: Json = False,
-    device: Device = "cpu",
-    threads: Threads = 0,
-    batch_tokens: BatchTokens = 1024,
-    cache: Caching = False,
-    exact_cache: ExactCache = False,
-    progress: ShowProgress = None,
+    *,
+    running: Running,
 ) -> None:
     """Compare systems: scores, differences, intervals, and two tests of every difference.
 
@@ -82,7 +74,7 @@ def compare(
     compared by their corpus scores, other metrics by their means.
     """
     texts = _read([*candidates, *references, *([sources] if sources else [])])
-    with telling_progress(progress) as tell_progress:
+    with running.settings() as settings:
         found = compare_systems(
             dict(zip(_names(candidates), texts, strict=False)),
             list(map(list, zip(*texts[len(candidates) :][: len(references)], strict=True))),
@@ -92,11 +84,7 @@ def compare(
             resamples=resamples,
             trials=trials,
             seed=seed,
-            device=device,
-            threads=threads,
-            batch_tokens=batch_tokens,
-            cache="exact" if exact_cache else cache,
-            progress=tell_progress,
+            **settings,
         )
     say(printed(found, Format.json if json else style))
 
@@ -106,8 +94,7 @@ def printed(found: Comparison, style: Format) -> str:
     if style is Format.json:
         return as_json(document(found))
     if style is Format.tsv:
-        rows = found.rows
-        return as_tsv([list(rows[0]), *([_exact(cell) for cell in row.values()] for row in rows)])
+        return records_as_tsv(found.rows)
     if style is Format.latex:
         notes = [f"% {note}" for note in found.notes()]
         return "\n".join([*notes, as_latex(found.score_table()), as_latex(found.gap_table())])
@@ -122,10 +109,6 @@ def document(found: Comparison) -> dict[str, Any]:
         "signatures": dict(found.signatures),
         "testing": asdict(found.testing),
     }
-
-
-def _exact(cell: object) -> str:
-    return "" if cell is None else str(cell)
 
 
 def _names(candidates: Sequence[str]) -> list[str]:

@@ -9,20 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from evenmatch.cli.options import (
-    BatchTokens,
-    Caching,
-    Device,
-    ExactCache,
     Format,
     Json,
     PrintFormat,
-    ShowProgress,
-    Threads,
+    Running,
+    takes_run_options,
 )
 from evenmatch.cli.output import as_json, say, tell
-from evenmatch.cli.progress import telling_progress
 from evenmatch.data.ratings_reading import read_ratings
-from evenmatch.data.tables import as_latex, as_tsv
+from evenmatch.data.tables import as_latex, records_as_tsv
 from evenmatch.uses.meta.agreement import correlate
 from evenmatch.uses.meta.agreement_result import Agreement
 from evenmatch.uses.report.meta_page import check_page, write_report
@@ -56,6 +51,7 @@ class Outliers(StrEnum):
     keep = "keep"
 
 
+@takes_run_options(cache=True)
 def meta(
     data: Annotated[
         str,
@@ -131,19 +127,15 @@ def meta(
     ] = "",
     style: PrintFormat = Format.text,
     json: Json = False,
-    device: Device = "cpu",
-    threads: Threads = 0,
-    batch_tokens: BatchTokens = 1024,
-    cache: Caching = True,
-    exact_cache: ExactCache = False,
-    progress: ShowProgress = None,
+    *,
+    running: Running,
 ) -> None:
     """Compare metrics with people's ratings: agreement, intervals, significance clusters."""
     if out:
         check_page(out)
     wanted = metric or ([] if official else ["bertscore"])
     ratings = read_ratings(data, subsets=subset or ())
-    with telling_progress(progress) as tell_progress:
+    with running.settings() as settings:
         found = correlate(
             list(dict.fromkeys(wanted)),
             ratings,
@@ -155,11 +147,7 @@ def meta(
             confidence=confidence,
             resamples=resamples,
             seed=seed,
-            device=device,
-            threads=threads,
-            batch_tokens=batch_tokens,
-            cache="exact" if exact_cache else cache,
-            progress=tell_progress,
+            **settings,
         )
     if out:
         tell(f"wrote {write_report(found, out)}")
@@ -171,8 +159,7 @@ def printed(found: Agreement, style: Format) -> str:
     if style is Format.json:
         return as_json(document(found))
     if style is Format.tsv:
-        rows = [asdict(entry) for entry in found.entries]
-        return as_tsv([list(rows[0]), *([_exact(cell) for cell in row.values()] for row in rows)])
+        return records_as_tsv([asdict(entry) for entry in found.entries])
     if style is Format.latex:
         return "\n".join([*(f"% {note}" for note in found.notes()), as_latex(found.grid())])
     return str(found)
@@ -192,7 +179,3 @@ def document(found: Agreement) -> dict[str, Any]:
         "outliers": found.outliers,
         "signatures": found.signatures,
     }
-
-
-def _exact(cell: object) -> str:
-    return "" if cell is None else str(cell)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, TypeAlias
+from inspect import Parameter
+from typing import Annotated, Any, TypeAlias
 
 import typer
+
+from evenmatch.cli.progress import telling_progress
 
 
 class Format(StrEnum):
@@ -40,29 +48,76 @@ PrintFormat: TypeAlias = Annotated[
         help=f"How to print the result: {', '.join(Format)}.",
     ),
 ]
-Device: TypeAlias = Annotated[
-    str, typer.Option(metavar="NAME", help="Where models run, as torch names it.")
-]
-Threads: TypeAlias = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Threads a model may use; 0 leaves that to torch.")
-]
-BatchTokens: TypeAlias = Annotated[
-    int, typer.Option(min=1, metavar="N", help="The most tokens in one forward pass.")
-]
-Caching: TypeAlias = Annotated[
-    bool, typer.Option("--cache/--no-cache", help="Keep vectors on disk for the next run.")
-]
-ExactCache: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--exact-cache", help="The same with every bit, in twice the room.", show_default=False
-    ),
-]
-ShowProgress: TypeAlias = Annotated[
-    bool | None,
-    typer.Option(
-        "--progress/--no-progress",
-        help="Tell progress on standard error; without either, only where that is a terminal.",
-        show_default=False,
-    ),
-]
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a command carries out what it is asked: the options every run of metrics has."""
+
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="Where models run, as torch names it.")
+    ] = "cpu"
+    threads: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Threads a model may use; 0 leaves that to torch."),
+    ] = 0
+    batch_tokens: Annotated[
+        int, typer.Option(min=1, metavar="N", help="The most tokens in one forward pass.")
+    ] = 1024
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Keep vectors on disk for the next run.")
+    ] = False
+    exact_cache: Annotated[
+        bool,
+        typer.Option(
+            "--exact-cache", help="The same with every bit, in twice the room.", show_default=False
+        ),
+    ] = False
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress",
+            help="Tell progress on standard error; without either, only where that is a terminal.",
+            show_default=False,
+        ),
+    ] = None
+
+    @contextmanager
+    def settings(self) -> Iterator[dict[str, Any]]:
+        """The run settings of the library; progress is told while the block runs."""
+        with telling_progress(self.progress) as tell_progress:
+            yield {
+                "device": self.device,
+                "threads": self.threads,
+                "batch_tokens": self.batch_tokens,
+                "cache": "exact" if self.exact_cache else self.cache,
+                "progress": tell_progress,
+            }
+
+
+Command: TypeAlias = Callable[..., None]
+
+
+def takes_run_options(*, cache: bool = False) -> Callable[[Command], Command]:
+    """A command whose `running` parameter is spelt out as the options of `Running`.
+
+    The command line is read off a function's signature; so the wrapper shows the options there,
+    after the command's own, and hands them on as one value.
+    """
+    options = dict(inspect.signature(Running, eval_str=True).parameters)
+    options["cache"] = options["cache"].replace(default=cache)
+
+    def take(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_options(**given: Any) -> None:
+            running = Running(**{name: given.pop(name) for name in options})
+            command(**given, running=running)
+
+        own = dict(inspect.signature(command, eval_str=True).parameters)
+        del own["running"]
+        shown = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (own | options).values()]
+        with_options.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {p.name: p.annotation for p in shown}
+        return with_options
+
+    return take

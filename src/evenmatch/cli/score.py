@@ -8,19 +8,14 @@ import typer
 
 from evenmatch.cli.collected import collect
 from evenmatch.cli.options import (
-    BatchTokens,
-    Caching,
-    Device,
-    ExactCache,
     Format,
     Json,
     Metrics,
     PrintFormat,
-    ShowProgress,
-    Threads,
+    Running,
+    takes_run_options,
 )
 from evenmatch.cli.output import say, tell
-from evenmatch.cli.progress import telling_progress
 from evenmatch.cli.result import Result
 from evenmatch.data.pairs import LineFiles, PairFile, pair_file
 from evenmatch.data.rows import SUFFIXES, appearing, is_row_file
@@ -78,6 +73,7 @@ Out: TypeAlias = Annotated[
 ]
 
 
+@takes_run_options()
 def score(
     candidates: Candidates,
     references: References,
@@ -88,12 +84,8 @@ def score(
     style: PrintFormat = Format.text,
     json: Json = False,
     out: Out = "",
-    device: Device = "cpu",
-    threads: Threads = 0,
-    batch_tokens: BatchTokens = 1024,
-    cache: Caching = False,
-    exact_cache: ExactCache = False,
-    progress: ShowProgress = None,
+    *,
+    running: Running,
 ) -> None:
     """Score candidates against references.
 
@@ -101,13 +93,9 @@ def score(
     """
     _check_out(out)
     pairs = _input(file, candidates, references, sources)
-    with telling_progress(progress) as tell_progress:
+    with running.settings() as settings:
         run = make_run(
-            device=device,
-            threads=threads,
-            batch_tokens=batch_tokens,
-            cache="exact" if exact_cache else cache,
-            progress=tell_progress,
+            **settings,
         )
         rows = out if is_row_file(out) else ""
         result = collect(metric, pairs, run, keep=segments, out=rows)

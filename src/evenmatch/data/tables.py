@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from evenmatch.data.rows import tsv_line
@@ -52,6 +52,16 @@ def as_text(table: Table, *, width: int = 0) -> str:
 def as_tsv(table: Table) -> str:
     """One line per row."""
     return "".join(map(tsv_line, table)).removesuffix("\n")
+
+
+def records_as_tsv(records: Sequence[Mapping[str, object]]) -> str:
+    """Records of the same fields as TSV with a header, every digit kept; nothing for None.
+
+    >>> records_as_tsv([{"metric": "chrf", "p": None}])
+    'metric\\tp\\nchrf\\t'
+    """
+    cells = (["" if c is None else str(c) for c in record.values()] for record in records)
+    return as_tsv([list(records[0]), *cells])
 
 
 def as_latex(table: Table) -> str:
