@@ -4,7 +4,6 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import InputError
-from evenmatch.scoring.checks import check_metric
 from evenmatch.scoring.metric import AlignMetric
 
 pytestmark = pytest.mark.model
@@ -13,11 +12,6 @@ CANDIDATES = ["the cat sat on the mat", "a dog barked", "the the the cat cat sat
 REFERENCES = ["a cat sat on the mat quietly", "the hound was barking loudly", "the cat sat"]
 NAMES = ("lisa_rowmask", "lisa_recursive", "lisa_topk", "lisa_auction")
 ALL = pytest.mark.parametrize("name", NAMES)
-
-
-@pytest.mark.parametrize("spec", [*NAMES, "lisa_recursive(include_padding=32)", "eot"])
-def test_every_metric_passes_the_published_check(spec: str) -> None:
-    check_metric(em.build(spec))
 
 
 @pytest.mark.parametrize(
@@ -53,26 +47,25 @@ def test_repeating_words_pays_less_than_under_greedy(name: str) -> None:
     assert lost[name] > lost["bertscore"] + 0.05
 
 
-@ALL
-def test_the_settings_of_the_solver_are_settings_of_the_metric(name: str) -> None:
-    specs = {
-        "lisa_rowmask": ("lisa_rowmask", "row_mask"),
-        "lisa_recursive": (
-            "lisa_recursive(iterations=7, factor=0.9, legacy=True)",
-            "recursive(iterations=7, factor=0.9, legacy=True)",
-        ),
-        "lisa_topk": (
-            "lisa_topk(iterations=3, factor=2.0)",
-            "topk(iterations=3, factor=2.0)",
-        ),
-        "lisa_auction": (
-            "lisa_auction(iterations=5, factor=2.0)",
-            "auction(iterations=5, factor=2.0)",
-        ),
-    }
-    metric = em.build(specs[name][0])
+@pytest.mark.parametrize(
+    ("name", "solver", "settings"),
+    [
+        ("lisa_recursive", "recursive", "(iterations=7, factor=0.9, legacy=True)"),
+        ("lisa_topk", "topk", "(iterations=3, factor=2.0)"),
+        ("lisa_auction", "auction", "(iterations=5, factor=2.0)"),
+    ],
+)
+def test_the_settings_of_the_solver_are_settings_of_the_metric(
+    name: str, solver: str, settings: str
+) -> None:
+    metric = em.build(name + settings)
     assert isinstance(metric, AlignMetric)
-    assert em.spec(metric.alignment) == specs[name][1]
+    assert em.spec(metric.alignment) == solver + settings
+
+
+def test_a_setting_that_a_metric_does_not_have_is_refused_with_those_it_has() -> None:
+    with pytest.raises(InputError, match="lisa_rowmask has no setting 'iterations'; known: model"):
+        em.build("lisa_rowmask(iterations=7)")
 
 
 @ALL
@@ -87,7 +80,6 @@ def test_padding_is_in_the_signature_and_in_the_score(name: str) -> None:
     padded = em.score(CANDIDATES, REFERENCES, f"{name}(include_padding=48)")
     assert "pad_to=48" in padded.signature
     assert plain.mean != pytest.approx(padded.mean, abs=1e-6)
-    assert all(0 <= s.value <= 1 for s in padded.segments)
 
 
 def test_paddings_are_aligned_and_shown() -> None:
@@ -97,8 +89,7 @@ def test_paddings_are_aligned_and_shown() -> None:
     assert len(aligned.pairs) == 8
 
 
-def test_padding_lets_greedy_find_partners_and_one_to_one_not_more_than_one() -> None:
-    """Under greedy more partners to choose from can only help."""
+def test_under_greedy_padding_never_lowers_a_score() -> None:
     spec = "align(units=pieces(marks=True), vectors=transformer(layer=4, pad_to={}))"
     scores = [em.score(CANDIDATES, REFERENCES, spec.format(n)).segments for n in (0, 32, 64)]
     for plain, padded, longer in zip(*scores, strict=True):
@@ -111,11 +102,3 @@ def test_a_padding_that_cannot_be_is_refused() -> None:
         em.score(CANDIDATES, REFERENCES, "lisa_rowmask(include_padding=600)")
     with pytest.raises(InputError, match="leave out long='windows' or pad_to"):
         em.build("lisa_rowmask(include_padding=64, long='windows')")
-
-
-def test_metrics_of_one_body_share_the_pass_over_the_texts() -> None:
-    together = em.score(CANDIDATES, REFERENCES, [*NAMES, "bertscore", "eot"])
-    for name in (*NAMES, "eot"):
-        alone = em.score(CANDIDATES, REFERENCES, name)
-        for a, b in zip(together[name].segments, alone.segments, strict=True):
-            assert a.value == pytest.approx(b.value, abs=1e-6)

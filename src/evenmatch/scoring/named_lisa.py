@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal
 
 from evenmatch.alignment.assign import Greedy
 from evenmatch.alignment.auction import Auction
@@ -21,82 +24,87 @@ from evenmatch.vectors.pretrained import Long
 from evenmatch.vectors.transformer import Transformer
 
 
-@register("metric", "lisa_rowmask")
-def lisa_rowmask(
+def _padded(
     model: str = "minilm",
     layer: Layer = "auto",
     idf: bool | str = False,
     include_padding: int = 0,
     long: Long = "truncate",
     trust_remote_code: bool = False,
-) -> AlignMetric:
+) -> Transformer:
+    weights = idf_weighting(idf)
+    return Transformer(
+        model,
+        layer,
+        weights=weights,
+        long=long,
+        trust_remote_code=trust_remote_code,
+        pad_to=include_padding,
+    )
+
+
+def _lisa(solver: Callable[..., Solver]) -> Callable[..., AlignMetric]:
+    """A metric with the settings of `_padded` and, after them, those of its solver.
+
+    Specs read a metric's settings off its signature, so the signature is put together here.
+    """
+    shared, own = (dict(inspect.signature(f, eval_str=True).parameters) for f in (_padded, solver))
+    settings = inspect.Signature(list((shared | own).values()))
+
+    @functools.wraps(solver)
+    def make(*given: Any, **named: Any) -> AlignMetric:
+        bound = settings.bind(*given, **named).arguments
+        vectors = _padded(**{k: v for k, v in bound.items() if k in shared})
+        chosen = solver(**{k: v for k, v in bound.items() if k in own})
+        return AlignMetric(Pieces(marks=True), vectors, alignment=chosen)
+
+    make.__signature__ = settings  # type: ignore[attr-defined]  # where inspect looks first
+    make.__annotations__ = {k: p.annotation for k, p in settings.parameters.items()}
+    return make
+
+
+@register("metric", "lisa_rowmask")
+@_lisa
+def lisa_rowmask() -> Solver:
     """LiSAScore by row masking: one-to-one, most urgent pair first (Mander & Phillips 2024).
 
     Opening and closing tokens can be matched to and carry no weight. `include_padding` pads every
     text to that many pieces, as the paper does to make repetition: paddings can be matched to.
     """
-    return _lisa(RowMask(), model, layer, idf, include_padding, long, trust_remote_code)
+    return RowMask()
 
 
 @register("metric", "lisa_recursive")
-def lisa_recursive(
-    model: str = "minilm",
-    layer: Layer = "auto",
-    idf: bool | str = False,
-    include_padding: int = 0,
-    iterations: int = 10,
-    factor: float = 0.8,
-    legacy: bool = False,
-    long: Long = "truncate",
-    trust_remote_code: bool = False,
-) -> AlignMetric:
+@_lisa
+def lisa_recursive(iterations: int = 10, factor: float = 0.8, legacy: bool = False) -> Solver:
     """LiSAScore by recursion: refine, then the best of each line (Mander & Phillips 2024).
 
-    `iterations`, `factor` and `legacy` are those of the solver `recursive`, `include_padding` that
-    of `lisa_rowmask`.
+    `iterations`, `factor` and `legacy` are those of the solver `recursive`, the other settings
+    those of `lisa_rowmask`.
     """
-    solver = Recursive(iterations, factor, legacy)
-    return _lisa(solver, model, layer, idf, include_padding, long, trust_remote_code)
+    return Recursive(iterations, factor, legacy)
 
 
 @register("metric", "lisa_topk")
-def lisa_topk(
-    model: str = "minilm",
-    layer: Layer = "auto",
-    idf: bool | str = False,
-    include_padding: int = 0,
-    iterations: int = 10,
-    factor: float = 10.0,
-    long: Long = "truncate",
-    trust_remote_code: bool = False,
-) -> AlignMetric:
+@_lisa
+def lisa_topk(iterations: int = 10, factor: float = 10.0) -> Solver:
     """LiSAScore by top-k: refine, then the highest cells anywhere (Mander & Phillips 2024).
 
-    `iterations` and `factor` are those of the solver `topk`, `include_padding` that of
+    `iterations` and `factor` are those of the solver `topk`, the other settings those of
     `lisa_rowmask`.
     """
-    solver = TopK(iterations, factor)
-    return _lisa(solver, model, layer, idf, include_padding, long, trust_remote_code)
+    return TopK(iterations, factor)
 
 
 @register("metric", "lisa_auction")
-def lisa_auction(
-    model: str = "minilm",
-    layer: Layer = "auto",
-    idf: bool | str = False,
-    include_padding: int = 0,
-    iterations: int | Literal["short"] = "short",
-    factor: float = 1.0,
-    long: Long = "truncate",
-    trust_remote_code: bool = False,
-) -> AlignMetric:
+@_lisa
+def lisa_auction(iterations: int | Literal["short"] = "short", factor: float = 1.0) -> Solver:
     """LiSAScore by auction: refine at full strength (Mander & Phillips 2024).
 
-    `iterations` and `factor` are those of the solver `auction`, `include_padding` that of
+    `iterations` and `factor` are those of the solver `auction`, the other settings those of
     `lisa_rowmask`.
     """
-    solver = Auction(iterations, factor)
-    return _lisa(solver, model, layer, idf, include_padding, long, trust_remote_code)
+    return Auction(iterations, factor)
 
 
 @register("metric", "eot")
@@ -109,23 +117,3 @@ def eot(
     """The cosine of the two texts' closing tokens, LiSAScore's baseline without alignment."""
     vectors = Transformer(model, layer, long=long, trust_remote_code=trust_remote_code)
     return AlignMetric(Closing(), vectors, alignment=Greedy(), scoring=Average())
-
-
-def _lisa(
-    solver: Solver,
-    model: str,
-    layer: Layer,
-    idf: bool | str,
-    include_padding: int,
-    long: Long,
-    trust_remote_code: bool,
-) -> AlignMetric:
-    vectors = Transformer(
-        model,
-        layer,
-        weights=idf_weighting(idf),
-        long=long,
-        trust_remote_code=trust_remote_code,
-        pad_to=include_padding,
-    )
-    return AlignMetric(Pieces(marks=True), vectors, alignment=solver)
