@@ -26,18 +26,22 @@ def shares(mass: Array) -> Array:
     array([0.25, 0.75])
     """
     mass = np.asarray(mass, dtype=np.float64)
-    if (mass < 0).any():
-        raise InputError(f"a mass must not be negative, got {mass.min()}")
-    total = mass.sum()
+    # The ufuncs' own reductions: on a few numbers the methods take twice as long.
+    if mass.size and (lowest := np.minimum.reduce(mass)) < 0:
+        raise InputError(f"a mass must not be negative, got {lowest}")
+    total = np.add.reduce(mass)
     return mass / total if total > 0 else np.full(mass.shape, 1 / max(mass.size, 1))
 
 
-def by_unit(plan: Array, given: Array, axis: int) -> Array:
-    """A transport plan as shares of each unit's own mass; a unit without mass gets none."""
-    divisor = np.expand_dims(given, axis)
-    if given.all():
-        return plan / divisor
-    return np.divide(plan, divisor, out=np.zeros_like(plan), where=divisor > 0)
+def by_unit(plan: Array, row_mass: Array, col_mass: Array) -> tuple[Array, Array]:
+    """A transport plan, which is used up, as shares of each row's and each column's own mass."""
+    masses = row_mass[:, None], col_mass
+    if np.minimum.reduce(row_mass) > 0 < np.minimum.reduce(col_mass):
+        rows = plan / masses[0]
+        return rows, np.divide(plan, masses[1], out=plan)  # a second array would take as long
+    # A unit without mass gets nothing.
+    rows, cols = (np.divide(plan, m, out=np.zeros_like(plan), where=m > 0) for m in masses)
+    return rows, cols
 
 
 @cache
@@ -83,10 +87,20 @@ class Emd:
         if not similarity.size:
             return Alignment(np.zeros(similarity.shape), np.zeros(similarity.shape))
         h, r = shares(problem.row_mass), shares(problem.col_mass)
-        cost = np.ascontiguousarray(similarity.max() - similarity)
-        # POT looks for a plan whose totals agree to the last bit.
-        plan, *_, status = _network_simplex()(h, r * (h.sum() / r.sum()), cost, _MOST_PIVOTS, 1)
-        return Alignment(by_unit(plan, h, 1), by_unit(plan, r, 0), exact=status == 1)
+        r *= np.add.reduce(h) / np.add.reduce(r)  # POT wants totals that agree to the last bit
+        if len(h) <= len(r):
+            plan, status = _cheapest(similarity, h, r)
+        else:  # POT is a sixth faster with the shorter side as its sources
+            turned, status = _cheapest(similarity.T, r, h)
+            plan = turned.T
+        return Alignment(*by_unit(plan, h, r), exact=status == 1)
+
+
+def _cheapest(similarity: Array, h: Array, r: Array) -> tuple[Array, int]:
+    """The plan that moves `h` onto `r`, and POT's word on how the search ended."""
+    cost = np.subtract(similarity.max(), similarity, order="C")
+    plan, _, _, _, status = _network_simplex()(h, r, cost, _MOST_PIVOTS, 1)
+    return plan, status
 
 
 @register("solver", "sinkhorn")
@@ -131,8 +145,7 @@ class Sinkhorn:
             if steps >= self.iterations or abs(plan.sum(1) - h).max() < self.tolerance:
                 break
         # Columns are met exactly by the last step; rows only to the tolerance, so cap them.
-        rows = by_unit(plan, np.maximum(h, plan.sum(1)), 1)
-        cols = by_unit(plan, np.maximum(r, plan.sum(0)), 0)
+        rows, cols = by_unit(plan, np.maximum(h, plan.sum(1)), np.maximum(r, plan.sum(0)))
         return Alignment(rows, cols, exact=False, steps=steps)
 
 
