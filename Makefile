@@ -12,6 +12,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/pip install --quiet -c constraints.txt --group dev -e ".[all]"
 	$(BIN)/evenmatch models get minilm
+	$(BIN)/evenmatch models get smollm2
 	$(BIN)/evenmatch models get wordnet
 	touch $(READY)
 

@@ -203,6 +203,16 @@ class Metric(Protocol):
 
 
 @runtime_checkable
+class Carried(Protocol):
+    """A metric that can be told how to carry out its work: device, threads, batches, progress.
+
+    It scores pair by pair and has no corpus score, so pairs may come to it in portions.
+    """
+
+    def carry_out(self, pairs: Sequence[Pair], run: Run, /) -> Scores: ...
+
+
+@runtime_checkable
 class Totalled(Protocol):
     """A metric whose corpus score is a function of counts summed over segments.
 

@@ -19,6 +19,11 @@ def flags(pair: Pair) -> frozenset[str]:
     return frozenset(found) if found else NO_FLAGS
 
 
+def side_flags(candidate: str, reference: str) -> frozenset[str]:
+    """Which of two texts are empty."""
+    return flags(Pair(candidate, (reference,)))
+
+
 def empty_score(pair: Pair) -> Score | None:
     """0 for an empty side and 1 for two, flagged; None where both sides hold text."""
     found = flags(pair)

@@ -11,7 +11,7 @@ from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.shared import with_counts
 from evenmatch.scoring.together import score_together
 from evenmatch.scoring.windows import texts
-from evenmatch.types import Metric, Pair, Run, Scores
+from evenmatch.types import Carried, Metric, Pair, Run, Scores
 from evenmatch.vectors.states import Counting
 
 # Texts alone are held here, not vectors, so a window can be large; the larger it is, the more often
@@ -31,13 +31,14 @@ def score_stream(
     """Each window's scores, metric by metric; together they are what `score` would give.
 
     A metric that counts idf goes over `pairs` once before, so they must be iterable twice. Metrics
-    that are not made of parts may define a corpus score, so for them all pairs are one window.
+    that may define a corpus score, those neither made of parts nor carried out by a run, get all
+    pairs in one window.
     `total` is how many pairs there will be, for the progress that `run` reports; 0 is unknown.
     """
     if window < 1:
         raise InputError(f"a window holds at least 1 pair, got {window}")
     ready = [_counted(metric, pairs) for metric in metrics]
-    bounded = all(isinstance(metric, AlignMetric) for metric in metrics)
+    bounded = all(isinstance(metric, AlignMetric | Carried) for metric in metrics)
     done = 0
     for chunk in _chunks(pairs, window) if bounded else [list(pairs)]:
         if not done:

@@ -8,13 +8,14 @@ from typing import Any, cast
 from evenmatch.errors import InputError
 from evenmatch.registry import build, kind_of, spec
 from evenmatch.scoring.metric import AlignMetric
+from evenmatch.scoring.saved import is_path, read_metric
 from evenmatch.scoring.shared import score_aligned
-from evenmatch.types import Metric, Pair, Run, Scores
+from evenmatch.types import Carried, Metric, Pair, Run, Scores
 
 
 def as_metric(given: Any) -> Metric:
-    """A metric from its name, its spec, or the part itself."""
-    metric = build(given) if isinstance(given, str) else given
+    """A metric from its name, its spec, the folder it was saved in, or the part itself."""
+    metric = _read(given) if isinstance(given, str) else given
     if isinstance(metric, type):
         raise InputError(f"a metric is wanted, got a class; make one: {metric.__name__}(...)")
     kind = kind_of(metric)
@@ -25,8 +26,16 @@ def as_metric(given: Any) -> Metric:
     raise InputError(f"a metric is wanted, got {what}; `evenmatch list metric` names them")
 
 
+def _read(given: str) -> Any:
+    return read_metric(given) if is_path(given) else build(given)
+
+
 def score_together(metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run) -> list[Scores]:
     """The scores of each metric, in the order of `metrics`."""
     aligned = [m for m in metrics if isinstance(m, AlignMetric)]
     shared = dict(zip(aligned, score_aligned(aligned, pairs, run), strict=True)) if aligned else {}
-    return [shared[m] if isinstance(m, AlignMetric) else m(pairs) for m in metrics]
+    return [shared[m] if isinstance(m, AlignMetric) else _alone(m, pairs, run) for m in metrics]
+
+
+def _alone(metric: Metric, pairs: Sequence[Pair], run: Run) -> Scores:
+    return metric.carry_out(pairs, run) if isinstance(metric, Carried) else metric(pairs)

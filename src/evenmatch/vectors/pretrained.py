@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from evenmatch.vectors import checkpoints
 from evenmatch.vectors.blocks import Blocks, load_blocks, run_batch
 from evenmatch.vectors.checkpoints import Checkpoint
 from evenmatch.vectors.packing import equal_length_batches, owners, windows
+from evenmatch.vectors.side_by_side import side_by_side
 from evenmatch.vectors.states import States
 from evenmatch.vectors.tokens import Cut, Tokens, load_tokens
 
@@ -152,27 +153,5 @@ def _run(
             for row, index in enumerate(batch):
                 results[index] = {layer: states[layer][row] for layer in layers}
 
-        _side_by_side(one, list(equal_length_batches(widths, run.batch_tokens)), run)
+        side_by_side(one, list(equal_length_batches(widths, run.batch_tokens)), run)
     return results
-
-
-def _side_by_side(one: Callable[[list[int]], None], batches: list[list[int]], run: Run) -> None:
-    """Every batch, as many at a time as there are threads, each on one of them.
-
-    Threads that share one batch wait for each other after every product; beside other work on
-    the same cores that made them ten times slower than threads with a batch each.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    import torch
-
-    before = torch.get_num_threads()
-    threads = run.threads or before
-    workers = min(threads, len(batches)) if run.device == "cpu" else 1
-    torch.set_num_threads(max(1, threads // max(workers, 1)))
-    try:
-        with ThreadPoolExecutor(max(workers, 1)) as pool:
-            for _ in pool.map(one, batches):
-                pass
-    finally:
-        torch.set_num_threads(before)

@@ -66,7 +66,7 @@ class Tokens:
 
     def __call__(self, texts: Sequence[str]) -> list[Cut]:
         """Cut each text whole: nothing is padded, nothing truncated."""
-        clean = [_SURROGATES.sub("\ufffd", text) for text in texts]
+        clean = [without_surrogates(text) for text in texts]
         encodings = self.backend.encode_batch([text.strip() for text in clean])
         return [
             self._cut(e, len(t) - len(t.lstrip())) for e, t in zip(encodings, clean, strict=True)
@@ -90,25 +90,42 @@ class Tokens:
 @lru_cache(maxsize=4)
 def load_tokens(checkpoint: Checkpoint, trust_remote_code: bool) -> Tokens:
     """The tokenizer of a model folder, its own padding and truncation turned off."""
+    loaded = load_tokenizer(checkpoint, trust_remote_code)
+    return wrap(loaded, limit(checkpoint, loaded))
+
+
+@lru_cache(maxsize=4)
+def load_tokenizer(checkpoint: Checkpoint, trust_remote_code: bool) -> Any:
+    """The tokenizer of a model folder as transformers gives it."""
     with quiet_transformers():
         from transformers import AutoTokenizer
 
         try:
-            loaded = AutoTokenizer.from_pretrained(
+            return AutoTokenizer.from_pretrained(
                 str(checkpoint.folder), trust_remote_code=trust_remote_code
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise unreadable(checkpoint, error) from None
-    return wrap(loaded, _limit(read_config(checkpoint.folder), loaded.model_max_length))
 
 
-def wrap(loaded: Any, limit: int) -> Tokens:
-    """A transformers tokenizer in our terms; a copy, so that its owner's stays as it was."""
+def without_surrogates(text: str) -> str:
+    """A text that tokenizers take: half characters, which no encoding knows, are replaced."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def whole_backend(loaded: Any) -> Any:
+    """A copy of the tokenizer inside, which gives character offsets, pads and cuts nothing."""
     if getattr(loaded, "backend_tokenizer", None) is None:
         raise InputError(f"{type(loaded).__name__} is no fast tokenizer; save a tokenizer.json")
     backend = copy.deepcopy(loaded.backend_tokenizer)
     backend.no_padding()
     backend.no_truncation()
+    return backend
+
+
+def wrap(loaded: Any, limit: int) -> Tokens:
+    """A transformers tokenizer in our terms; a copy, so that its owner's stays as it was."""
+    backend = whole_backend(loaded)
     # Byte-level tokenizers see a word at the start of a text as another word than inside it, unless
     # a space stands before it; bert_score puts one there too.
     if type(backend.pre_tokenizer).__name__ == "ByteLevel":
@@ -127,9 +144,11 @@ def wrap(loaded: Any, limit: int) -> Tokens:
     )
 
 
-def _limit(config: dict[str, object], by_tokenizer: int) -> int:
+def limit(checkpoint: Checkpoint, loaded: Any) -> int:
     """How many pieces the model truly takes: its position table, where it has one."""
-    kind, table = config.get("model_type"), config.get("max_position_embeddings")
+    config, by_tokenizer = read_config(checkpoint.folder), int(loaded.model_max_length)
+    kind = config.get("model_type")
+    table = config.get("max_position_embeddings", config.get("n_positions"))
     if isinstance(table, int) and table > 0 and kind not in _RELATIVE_POSITIONS:
         padding = config.get("pad_token_id", 1)
         taken = padding + 1 if kind in _OFFSET_POSITIONS and isinstance(padding, int) else 0

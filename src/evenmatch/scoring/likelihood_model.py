@@ -1,0 +1,76 @@
+"""What a language model answers: the log-probability of the pieces it is to predict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evenmatch.scoring.likelihood_asking import Question
+from evenmatch.types import Array, Run
+from evenmatch.vectors.heads import Head
+from evenmatch.vectors.packing import similar_length_batches
+from evenmatch.vectors.side_by_side import side_by_side
+
+_NOT_PREDICTED = -100  # the label that transformers' models leave out
+
+
+def log_probabilities(
+    model: Any, head: Head, questions: Sequence[Question], run: Run
+) -> list[float]:
+    """The mean log-probability of each question's counted pieces, in natural logarithms."""
+    blind = -math.log(model.config.vocab_size)
+    answers = [blind] * len(questions)
+    asked = [i for i, question in enumerate(questions) if question.counted.any()]
+    sizes = [(len(questions[i].source), len(questions[i].target)) for i in asked]
+    ask = _seq2seq if head == "seq2seq" else _causal
+
+    def one(batch: list[int]) -> None:
+        import torch
+
+        own = [asked[i] for i in batch]
+        with torch.inference_mode():
+            for index, answer in zip(own, ask(model, [questions[i] for i in own]), strict=True):
+                answers[index] = answer
+
+    side_by_side(one, list(similar_length_batches(sizes, run.batch_tokens)), run)
+    return answers
+
+
+def _seq2seq(model: Any, batch: Sequence[Question]) -> list[float]:
+    sources = [question.source for question in batch]
+    read = _padded(sources, 0, model.device)
+    seen = _padded([np.ones_like(source) for source in sources], 0, model.device)
+    labels = _padded([question.target for question in batch], _NOT_PREDICTED, model.device)
+    # Labels, so that each kind of model shifts them its own way into what its decoder reads.
+    logits = model(input_ids=read, attention_mask=seen, labels=labels, use_cache=False).logits
+    return [_mean(logits[row], q.target, q.counted) for row, q in enumerate(batch)]
+
+
+def _causal(model: Any, batch: Sequence[Question]) -> list[float]:
+    # What comes after a text is never looked at, so padding needs no mask.
+    read = _padded([question.target for question in batch], 0, model.device)
+    logits = model(input_ids=read, use_cache=False).logits
+    return [_mean(logits[row], q.target[1:], q.counted[1:]) for row, q in enumerate(batch)]
+
+
+def _padded(rows: Sequence[Array], filler: int, device: Any) -> Any:
+    import torch
+
+    width = max(map(len, rows))
+    table = np.full((len(rows), width), filler, dtype=np.int64)
+    for row, ids in zip(table, rows, strict=True):
+        row[: len(ids)] = ids
+    return torch.from_numpy(table).to(device)
+
+
+def _mean(logits: Any, target: Array, counted: Array) -> float:
+    """Row t of the logits predicts piece t; one text at a time, since a vocabulary is wide."""
+    import torch
+
+    at = torch.from_numpy(np.flatnonzero(counted)).to(logits.device)
+    wanted = torch.from_numpy(target[counted]).to(logits.device)
+    logs = torch.log_softmax(logits[at].float(), -1)
+    return float(logs.gather(1, wanted[:, None]).double().mean())
