@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from evenmatch.registry import entries
+from evenmatch.scoring.keyphrase_scorer import OWN_SCORER, own_scorer
 from evenmatch.vectors.folders import models_dir
 from evenmatch.vectors.packages import EMBEDDED
 
@@ -47,6 +48,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _why_not(name: str) -> str:
     if name == "minilm" and not (find_spec("torch") and find_spec("transformers")):
         return "torch and transformers are not installed"
+    if name == OWN_SCORER:
+        there = (own_scorer() / "config.json").is_file()
+        return "" if there else "no phrase scorer is here; train one: evenmatch fit --keyphrases"
     if not EMBEDDED[name].present(models_dir() / name):
         return f"{name} is not here; fetch it with: evenmatch models get {name}"
     return ""

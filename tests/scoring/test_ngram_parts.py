@@ -17,9 +17,10 @@ from rouge_score.rouge_scorer import _lcs_table
 import evenmatch as em
 from evenmatch.errors import DataError, InputError, MissingExtraError
 from evenmatch.scoring.ngram_rouge import longest_common
-from evenmatch.scoring.ngram_tokens import mostly_latin, spaced, stemmer
+from evenmatch.scoring.ngram_tokens import mostly_latin, spaced
 from evenmatch.scoring.ngram_wordnet import wordnet
 from evenmatch.types import Metric
+from evenmatch.units.stemming import stemmer
 
 PACKAGES = {
     "bleu": "sacrebleu",

@@ -10,10 +10,11 @@ from evenmatch.errors import InputError
 from evenmatch.registry import register, signature
 from evenmatch.scoring.ngram_library import library, release
 from evenmatch.scoring.ngram_rows import best, overlap
-from evenmatch.scoring.ngram_tokens import Spaced, spaced, stemmer
+from evenmatch.scoring.ngram_tokens import Spaced, spaced
 from evenmatch.scoring.ngram_wordnet import wordnet
 from evenmatch.scoring.pairs import check_pairs
 from evenmatch.types import Pair, Score, Scores
+from evenmatch.units.stemming import stemmer
 from evenmatch.vectors.packages import EMBEDDED
 
 

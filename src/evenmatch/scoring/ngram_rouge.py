@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Literal
 from evenmatch.registry import register, signature
 from evenmatch.scoring.ngram_library import library, release
 from evenmatch.scoring.ngram_rows import best, overlap
-from evenmatch.scoring.ngram_tokens import choose, stemmer, words
+from evenmatch.scoring.ngram_tokens import choose, words
 from evenmatch.scoring.pairs import check_pairs
 from evenmatch.scoring.reduce import harmonic
 from evenmatch.types import Pair, Score, Scores
+from evenmatch.units.stemming import stemmer
 
 RougeTokenizer = Literal["auto", "rouge", "words"]
 Rule = Callable[[list[str], list[str]], Score]  # candidate's and reference's tokens

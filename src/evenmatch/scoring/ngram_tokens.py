@@ -10,17 +10,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Literal
 
-from evenmatch.scoring.ngram_library import library
 from evenmatch.units.words import Words
 
 Cut = Callable[[str], list[str]]
 Spaced = Literal["auto", "whitespace", "words"]
 
 _LATIN = re.compile("[A-Za-z0-9\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
-_STEMS_KEPT = 1 << 16
 
 
 def choose(tokenizer: str, usual: Cut, ours: Cut, *texts: str) -> Cut:
@@ -64,17 +61,3 @@ def spaced(tokenizer: Spaced, *texts: str) -> list[list[str]]:
     """
     cut = choose(tokenizer, str.split, words, *texts)
     return [cut(text) for text in texts]
-
-
-class Stemmer:
-    """Porter's stemmer as nltk has it, remembering the words it has seen."""
-
-    def __init__(self) -> None:
-        porter: Any = library("nltk.stem.porter", package="nltk").PorterStemmer()
-        self.stem: Callable[[str], str] = lru_cache(_STEMS_KEPT)(porter.stem)
-
-
-@cache
-def stemmer() -> Stemmer:
-    """The one stemmer of this process."""
-    return Stemmer()

@@ -1,0 +1,128 @@
+"""f1_at: how many of the first k phrases are right; token_match: how many of their words are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from evenmatch.errors import InputError
+from evenmatch.registry import check_settings, register
+from evenmatch.scoring.keyphrase_empty import empty_flags, odd
+from evenmatch.scoring.reduce import harmonic
+from evenmatch.similarity.strings import phrases_of, token_f1
+from evenmatch.types import Alignment, Array, Embedded, Score
+
+
+@register("reducer", "f1_at")
+@dataclass(frozen=True)
+class F1At:
+    """F1 of the first `k` candidate phrases; similarity is credit, 1 for a phrase that is right.
+
+    `k` is a number; 'M' for all phrases; 'O' for as many as the reference has; 'G' for all, but
+    at least as many as the reference has. With `pad` fewer than `k` phrases are made up to it by
+    wrong ones, so precision is over `k`; without, over those there are. `average` says what the
+    score of many documents is: 'macro', F of mean precision and mean recall; 'mean', the mean of
+    the documents' F; 'micro', F over all phrases of all documents together. An empty side
+    scores 0, and so do two, as in published evaluations.
+    """
+
+    k: int | Literal["M", "G", "O"] = "M"
+    pad: bool = True
+    average: Literal["macro", "mean", "micro"] = "macro"
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if isinstance(self.k, int) and self.k < 1:
+            raise InputError(f"f1_at's k must be at least 1, or 'M', 'G' or 'O', got {self.k}")
+
+    def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
+        """The score with flags for what was odd about the pair."""
+        precision, recall, value, *_ = self.tally(similarity, alignment, x, y)
+        return Score(value, precision, recall, odd(value, x, y))
+
+    def tally(
+        self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded
+    ) -> tuple[float, ...]:
+        """Precision, recall and F, 1 for the document, and the counts behind the first two."""
+        given, wanted = len(x.weights), len(y.weights)
+        taken, over = self._cut(given, wanted)
+        gained = (alignment.rows[:taken] * similarity[:taken]).sum(1)
+        right = float(gained.clip(0.0).sum())  # a credit below 0 would be worse than a wrong phrase
+        precision = right / over if over else 0.0
+        recall = right / wanted if wanted else 0.0
+        return (precision, recall, harmonic(precision, recall), 1.0, right, over, wanted)
+
+    def _cut(self, given: int, wanted: int) -> tuple[int, int]:
+        """How many phrases are looked at, and over how many precision is."""
+        if not given or self.k in ("M", "G"):
+            return given, max(given, wanted) if given and self.k == "G" else given
+        k = wanted if self.k == "O" else int(self.k)
+        return k, k if self.pad else min(k, given)
+
+    def of_totals(self, totals: Array) -> Array:
+        """The score of many documents, from the sum of their tallies."""
+        documents, right = totals[..., 3], totals[..., 4]
+        if self.average == "mean":
+            return _ratio(totals[..., 2], documents)
+        if self.average == "micro":
+            parts = (right, totals[..., 5]), (right, totals[..., 6])
+        else:
+            parts = (totals[..., 0], documents), (totals[..., 1], documents)
+        precision, recall = (_ratio(*part) for part in parts)
+        return _ratio(2 * precision * recall, precision + recall)
+
+    def bounds_within(self, low: float, high: float) -> tuple[float, float]:
+        """From 0, to 1 or to the highest similarity."""
+        return (0.0, max(high, 1.0))
+
+
+@register("reducer", "token_match")
+@dataclass(frozen=True)
+class TokenMatch:
+    """How many words of each candidate phrase its most similar reference phrase has.
+
+    Value, precision and recall are the mean over phrases of token F, precision and recall
+    (paper 004, table 2); over many documents all phrases count alike. A candidate without phrases
+    has none to count, and scores as under `fine_grained`.
+    """
+
+    def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
+        """The score with flags for what was odd about the pair."""
+        if missing := empty_flags(x, y):
+            value = float(len(missing) == 2)
+            return Score(value, value, value, odd(value, x, y))
+        value, precision, recall, count = self.tally(similarity, alignment, x, y)
+        mean = value / count
+        return Score(mean, precision / count, recall / count, odd(mean, x, y))
+
+    def tally(
+        self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded
+    ) -> tuple[float, ...]:
+        """Token F, precision and recall summed over the candidate's phrases, and their number."""
+        rows, cols = phrases_of(x.units), phrases_of(y.units)
+        if not rows or not cols:
+            return (0.0, 0.0, 0.0, float(len(rows)))
+        best = [cols[int(j)] for j in np.asarray(alignment.rows).argmax(1)]
+        found = [(token_f1(p, q), len(p), len(q)) for p, q in zip(rows, best, strict=True)]
+        sums = np.array([(f, *_shares(f, p, q)) for f, p, q in found]).sum(0)
+        return (*map(float, sums), float(len(rows)))
+
+    def of_totals(self, totals: Array) -> Array:
+        """The mean token F over all phrases of all documents."""
+        return _ratio(totals[..., 0], totals[..., 3])
+
+    def bounds_within(self, low: float, high: float) -> tuple[float, float]:
+        """Shares of words, whatever the similarity."""
+        return (0.0, 1.0)
+
+
+def _shares(f: float, p: int, q: int) -> tuple[float, float]:
+    shared = f * (p + q) / 2
+    return shared / max(p, 1), shared / max(q, 1)
+
+
+def _ratio(part: Array, whole: Array) -> Array:
+    """The quotient, and 0 where there is nothing to divide by."""
+    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 0.0)
