@@ -1,0 +1,1 @@
+"""Keyphrases: documents in, tables out; and a scorer of phrases to train."""
