@@ -1,0 +1,186 @@
+"""evenmatch study: the papers' experiments, each a command that goes on where it was stopped."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from evenmatch.cli.options import Json, Running, takes_run_options
+from evenmatch.cli.output import say, say_json, tell
+from evenmatch.data.catalogue import data_set
+from evenmatch.data.ratings_reading import read_ratings
+from evenmatch.data.tables import as_text
+from evenmatch.uses.study.cells import study_folder
+from evenmatch.uses.study.lisa import ALGORITHMS, LENGTHS, Grid, run_lisa
+from evenmatch.uses.study.lisa_advice import worth_report
+from evenmatch.uses.study.lisa_gradient import METHODS, Lesson
+from evenmatch.uses.study.lisa_lessons import lessons_report, take_lessons
+from evenmatch.uses.study.lisa_report import lisa_report
+from evenmatch.uses.study.lisa_table import document, rows_of
+from evenmatch.uses.study.lisa_worth import Measures, measure_worth
+from evenmatch.uses.study.page import Report
+from evenmatch.uses.study.sentences import TRANSLATIONS, Sentences, find_sentences
+from evenmatch.vectors.transformer import Transformer
+
+study = typer.Typer(help="The papers' experiments, resumable.", no_args_is_help=True)
+
+
+Data: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="Pairs: a .jsonl, .tsv or .parquet file with candidate, reference and perhaps "
+        "source. Without it, WMT17's translations where they are, else a small sample.",
+        show_default=False,
+    ),
+]
+Out: TypeAlias = Annotated[
+    str, typer.Option(metavar="FOLDER", help="Where results, figures and the page go.")
+]
+Seed: TypeAlias = Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")]
+
+
+@study.command("lisa")
+@takes_run_options(cache=True)
+def lisa(
+    data: Data = "",
+    out: Out = "lisa-study",
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="An encoder by name or folder; may be given several times.",
+            show_default="minilm",
+        ),
+    ] = None,
+    sources: Annotated[
+        bool,
+        typer.Option(
+            "--sources",
+            help="Pair candidates with their sources; needs a multilingual --model.",
+        ),
+    ] = False,
+    pairs: Annotated[
+        int, typer.Option(min=2, metavar="N", help="How many pairs to draw at most.")
+    ] = 300,
+    length: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Pad to N pieces, 0 for not at all; may be given several times.",
+            show_default=", ".join(map(str, LENGTHS)),
+        ),
+    ] = None,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SOLVER",
+            help="How to align; may be given several times.",
+            show_default=", ".join(ALGORITHMS),
+        ),
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+    *,
+    running: Running,
+) -> None:
+    """LiSAScore: what alignment and padding do to scores, and who tells pairs from negatives."""
+    if sources and not model:
+        raise typer.BadParameter("sources are in another language; name a multilingual --model")
+    grid = Grid(
+        models=tuple(model or ("minilm",)),
+        lengths=tuple(length or LENGTHS),
+        algorithms=tuple(algorithm or ALGORITHMS),
+    )
+    sentences = _sentences(data, pairs, seed, sources=sources)
+    folder = study_folder(out)
+    with running.settings() as settings:
+        runs = run_lisa(sentences, grid, folder, seed=seed, **settings)
+    rows = rows_of(runs)
+    _finish(lisa_report(runs, rows), out, document(runs, rows) if json else None)
+
+
+@study.command("lisa-quality")
+@takes_run_options(cache=True)
+def lisa_quality(
+    data: Data = "",
+    out: Out = "lisa-quality",
+    model: Annotated[str, typer.Option(metavar="MODEL", help="An encoder.")] = "minilm",
+    pairs: Annotated[
+        int, typer.Option(min=2, metavar="N", help="How many pairs to align at most.")
+    ] = 1000,
+    rounds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Of so many timings the fastest counts.")
+    ] = 5,
+    seed: Seed = 0,
+    json: Json = False,
+    *,
+    running: Running,
+) -> None:
+    """LiSAScore: what approximate assignment loses, and what it costs beside the exact one."""
+    sentences = _sentences(data, pairs, seed)
+    ratings = read_ratings(TRANSLATIONS) if data_set(TRANSLATIONS).present else []
+    if not ratings:
+        tell(f"agreement with people is left out: {data_set(TRANSLATIONS).absence}")
+    with running.settings() as settings:
+        worth = measure_worth(
+            sentences,
+            ratings,
+            Transformer(model),
+            study_folder(out),
+            Measures(rounds=rounds, device=running.device),
+            **settings,
+        )
+    _finish(worth_report(worth), out, asdict(worth) if json else None)
+
+
+@study.command("lisa-gradient")
+def lisa_gradient(
+    data: Data = "",
+    out: Out = "lisa-gradient",
+    model: Annotated[str, typer.Option(metavar="MODEL", help="An encoder.")] = "minilm",
+    pairs: Annotated[
+        int, typer.Option(min=2, metavar="N", help="How many pairs to draw at most.")
+    ] = 512,
+    steps: Annotated[int, typer.Option(min=1, metavar="N", help="How long to train.")] = 200,
+    batch: Annotated[int, typer.Option(min=2, metavar="N", help="Pairs in a batch.")] = 16,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METHOD",
+            help="How to take the gradient; may be given several times.",
+            show_default=", ".join(METHODS),
+        ),
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """LiSAScore: train a projection through the metric to tell pairs from in-batch negatives."""
+    lessons = [
+        Lesson(name, steps=steps, batch=batch, look_every=max(1, steps // 10), seed=seed)
+        for name in method or METHODS
+    ]
+    sentences = _sentences(data, pairs, seed)
+    folder = study_folder(out)
+    found = take_lessons(sentences, Transformer(model), lessons, folder, told=tell)
+    report = lessons_report(found, sentences)
+    _finish(report, out, {"curves": [asdict(curve) for curve in found]} if json else None)
+
+
+def _sentences(data: str, pairs: int, seed: int, *, sources: bool = False) -> Sentences:
+    found = find_sentences(data, pairs, seed, sources=sources)
+    tell(f"{len(found)} pairs of {found.name}")
+    return found
+
+
+def _finish(report: Report, out: str, document: dict[str, Any] | None) -> None:
+    """Write a study's folder, and say what it found."""
+    tell(f"wrote {report.write(study_folder(out))}")
+    if document is not None:
+        say_json(document)
+    else:
+        tables = [as_text(table) for table in report.tables.values()]
+        say("\n\n".join([*tables, "\n".join(report.findings)]))
