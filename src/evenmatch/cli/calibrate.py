@@ -1,0 +1,58 @@
+"""evenmatch calibrate: metrics brought to a human scale, one alone or several as a blend."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evenmatch.cli.making import Out, Seed, TrainOn, show
+from evenmatch.cli.options import Json, Running, takes_run_options
+from evenmatch.data.ratings_reading import read_ratings
+from evenmatch.scoring.together import as_metric
+from evenmatch.uses.meta.calibrate import PARTS
+from evenmatch.uses.meta.calibrate import calibrate as make
+
+
+@takes_run_options(cache=True)
+def calibrate(
+    data: TrainOn,
+    out: Out,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="METRIC",
+            help="One metric gets a monotone map; of several, parts are chosen for a blend.",
+            show_default=f"a blend of up to {len(PARTS)} parts of one text pass",
+        ),
+    ] = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC", help="Choose from this metric as well as from the default."),
+    ] = None,
+    test: Annotated[
+        str,
+        typer.Option(
+            metavar="DATA", help="Other ratings to judge the metric by.", show_default="none"
+        ),
+    ] = "",
+    subset: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Fit to these subsets only; may be given several times."),
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, metavar="N", help="The most parts of a blend.")] = 16,
+    seed: Seed = 0,
+    json: Json = False,
+    *,
+    running: Running,
+) -> None:
+    """Fit one metric, or a blend of several, to the scale of ratings, and save it as a metric."""
+    wanted = [*(metric or PARTS), *(add or [])]
+    for each in wanted:
+        as_metric(each)  # a mistake is said before any data is read
+    ratings = read_ratings(data, subsets=subset or ())
+    with running.settings() as settings:
+        made = make(ratings, out, wanted, test=test or None, most=most, seed=seed, **settings)
+    show(made, json)

@@ -1,0 +1,68 @@
+"""evenmatch distil: a small metric trained to say what a larger one says."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evenmatch.cli.making import Epochs, Out, Seed, show
+from evenmatch.cli.options import Json, Running, takes_run_options
+from evenmatch.scoring.together import as_metric
+from evenmatch.uses.train.distil import LESSON
+from evenmatch.uses.train.distil import distil as make
+from evenmatch.uses.train.lesson import Lesson
+
+
+@takes_run_options()
+def distil(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="Texts: a JSONL, TSV or Parquet file of candidates and references, or a rated "
+            "data set's name or folder; ratings are not used.",
+        ),
+    ],
+    out: Out,
+    metric: Annotated[
+        str,
+        typer.Option("--metric", "-m", metavar="METRIC", help="The teacher, by name or spec."),
+    ] = "f_disc",
+    test: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DATA",
+            help="Other texts to compare on; may be given several times.",
+            show_default="every tenth pair, set apart",
+        ),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="Whose first blocks to start from; a teacher that aligns vectors has its own.",
+        ),
+    ] = "minilm",
+    blocks: Annotated[int, typer.Option(min=1, metavar="N", help="How deep the student is.")] = 2,
+    epochs: Epochs = LESSON.epochs,
+    seed: Seed = 0,
+    json: Json = False,
+    *,
+    running: Running,
+) -> None:
+    """Train a small metric to imitate another and save it as a folder to name as a metric."""
+    as_metric(metric)  # a mistake in it is said before any data is read
+    lesson = Lesson(epochs=epochs, rate=LESSON.rate, seed=seed)
+    with running.settings() as settings:
+        made = make(
+            metric,
+            data,
+            out,
+            test=test or (),
+            model=model,
+            blocks=blocks,
+            lesson=lesson,
+            **settings,
+        )
+    show(made, json)

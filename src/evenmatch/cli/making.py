@@ -1,0 +1,38 @@
+"""What the commands that make a metric have in common: options, and how the result is told."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from evenmatch.cli.output import say, say_json, tell
+from evenmatch.data.cards import Made
+
+TrainOn: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="Rated outputs: a data set's name, a folder, or one JSONL, TSV or Parquet table with "
+        "system, segment, candidate, references, rating.",
+    ),
+]
+Out: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--out", "-o", metavar="FOLDER", help="A new folder for the metric, its card included."
+    ),
+]
+Epochs: TypeAlias = Annotated[
+    int, typer.Option(min=1, metavar="N", help="How often each pair is seen.")
+]
+Seed: TypeAlias = Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")]
+
+
+def show(made: Made, json: bool) -> None:
+    """Print what was made, for people or for programs, and how to name it as a metric."""
+    if json:
+        say_json(made.document)
+    else:
+        say(str(made))
+    tell(f"wrote {made.folder}; name it as a metric: -m {made.metric}")

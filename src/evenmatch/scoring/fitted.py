@@ -1,0 +1,127 @@
+"""fitted: a metric trained on ratings, or to imitate another metric; loaded from its folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenmatch.registry import register, signature
+from evenmatch.scoring.ngram_rows import flags
+from evenmatch.scoring.pairs import check_pairs
+from evenmatch.scoring.threads import one_thread
+from evenmatch.scoring.towers import seen
+from evenmatch.scoring.towers_head import Head, load_head
+from evenmatch.scoring.windows import texts, windows
+from evenmatch.types import Array, Pair, Run, Score, Scores
+from evenmatch.units.pieces import Pieces
+from evenmatch.vectors import cache
+from evenmatch.vectors.pretrained import Long
+from evenmatch.vectors.transformer import Transformer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sight:
+    """A text's vectors at each layer the head looks at."""
+
+    layers: Mapping[int, Array]
+    flags: frozenset[str]
+
+
+@register("metric", "fitted")
+@dataclass(frozen=True)
+class Fitted:
+    """Two towers and a head over them, from a folder that `evenmatch fit` or `distil` wrote.
+
+    Each text goes through the encoder alone; a linear head judges differences and products of
+    their summaries and greedy precision, recall and F at two layers. Scores are on the scale of
+    what it was trained on. Of an empty side nothing matches, of two everything.
+    """
+
+    model: str
+    long: Long = "truncate"
+
+    def __call__(self, pairs: Sequence[Pair]) -> Scores:
+        """The scores of the pairs, in order; the best reference counts where there are several."""
+        return self.carry_out(pairs, Run())
+
+    def carry_out(self, pairs: Sequence[Pair], run: Run) -> Scores:
+        """The same, as `run` says."""
+        check_pairs(pairs)
+        head = self._head()
+        found: dict[int, Score] = {}
+        sights: dict[str, _Sight] = {}
+        for window, again in windows(pairs):
+            sights = self._sights([pairs[i] for i in window], again, sights, head, run)
+            with one_thread():
+                found.update((i, _score(pairs[i], sights, head)) for i in window)
+            if run.progress:
+                run.progress(len(found), len(pairs))
+        segments = tuple(found[i] for i in range(len(pairs)))
+        return Scores(segments, signature(self, *cache.fact(run.cache)))
+
+    def _sights(
+        self,
+        pairs: Sequence[Pair],
+        again: Collection[str],
+        known: Mapping[str, _Sight],
+        head: Head,
+        run: Run,
+    ) -> dict[str, _Sight]:
+        """The texts of a window as the head sees them, each encoded once."""
+        wanted = dict.fromkeys(text for pair in pairs for text in texts(pair))
+        sights = {t: sight for t, sight in known.items() if t in wanted or t in again}
+        new = [text for text in wanted if text not in sights]
+        encoder, cut = self._encoder(), Pieces()
+        for text, states in zip(
+            new, cache.encode(encoder.body, new, head.layers, run), strict=True
+        ):
+            looks = {n: encoder.look(cut(text), states, n) for n in head.layers}
+            vectors = {layer: look.vectors for layer, look in looks.items()}
+            sights[text] = _Sight(vectors, states.flags)
+        return sights
+
+    def _encoder(self) -> Transformer:
+        return Transformer(self.model, "last", long=self.long)
+
+    def _head(self) -> Head:
+        return load_head(self._encoder().body.checkpoint())
+
+    def pinned(self) -> Fitted:
+        """The folder as its content hash."""
+        return dataclasses.replace(self, model=self._encoder().body.checkpoint().name)
+
+    def sources(self) -> tuple[str, ...]:
+        """The trained model by content."""
+        return self._encoder().sources()
+
+    @property
+    def signature(self) -> str:
+        """The recipe, with the folder named by content."""
+        return signature(self)
+
+    @property
+    def higher_is_better(self) -> bool:
+        """As in what it was trained on."""
+        return self._head().higher_is_better
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """None are known."""
+        return (-math.inf, math.inf)
+
+
+def _score(pair: Pair, sights: Mapping[str, _Sight], head: Head) -> Score:
+    """The best score over the references."""
+    candidate = sights[pair.candidate]
+    found = []
+    for text in pair.references:
+        reference = sights[text]
+        value = float(np.dot(head.weights, seen(candidate.layers, reference.layers, head.layers)))
+        own = flags(Pair(pair.candidate, (text,)))
+        found.append(Score(head.bias + value, flags=candidate.flags | reference.flags | own))
+    best = max if head.higher_is_better else min
+    return best(found, key=lambda score: score.value)

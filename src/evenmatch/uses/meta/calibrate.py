@@ -1,0 +1,141 @@
+"""calibrate: metrics brought to a human scale: one by a monotone map, several as a blend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from evenmatch.data.cards import Made, check_out, write_card
+from evenmatch.data.ratings import RatedSet
+from evenmatch.data.ratings_reading import read_ratings
+from evenmatch.data.tables import Table
+from evenmatch.errors import InputError
+from evenmatch.registry import spec
+from evenmatch.scoring.ask import name_of
+from evenmatch.scoring.blend import Blend
+from evenmatch.scoring.saved import write_metric
+from evenmatch.scoring.settings import make_run
+from evenmatch.scoring.together import as_metric
+from evenmatch.types import Metric
+from evenmatch.uses.meta.calibrate_judging import judge
+from evenmatch.uses.meta.calibrate_monotone import monotone
+from evenmatch.uses.meta.calibrate_ridge import choose, gather, weigh
+from evenmatch.uses.meta.calibrate_scores import Rated, score_rated
+
+Ratings = str | PathLike[str] | Sequence[RatedSet]
+
+# What to choose from where nothing is named: all of it comes from one pass of the texts through
+# the embedded encoder, or from their letters.
+PARTS = (
+    *(f"f_cont(layer={layer})" for layer in range(1, 7)),
+    "f_disc(layer=4)",
+    "bertscore(layer=4)",
+    "bertscore(layer=6)",
+    "eot(layer=6)",
+    *(
+        f"align(units=whole, vectors=transformer(layer={layer}, pool='mean'), scoring=average)"
+        for layer in (4, 6)
+    ),
+    *(f"align(vectors=transformer(layer={layer}), scoring=worst)" for layer in (2, 4, 6)),
+    "chrf",
+    "chrf(word_order=2)",
+    "rouge1",
+    "ter",
+    "reference_length",
+)
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A calibrated metric, the metric it is compared with, and how it was chosen."""
+
+    metric: Metric
+    single: Metric
+    how: str
+    table: Table
+
+
+def calibrate(
+    data: Ratings,
+    out: str | PathLike[str],
+    metrics: str | Metric | Sequence[str | Metric] = PARTS,
+    *,
+    test: Ratings | None = None,
+    most: int = 16,
+    seed: int = 0,
+    **run: Any,
+) -> Made:
+    """Bring metrics to the scale of ratings, save that as a metric in `out`, judge it on others.
+
+    One metric gets a monotone map. Of several, parts are chosen one by one (at most `most`) and
+    weighed by ridge regression; both choices are cross-validated, subset by subset where there are
+    several. `test` are other ratings to judge by. `run` is as in `score`.
+    """
+    folder, how = check_out(out), make_run(**run)
+    given = list(metrics) if isinstance(metrics, (list, tuple)) else [metrics]
+    if not given or most < 1:
+        raise InputError("name at least one metric to calibrate, and allow at least one part")
+    parts = [as_metric(metric) for metric in given]
+    sets = as_sets(data)
+    rated = score_rated(parts, sets, how, seed=seed)
+    found = _mapped(parts[0], rated) if len(parts) == 1 else _blended(parts, rated, most)
+    write_metric(folder, spec(found.metric))
+    facts = {
+        "fitted on": f"{_names(sets)} ({len(rated.ratings)} rated outputs)",
+        "how": found.how,
+        "metric": f"`{spec(found.metric)}`",
+    }
+    judged: dict[str, Table] = {"What it is made of": found.table}
+    document: dict[str, Any] = {}
+    if test is not None:
+        tables, document = judge(found.metric, found.single, as_sets(test), run, seed=seed)
+        judged |= tables
+    made = Made(
+        folder,
+        "A metric calibrated by ratings",
+        found.metric.signature,
+        facts,
+        judged,
+        {"folder": str(folder), "signature": found.metric.signature, **facts, **document},
+    )
+    write_card(made)
+    return made
+
+
+def _mapped(metric: Metric, rated: Rated) -> _Found:
+    scaled = monotone(metric, rated.scores[:, 0], rated.ratings)
+    knots = zip(scaled.at, scaled.to, strict=True)
+    table = [["score", "rating"], *([f"{a:.4f}", f"{t:.4f}"] for a, t in knots)]
+    return _Found(scaled, metric, f"a monotone map with {len(scaled.at)} knots", table)
+
+
+def _blended(parts: Sequence[Metric], rated: Rated, most: int) -> _Found:
+    sums = gather(rated.scores, rated.ratings, rated.cells, rated.folds)
+    chosen = choose(sums, most)
+    at = list(chosen.parts)
+    weights = np.array([float(f"{w:.{_DIGITS}g}") for w in weigh(sums, chosen)])
+    bias = float((rated.ratings - rated.scores[:, at] @ weights).mean())
+    metric = Blend(tuple(parts[i] for i in at), tuple(weights.tolist()), round(bias, _DIGITS))
+    rows = [
+        [name_of(parts[i]), f"{w:.4g}", f"{value:.4f}"]
+        for i, w, value in zip(at, weights, chosen.agreement, strict=True)
+    ]
+    how = (
+        f"{len(at)} of {len(parts)} parts, chosen one by one by the mean correlation on parts of "
+        f"the ratings left out ({len(rated.folds)} of them); ridge strength {chosen.strength:g}"
+    )
+    return _Found(metric, parts[at[0]], how, [["part", "weight", "agreement with it"], *rows])
+
+
+def as_sets(data: Ratings) -> list[RatedSet]:
+    """Rated sets as given, or read."""
+    return read_ratings(data) if isinstance(data, (str, PathLike)) else list(data)
+
+
+def _names(sets: Sequence[RatedSet]) -> str:
+    return ", ".join(dict.fromkeys(each.name for each in sets))

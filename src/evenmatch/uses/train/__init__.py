@@ -1,0 +1,1 @@
+"""Metrics made from ratings, or from another metric."""
