@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from evenmatch.errors import DataError
 from evenmatch.registry import entries
 from evenmatch.scoring.keyphrase_scorer import OWN_SCORER, own_scorer
+from evenmatch.vectors import checkpoints
 from evenmatch.vectors.folders import models_dir
 from evenmatch.vectors.packages import EMBEDDED
 
@@ -51,8 +53,18 @@ def _why_not(name: str) -> str:
     if name == OWN_SCORER:
         there = (own_scorer() / "config.json").is_file()
         return "" if there else "no phrase scorer is here; train one: evenmatch fit --keyphrases"
+    if "/" in name:
+        return _why_not_on_the_hub(name)
     if not EMBEDDED[name].present(models_dir() / name):
         return f"{name} is not here; fetch it with: evenmatch models get {name}"
+    return ""
+
+
+def _why_not_on_the_hub(name: str) -> str:
+    try:
+        checkpoints.find(name)
+    except DataError:
+        return f"{name} is not on this machine"
     return ""
 
 

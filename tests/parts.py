@@ -15,6 +15,7 @@ class Row:
     spec: str
     model: bool | str = False  # True is the embedded model, a name something else of that list
     excused: tuple[str, ...] = ()
+    slow: bool = False
 
 
 # BLEU pools the n-grams of all references, so several can be better than the best of them.
@@ -39,6 +40,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("transformer(layer=2, pool='mean', mass=norm)", model=True),
         Row("transformer(layer='last', long='windows')", model=True),
         Row("transformer(layer=1, pad_to=40)", model=True),
+        Row("mover", model=True),
+        Row("mover(layer=4, layers=3, n_gram=2, stop_words=['the'])", model=True),
         Row("lookup(model='minilm')", model=True),
     ),
     "similarity": (
@@ -48,6 +51,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("same_label(base=floor(low=0.1))"),
         Row("floor"),
         Row("floor(base=dot, low=-2.0)"),
+        Row("euclidean"),
+        Row("euclidean(squared=True)"),
         Row("exact"),
         Row("token_f1"),
         Row("edit"),
@@ -74,6 +79,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("rescale(low=-1.0, base=rescale(low=0.5))"),
         Row("average"),
         Row("rescale(low=0.3, base=average)"),
+        Row("nearness"),
+        Row("nearness(linear=True)"),
         Row("fine_grained"),
         Row("fine_grained(mode='paper', repetition=False, quantity=False, both_empty=0.5)"),
         Row("f1_at"),
@@ -96,6 +103,17 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("lisa_topk(include_padding=64)", model=True),
         Row("lisa_auction", model=True),
         Row("eot", model=True),
+        Row("moverscore", model=True),
+        Row("moverscore(version=1, n_gram=2)", model=True),
+        Row("likelihood", model="smollm2", slow=True),
+        Row("likelihood(direction='recall', prompt='{source} = {target}')", "smollm2", slow=True),
+        Row("bartscore", model="facebook/bart-large-cnn"),
+        Row("bartscore_precision", model="facebook/bart-large-cnn"),
+        Row("bartscore_recall", model="facebook/bart-large-cnn"),
+        Row("prism", model="facebook/m2m100_418M"),
+        Row("regression(model='Elron/bleurt-tiny-512')", model="Elron/bleurt-tiny-512"),
+        Row("bleurt", model="Elron/bleurt-base-512"),
+        Row("frugalscore", model="moussaKam/frugalscore_tiny_bert-base_bert-score"),
         Row("bleu", excused=_POOLS),
         Row("bleu_nltk", excused=_POOLS),
         Row("chrf"),
@@ -130,6 +148,7 @@ def rows(*kinds: str) -> list[Any]:
 
 
 def _marks(row: Row) -> list[pytest.MarkDecorator]:
+    slow = [pytest.mark.slow] if row.slow else []
     if isinstance(row.model, str):
-        return [pytest.mark.model(row.model)]
-    return [pytest.mark.model] if row.model else []
+        return [pytest.mark.model(row.model), *slow]
+    return [pytest.mark.model, *slow] if row.model else slow

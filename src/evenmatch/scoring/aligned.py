@@ -12,9 +12,19 @@ from evenmatch.errors import InputError
 from evenmatch.registry import signature
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.shared import checked, with_counts
-from evenmatch.types import Alignment, Array, Embedded, Pair, Problem, Run, Score
+from evenmatch.types import (
+    Alignment,
+    Array,
+    Embedded,
+    Encoder,
+    Pair,
+    Problem,
+    Run,
+    Score,
+    Units,
+)
 from evenmatch.vectors import states
-from evenmatch.vectors.states import Viewing
+from evenmatch.vectors.states import Deep, Viewing, sides_of
 
 _SHOWN = 0.005  # a share smaller than this is left out of the list of pairs
 
@@ -79,7 +89,9 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
         raise InputError("only alignment metrics align, such as bertscore, f_disc and f_cont")
     pair = Pair(candidate, (reference,))
     metric = with_counts(metric, [pair])
-    (x, candidate_units), (y, reference_units) = (_seen(t, metric) for t in (candidate, reference))
+    left, right = sides_of(metric.vectors)
+    x, candidate_units = _seen(metric.units(candidate), left)
+    y, reference_units = _seen(metric.units(reference), right)
     similarity = checked(metric.similarity(x, y), pair)
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)
@@ -88,12 +100,11 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
     )
 
 
-def _seen(text: str, metric: AlignMetric) -> tuple[Embedded, list[str]]:
+def _seen(units: Units, encoder: Encoder) -> tuple[Embedded, list[str]]:
     """A text embedded, with its units in readable form."""
-    units, encoder = metric.units(text), metric.vectors
-    if isinstance(encoder, Viewing):
+    if isinstance(encoder, Viewing) and not isinstance(encoder, Deep):
         depth = encoder.depth()
-        found = encoder.body.encode([text], [depth], Run())[0]
+        found = encoder.body.encode([units.text], [depth], Run())[0]
         return encoder.look(units, found, depth), list(states.cut(units, found).items)
     embedded = encoder([units])[0]
     return embedded, list(embedded.units.items)

@@ -35,6 +35,20 @@ def harmonic(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if positive else 0.0
 
 
+def settled(x: Embedded, y: Embedded) -> tuple[frozenset[str], Score | None]:
+    """The flags of two texts, and their score where no alignment is needed to know it.
+
+    An empty side scores 0, two empty sides 1. Units that count for nothing are as good as absent.
+    """
+    flags = x.flags | y.flags if x.flags or y.flags else NO_FLAGS
+    if missing := _empty(x, y):
+        value = 1.0 if len(missing) == 2 else 0.0
+        return flags, Score(value, value, value, flags | missing)
+    if not (x.weights.sum() > 0 and y.weights.sum() > 0):
+        return flags, Score(0.0, 0.0, 0.0, flags | {"no_match"})
+    return flags, None
+
+
 @register("reducer", "prf")
 @dataclass(frozen=True)
 class Prf:
@@ -45,12 +59,9 @@ class Prf:
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
         """The score with flags for what was odd about the pair."""
-        flags = x.flags | y.flags if x.flags or y.flags else NO_FLAGS
-        if missing := _empty(x, y):
-            value = 1.0 if len(missing) == 2 else 0.0
-            return Score(value, value, value, flags | missing)
-        if not (x.weights.sum() > 0 and y.weights.sum() > 0):
-            return Score(0.0, 0.0, 0.0, flags | {"no_match"})
+        flags, score = settled(x, y)
+        if score:
+            return score
         found = precision_recall(similarity, alignment, x.weights, y.weights)
         precision, recall = float(found[0]), float(found[1])
         if not precision and not recall:

@@ -19,6 +19,7 @@ from evenmatch.scoring.threads import one_thread
 from evenmatch.scoring.windows import windows
 from evenmatch.types import (
     Array,
+    Cutting,
     Embedded,
     Encoder,
     Pair,
@@ -30,9 +31,20 @@ from evenmatch.types import (
     Similarity,
     Solver,
     Splitter,
+    Units,
 )
 from evenmatch.vectors import cache
-from evenmatch.vectors.states import Body, Counting, Padding, States, Viewing
+from evenmatch.vectors.states import (
+    Body,
+    Counting,
+    Deep,
+    Padding,
+    Sided,
+    States,
+    Viewing,
+    needs_counting,
+    sides_of,
+)
 
 
 class Parts(Protocol):
@@ -52,6 +64,7 @@ class Parts(Protocol):
 
 P = TypeVar("P", bound=Parts)
 View = tuple[Splitter, Encoder]  # how a text is cut and embedded
+Sides = tuple[View, View]  # of the candidate and of the reference
 
 
 def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> list[Scores]:
@@ -78,17 +91,22 @@ def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> 
 
 
 def _signed(metric: Parts, run: Run) -> str:
-    facts = cache.fact(run.cache) if isinstance(metric.vectors, Viewing) else ()
+    cached = isinstance(metric.vectors, Viewing | Sided)
+    facts = cache.fact(run.cache) if cached else ()
     return signature(metric, *facts)
 
 
 def with_counts(metric: P, pairs: Iterable[Pair]) -> P:
-    """The metric with its idf tables counted from the references, where it asks for that."""
+    """The metric with its idf tables counted from these pairs, where it asks for that."""
     encoder = metric.vectors
-    if not isinstance(encoder, Counting) or not encoder.uncounted:
+    if not needs_counting(encoder):
         return metric
     references = (reference for pair in pairs for reference in pair.references)
-    counted: P = dataclasses.replace(metric, vectors=encoder.counted(references))  # type: ignore[type-var]  # parts are dataclasses
+    if isinstance(encoder, Sided):
+        encoder = encoder.counted_sides((pair.candidate for pair in pairs), references)
+    elif isinstance(encoder, Counting):
+        encoder = encoder.counted(references)
+    counted: P = dataclasses.replace(metric, vectors=encoder)  # type: ignore[type-var]  # parts are dataclasses
     return counted
 
 
@@ -97,14 +115,19 @@ class Shelf:
 
     def __init__(self, metrics: Sequence[Parts], run: Run) -> None:
         self._run = run
-        self._views: list[View] = list(dict.fromkeys((m.units, m.vectors) for m in metrics))
-        # The layer each encoder reads is looked up on disk, so once a call and not once a text.
-        self._depths: dict[Encoder, int] = {
-            e: e.depth() for _, e in self._views if isinstance(e, Viewing)
+        # Which layers an encoder reads is looked up on disk, so once a call and not once a text.
+        self._sides: dict[View, Sides] = {
+            (m.units, m.vectors): _sides(m.units, m.vectors) for m in metrics
+        }
+        self._views = list(dict.fromkeys(view for both in self._sides.values() for view in both))
+        self._depths: dict[Encoder, tuple[int, ...]] = {
+            e: e.depths() if isinstance(e, Deep) else (e.depth(),)
+            for _, e in self._views
+            if isinstance(e, Viewing)
         }
         self._embedded: dict[View, dict[str, Embedded]] = {view: {} for view in self._views}
         self._pairs: Sequence[Pair] = ()
-        self._similarities: dict[tuple[View, Similarity], list[Array]] = {}
+        self._similarities: dict[tuple[Sides, Similarity], list[Array]] = {}
 
     def stock(self, pairs: Sequence[Pair], again: Collection[str]) -> None:
         """Embed the texts of these pairs; of those embedded before keep what is needed `again`."""
@@ -114,21 +137,22 @@ class Shelf:
             self._embedded[view] = {t: e for t, e in known.items() if t in texts or t in again}
         new = [t for t in texts if t not in self._embedded[self._views[0]]]
         for body, views in self._bodies().items():
-            depths = sorted({self._depths[encoder] for _, encoder in views})
+            depths = sorted({depth for _, encoder in views for depth in self._depths[encoder]})
             states = cache.encode(body, new, depths, self._run)
             for view in views:
                 self._embedded[view].update(self._looked(view, new, states))
         for cut, encoder in self._views:
             if encoder not in self._depths:
-                units = [cut(text) for text in new]
+                units = cut_all(cut, new)
                 self._embedded[cut, encoder].update(zip(new, encoder(units), strict=True))
 
     def scores(self, metric: Parts) -> Iterator[Score]:
         """The metric's score of each pair in the window: the best over its references."""
-        view = (metric.units, metric.vectors)
-        similarities = self._compared(view, metric.similarity)
+        both = self._sides[metric.units, metric.vectors]
+        similarities = self._compared(both, metric.similarity)
+        left, right = (self._embedded[view] for view in both)
         sides = [
-            (self._embedded[view][pair.candidate], self._embedded[view][reference])
+            (left[pair.candidate], right[reference])
             for pair in self._pairs
             for reference in pair.references
         ]
@@ -157,21 +181,33 @@ class Shelf:
     ) -> Iterator[tuple[str, Embedded]]:
         cut, encoder = view
         assert isinstance(encoder, Viewing)
-        depth = self._depths[encoder]
-        for text, state in zip(texts, states, strict=True):
-            yield text, encoder.look(cut(text), state, depth)
+        depth = self._depths[encoder][-1]
+        for units, state in zip(cut_all(cut, texts), states, strict=True):
+            yield units.text, encoder.look(units, state, depth)
 
-    def _compared(self, view: View, similarity: Similarity) -> list[Array]:
-        known = self._similarities.get((view, similarity))
+    def _compared(self, both: Sides, similarity: Similarity) -> list[Array]:
+        known = self._similarities.get((both, similarity))
         if known is None:
-            embedded = self._embedded[view]
+            left, right = (self._embedded[view] for view in both)
             known = [
-                checked(similarity(embedded[pair.candidate], embedded[reference]), pair)
+                checked(similarity(left[pair.candidate], right[reference]), pair)
                 for pair in self._pairs
                 for reference in pair.references
             ]
-            self._similarities[view, similarity] = known
+            self._similarities[both, similarity] = known
         return known
+
+
+def _sides(units: Splitter, encoder: Encoder) -> Sides:
+    left, right = sides_of(encoder)
+    return (units, left), (units, right)
+
+
+def cut_all(splitter: Splitter, texts: Sequence[str]) -> list[Units]:
+    """Each text's units, made together where the splitter can."""
+    if isinstance(splitter, Cutting):
+        return splitter.cut(texts)
+    return [splitter(text) for text in texts]
 
 
 def checked(similarity: Array, pair: Pair) -> Array:

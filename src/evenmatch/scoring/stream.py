@@ -12,7 +12,7 @@ from evenmatch.scoring.shared import with_counts
 from evenmatch.scoring.together import score_together
 from evenmatch.scoring.windows import texts
 from evenmatch.types import Carried, Metric, Pair, Run, Scores
-from evenmatch.vectors.states import Counting
+from evenmatch.vectors.states import needs_counting
 
 # Texts alone are held here, not vectors, so a window can be large; the larger it is, the more often
 # a text that comes again is embedded only once.
@@ -51,10 +51,9 @@ def score_stream(
 def _counted(metric: Metric, pairs: Iterable[Pair]) -> Metric:
     if not isinstance(metric, AlignMetric):
         return metric
-    encoder = metric.vectors
-    if isinstance(encoder, Counting) and encoder.uncounted and iter(pairs) is pairs:
+    if needs_counting(metric.vectors) and iter(pairs) is pairs:
         raise InputError(
-            "idf counts all references before the first score, and this input can be read only "
+            "idf counts all texts before the first score, and this input can be read only "
             "once; save it to a file, or name a table: idf='FILE'"
         )
     return with_counts(metric, pairs)

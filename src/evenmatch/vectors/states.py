@@ -44,6 +44,26 @@ class Viewing(Protocol):
 
 
 @runtime_checkable
+class Deep(Protocol):
+    """Such an encoder that looks at several layers of its body at once."""
+
+    def depths(self) -> tuple[int, ...]: ...
+
+
+@runtime_checkable
+class Sided(Protocol):
+    """An encoder that looks at candidates otherwise than at references.
+
+    `sides` gives an encoder for each; what is counted is counted on each side for itself.
+    """
+
+    def sides(self) -> tuple[Encoder, Encoder]: ...
+    @property
+    def uncounted(self) -> bool: ...
+    def counted_sides(self, candidates: Iterable[str], references: Iterable[str], /) -> Encoder: ...
+
+
+@runtime_checkable
 class Padding(Protocol):
     """An encoder that pads texts to so many pieces; 0 where it does not."""
 
@@ -60,6 +80,16 @@ class Counting(Protocol):
     def counted(self, references: Iterable[str], /) -> Encoder: ...
 
 
+def sides_of(encoder: Encoder) -> tuple[Encoder, Encoder]:
+    """What looks at candidates and what looks at references: mostly the same."""
+    return encoder.sides() if isinstance(encoder, Sided) else (encoder, encoder)
+
+
+def needs_counting(encoder: Encoder) -> bool:
+    """Whether texts have to be counted before the encoder can be used."""
+    return isinstance(encoder, Counting | Sided) and encoder.uncounted
+
+
 def view(
     units: Units, states: States, vectors: Array, *, how: str, weights: Weighting, mass: Weighting
 ) -> Embedded:
@@ -68,8 +98,9 @@ def view(
         return pool(units, states.spans, states.keys, vectors, how, weights, mass, states.flags)
     keys = states.keys
     marked = units.marks and not _is_bare(states)
-    if units.closing or (states.marks and not marked):
-        keep = _closing(states) if units.closing else _kept(states)
+    alone = units.closing or units.opening
+    if alone or (states.marks and not marked):
+        keep = _mark(units, states) if alone else _kept(states)
         keys, vectors = keys[keep], vectors[keep]
     counts = weights(keys, vectors)
     if marked and states.marks:
@@ -95,22 +126,25 @@ def cut(units: Units, states: States) -> Units:
 def _units_at(units: Units, states: States) -> Sequence[int]:
     """The positions of the pieces that are units."""
     every = range(len(states.keys))
-    if units.closing:
-        return every[_closing(states)]
+    if units.closing or units.opening:
+        return every[_mark(units, states)]
     if units.marks and not _is_bare(states):
         return every
     return [i for i in every if i not in states.marks]
 
 
-def _closing(states: States) -> slice:
-    """Where the closing token stands: first after the text; nowhere if there is no text."""
+def _mark(units: Units, states: States) -> slice:
+    """Where the mark that is the only unit stands; nowhere if there is no text.
+
+    The opening token is the first of all, the closing token the first after the text.
+    """
     if _is_bare(states):
         return slice(0)
-    at = 1 + max(i for i in range(len(states.keys)) if i not in states.marks)
+    pieces = (i for i in range(len(states.keys)) if i not in states.marks)
+    at = 0 if units.opening else 1 + max(pieces)
     if at not in states.marks:
-        raise InputError(
-            "this model puts no closing token after a text; name one that does, such as 'minilm'"
-        )
+        where = "opening token before" if units.opening else "closing token after"
+        raise InputError(f"this model puts no {where} a text; name one that does, such as 'minilm'")
     return slice(at, at + 1)
 
 

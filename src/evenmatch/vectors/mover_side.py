@@ -1,0 +1,88 @@
+"""One side of a MoverScore: a text's states into weighed runs of pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evenmatch.types import Array, Embedded, Run, Units, Weighting
+from evenmatch.vectors import states
+from evenmatch.vectors.pretrained import Pretrained
+from evenmatch.vectors.states import States
+
+
+@dataclass(frozen=True)
+class MoverSide:
+    """How texts of one side are looked at; `read` are the layers, lowest first."""
+
+    body: Pretrained
+    read: tuple[int, ...]
+    n_gram: int
+    weighting: Weighting
+    stop_words: tuple[str, ...]
+    dropped: Array = field(compare=False)  # by piece; follows from the model and the stop words
+
+    def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
+        """Encode each text once and look at it."""
+        found = self.body.encode([units.text for units in batch], self.read, Run())
+        return [self.look(u, s, self.depth()) for u, s in zip(batch, found, strict=True)]
+
+    def depth(self) -> int:
+        """The highest layer read."""
+        return self.read[-1]
+
+    def depths(self) -> tuple[int, ...]:
+        """All layers read."""
+        return self.read
+
+    def look(self, units: Units, found: States, depth: int) -> Embedded:
+        """The weighed runs of one text."""
+        vectors = self._joined(found)
+        if not units.by_model:
+            weigh = self.weighting
+            return states.view(units, found, vectors, how="mean", weights=weigh, mass=weigh)
+        kept, weights = self._weighed(found, vectors)
+        # Marks are without weight, but a run may begin or end with one.
+        runs = _runs(weights[kept], min(self.n_gram, len(kept)))
+        counts = weights[kept][runs].sum(1)
+        if counts.any():
+            runs, counts = runs[counts > 0], counts[counts > 0]
+        shares = weights[kept][runs] / np.maximum(counts, 1e-300)[:, None]
+        pooled = (shares[:, :, None] * vectors[kept][runs]).sum(1)
+        return Embedded(_shown(units.text, found, kept[runs]), pooled, counts, counts, found.flags)
+
+    def _joined(self, found: States) -> Array:
+        if len(self.read) == 1:
+            return found.layers[self.read[0]]
+        stack = np.stack([found.layers[layer] for layer in self.read]).astype(np.float64)
+        stack /= np.linalg.norm(stack, axis=-1, keepdims=True).clip(min=1e-30)
+        return np.concatenate([stack.min(0), stack.mean(0), stack.max(0)], axis=-1)
+
+    def _weighed(self, found: States, vectors: Array) -> tuple[Array, Array]:
+        """The positions of the pieces that are kept, and the weight of every piece."""
+        text = np.ones(len(found.keys), dtype=bool)
+        text[list(found.marks)] = False
+        if not text.any():
+            return np.zeros(0, dtype=np.int64), np.zeros(len(text))
+        kept = text & ~self.dropped[found.keys]
+        if not kept.any():  # nothing but punctuation and the like: there, and worth nothing
+            return np.flatnonzero(text), np.zeros(len(text))
+        weights = np.where(kept, self.weighting(found.keys, vectors), 0.0)
+        # In a call of one pair every piece is in every document, and so has an idf of 0.
+        weights = weights if weights.any() else kept.astype(np.float64)
+        return np.flatnonzero(kept | ~text), weights
+
+
+def _runs(weights: Array, width: int) -> Array:
+    """The positions of each run of that many pieces in a row."""
+    count = len(weights) - width + 1 if width else 0
+    return np.arange(count)[:, None] + np.arange(width)
+
+
+def _shown(text: str, found: States, runs: Array) -> Units:
+    """The runs as units that can be read."""
+    words = tuple(found.marks.get(i) or text[a:b] for i, (a, b) in enumerate(found.spans.tolist()))
+    spans = tuple((a, b) for a, b in found.spans.tolist())
+    return Units(text, words, spans, tuple(tuple(run) for run in runs.tolist()))
