@@ -27,6 +27,14 @@ def make_run(**settings: Any) -> Run:
     return Run(**{k: given[k](v) if k in given else v for k, v in settings.items()})
 
 
+def shifted(run: Run, done: int, total: int) -> Run:
+    """The run with its progress told as part of longer work, of which so much was done before."""
+    tell = run.progress
+    if tell is None:
+        return run
+    return dataclasses.replace(run, progress=lambda n, _: tell(done + n, total))
+
+
 def as_cache(given: Any) -> Cache | None:
     """The cache that is meant: False or None for none, True or 'exact' for the usual folder."""
     match given:

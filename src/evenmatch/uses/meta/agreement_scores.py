@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from evenmatch.data.ratings import RatedSet
 from evenmatch.scoring.languages import warn_of_other_languages
+from evenmatch.scoring.settings import shifted
 from evenmatch.scoring.together import score_together
 from evenmatch.stats.arrays import Flags, Floats, Indexes
 from evenmatch.types import Metric, Pair, Run, Scores, Totalled
@@ -54,7 +54,7 @@ def score_sets(
     for number, (group, some) in enumerate(zip(groups, cells, strict=True)):
         marks = {}
         if len(some[0]):
-            marks = _marks(metrics, group[0][0], some, _shifted(run, done, total), corpus)
+            marks = _marks(metrics, group[0][0], some, shifted(run, done, total), corpus)
         found += [ScoredSet(rated, kept, marks, number) for rated, kept in group]
         done += len(some[0])
         if run.progress and len(some[0]):
@@ -162,11 +162,3 @@ def system_means(segments: Floats) -> Floats:
     total = np.where(known, segments, 0.0).sum(1)
     means: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return means
-
-
-def _shifted(run: Run, done: int, total: int) -> Run:
-    """The run with its progress told in pairs of all sets."""
-    tell = run.progress
-    if tell is None:
-        return run
-    return dataclasses.replace(run, progress=lambda n, _: tell(done + n, total))

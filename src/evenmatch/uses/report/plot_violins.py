@@ -54,7 +54,8 @@ def density(values: Floats, at: Floats) -> Floats:
     quarters = np.subtract(*np.quantile(values, [0.75, 0.25])) / 1.34
     spread = min(values.std(), quarters) or values.std()
     width = max(0.9 * spread * len(values) ** -0.2, 1e-3)
-    found: Floats = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2).mean(1) / width
+    kernels = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2)
+    found: Floats = kernels.mean(1) / (width * np.sqrt(2 * np.pi))
     return found
 
 

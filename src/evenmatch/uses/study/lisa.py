@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from evenmatch.errors import InputError
 from evenmatch.scoring.ask import as_solver
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.named_lisa import eot
-from evenmatch.scoring.settings import make_run
+from evenmatch.scoring.settings import make_run, shifted
 from evenmatch.scoring.together import score_together
 from evenmatch.stats.arrays import Floats
 from evenmatch.types import Pair, Run
@@ -120,7 +119,7 @@ def run_lisa(
     cells: dict[Cell, Floats] = {}
     seconds = 0.0
     for done, step in enumerate(steps):
-        own = _shifted(settings, done * len(sentences), len(steps) * len(sentences))
+        own = shifted(settings, done * len(sentences), len(steps) * len(sentences))
         for cell, found in _scored(step, sides[step.side], store, own):
             cells[cell] = np.array(found["values"])
             seconds += found["seconds"]
@@ -186,11 +185,3 @@ def _metric(step: _Step, model: str, layer: int) -> AlignMetric:
 
 def _name(cell: Cell) -> str:
     return f"{cell.encoder} {cell.algorithm} {cell.length} {cell.side}"
-
-
-def _shifted(run: Run, before: int, total: int) -> Run:
-    """A run that tells its progress as part of a longer one."""
-    tell = run.progress
-    if tell is None:
-        return run
-    return dataclasses.replace(run, progress=lambda done, _: tell(before + done, total))
