@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenmatch.registry import register
 from evenmatch.scoring.named import f_disc
-from evenmatch.types import Array, Embedded, Metric, Pair, Units
+from evenmatch.types import Array, Embedded, Metric, Pair, Similarity, Units
 
 
 @register("similarity", "by_metric")
@@ -25,21 +25,14 @@ class ByMetric:
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Rows are `x`'s units, columns `y`'s."""
-        return self.many([(x, y)])[0]
+        return self.prepared([(x, y)])(x, y)
 
-    def many(self, sides: Sequence[tuple[Embedded, Embedded]]) -> list[Array]:
-        """The similarities of many pairs of texts, every two different units scored once."""
-        texts = [(_texts(x.units), _texts(y.units)) for x, y in sides]
-        pairs = {(p, q): 0.0 for rows, cols in texts for p in rows for q in cols if p and q}
-        scored = self.metric([Pair(p, (q,)) for p, q in pairs])
-        for pair, score in zip(pairs, scored.segments, strict=True):
-            pairs[pair] = score.value
-        return [
-            np.array([[pairs.get((p, q), 0.0) for q in cols] for p in rows]).reshape(
-                len(rows), len(cols)
-            )
-            for rows, cols in texts
-        ]
+    def prepared(self, sides: Sequence[tuple[Embedded, Embedded]]) -> Similarity:
+        """A similarity that knows the score of any two units of these, each scored once."""
+        texts = [(texts_of(x.units), texts_of(y.units)) for x, y in sides]
+        pairs = dict.fromkeys((p, q) for rows, cols in texts for p in rows for q in cols if p and q)
+        scored = self.metric([Pair(p, (q,)) for p, q in pairs]).segments
+        return _Known({two: score.value for two, score in zip(pairs, scored, strict=True)})
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -47,7 +40,19 @@ class ByMetric:
         return self.metric.bounds
 
 
-def _texts(units: Units) -> list[str]:
+@dataclass(frozen=True)
+class _Known:
+    """Similarities looked up by text; a unit without a word is like nothing."""
+
+    scores: Mapping[tuple[str, str], float]
+
+    def __call__(self, x: Embedded, y: Embedded) -> Array:
+        rows, cols = texts_of(x.units), texts_of(y.units)
+        found = [[self.scores.get((p, q), 0.0) for q in cols] for p in rows]
+        return np.array(found).reshape(len(rows), len(cols))
+
+
+def texts_of(units: Units) -> list[str]:
     """Each unit as it stands in the text; its words where nothing says where it stands."""
     if not units.spans:
         return list(units.items)

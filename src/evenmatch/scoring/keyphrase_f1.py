@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from evenmatch.scoring.keyphrase_empty import empty_flags, odd
 from evenmatch.scoring.reduce import harmonic
 from evenmatch.similarity.strings import phrases_of, token_f1
 from evenmatch.types import Alignment, Array, Embedded, Score
+
+Counts: TypeAlias = tuple[float, ...]
 
 
 @register("reducer", "f1_at")
@@ -39,17 +41,22 @@ class F1At:
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
         """The score with flags for what was odd about the pair."""
-        precision, recall, value, *_ = self.tally(similarity, alignment, x, y)
+        return self.of_tally(self.tally(similarity, alignment, x, y), x, y)
+
+    def of_tally(self, tally: Counts, x: Embedded, y: Embedded) -> Score:
+        """The score of one document from its tally."""
+        precision, recall, value = tally[:3]
         return Score(value, precision, recall, odd(value, x, y))
 
-    def tally(
-        self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded
-    ) -> tuple[float, ...]:
+    def tally(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Counts:
         """Precision, recall and F, 1 for the document, and the counts behind the first two."""
         given, wanted = len(x.weights), len(y.weights)
         taken, over = self._cut(given, wanted)
-        gained = (alignment.rows[:taken] * similarity[:taken]).sum(1)
-        right = float(gained.clip(0.0).sum())  # a credit below 0 would be worse than a wrong phrase
+        gained = (alignment.rows * similarity).sum(1)
+        if taken < given:
+            gained = _first_come(gained, similarity)[:taken]
+        # A credit below 0 would be worse than a wrong phrase.
+        right = float(np.maximum(gained, 0.0).sum())
         precision = right / over if over else 0.0
         recall = right / wanted if wanted else 0.0
         return (precision, recall, harmonic(precision, recall), 1.0, right, over, wanted)
@@ -78,6 +85,20 @@ class F1At:
         return (0.0, max(high, 1.0))
 
 
+def _first_come(gained: Array, similarity: Array) -> Array:
+    """What each phrase gains, where of phrases that compare alike the first gain first.
+
+    A solver may give a partner to any one of several equal phrases, even to one that is cut off.
+    """
+    alike: dict[bytes, list[int]] = {}
+    for row, values in enumerate(similarity):
+        alike.setdefault(values.tobytes(), []).append(row)
+    gained = np.array(gained)
+    for rows in alike.values():
+        gained[rows] = np.sort(gained[rows])[::-1]
+    return gained
+
+
 @register("reducer", "token_match")
 @dataclass(frozen=True)
 class TokenMatch:
@@ -90,16 +111,18 @@ class TokenMatch:
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
         """The score with flags for what was odd about the pair."""
+        return self.of_tally(self.tally(similarity, alignment, x, y), x, y)
+
+    def of_tally(self, tally: Counts, x: Embedded, y: Embedded) -> Score:
+        """The score of one document from its tally."""
         if missing := empty_flags(x, y):
             value = float(len(missing) == 2)
             return Score(value, value, value, odd(value, x, y))
-        value, precision, recall, count = self.tally(similarity, alignment, x, y)
+        value, precision, recall, count = tally
         mean = value / count
         return Score(mean, precision / count, recall / count, odd(mean, x, y))
 
-    def tally(
-        self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded
-    ) -> tuple[float, ...]:
+    def tally(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Counts:
         """Token F, precision and recall summed over the candidate's phrases, and their number."""
         rows, cols = phrases_of(x.units), phrases_of(y.units)
         if not rows or not cols:

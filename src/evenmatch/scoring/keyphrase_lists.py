@@ -17,7 +17,7 @@ Which: TypeAlias = Literal["all", "present", "absent"]
 Policy: TypeAlias = Literal["drop", "wrong", "keep"]
 
 INVALID = frozenset({",", ".", "<unk>"})
-_LOOKED_AT = 1000  # characters, to tell the language by
+_LOOKED_AT = 400  # characters, to tell the language by
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,26 @@ class Cleaning:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """One side's units, and the words of each."""
+
+    units: Units
+    phrases: tuple[Phrase, ...]
+
+    def at(self, kept: Sequence[int]) -> Listed:
+        """Some of the phrases."""
+        if len(kept) == len(self.phrases):
+            return self
+        groups = tuple(self.units.groups[i] for i in kept)
+        return Listed(replace(self.units, groups=groups), tuple(self.phrases[i] for i in kept))
+
+
+@dataclass(frozen=True, slots=True)
 class Lists:
     """The phrases of one pair: the candidate's, each reference's, and the document's words."""
 
-    candidate: Units
-    references: tuple[Units, ...]
+    candidate: Listed
+    references: tuple[Listed, ...]
     source: str | None
     flags: frozenset[str]
 
@@ -45,13 +60,16 @@ def cut(pair: Pair, cleaning: Cleaning) -> Lists:
     """A pair's lists as they come, but for candidate phrases beyond the most."""
     texts = (pair.source,) if pair.source else (pair.candidate, *pair.references)
     split = cleaning.units.settled(*texts)
-    candidate = split(pair.candidate)
-    flags = _flags(pair, candidate, cleaning.most)
+    candidate, *references = (_listed(split(t)) for t in (pair.candidate, *pair.references))
+    flags = _flags(pair, len(candidate.phrases), cleaning.most)
     if "truncated" in flags:
-        candidate = replace(candidate, groups=candidate.groups[: cleaning.most])
-    references = tuple(split(reference) for reference in pair.references)
+        candidate = candidate.at(range(cleaning.most))
     source = None if pair.source is None else _source_words(split, pair.source)
-    return Lists(candidate, references, source, flags)
+    return Lists(candidate, tuple(references), source, flags)
+
+
+def _listed(units: Units) -> Listed:
+    return Listed(units, tuple(phrases_of(units)))
 
 
 # Several systems in a row write about one document.
@@ -60,9 +78,9 @@ def _source_words(split: Phrases, source: str) -> str:
     return _joined(split.words_of(source))
 
 
-def _flags(pair: Pair, candidate: Units, most: int) -> frozenset[str]:
+def _flags(pair: Pair, phrases: int, most: int) -> frozenset[str]:
     found = set()
-    if most and len(candidate.groups) > most:
+    if most and phrases > most:
         found.add("truncated")
     if _is_other_language(pair.source or " ".join(pair.references)):
         found.add("not_english")
@@ -82,17 +100,13 @@ def chosen(lists: Lists, which: Which, cleaning: Cleaning, row: int) -> Lists:
     """
     source = _source(lists, which, row)
     candidate = _split(lists.candidate, source, which)
-    candidate = _without(candidate, _repeated(phrases_of(candidate)), cleaning.duplicates)
-    candidate = _without(candidate, _invalid(phrases_of(candidate)), cleaning.invalid)
-    references = [_split(each, source, which) for each in lists.references]
-    return Lists(
-        candidate,
-        tuple(
-            _without(r, _repeated(phrases_of(r)), cleaning.reference_duplicates) for r in references
-        ),
-        lists.source,
-        lists.flags,
-    )
+    candidate = _without(candidate, _repeated(candidate.phrases), cleaning.duplicates)
+    candidate = _without(candidate, _invalid(candidate.phrases), cleaning.invalid)
+    references = []
+    for each in lists.references:
+        own = _split(each, source, which)
+        references.append(_without(own, _repeated(own.phrases), cleaning.reference_duplicates))
+    return Lists(candidate, tuple(references), lists.source, lists.flags)
 
 
 def _source(lists: Lists, which: Which, row: int) -> str:
@@ -106,37 +120,30 @@ def _source(lists: Lists, which: Which, row: int) -> str:
     return lists.source
 
 
-def _split(units: Units, source: str, which: Which) -> Units:
+def _split(listed: Listed, source: str, which: Which) -> Listed:
     if which == "all":
-        return units
-    groups = [
-        group
-        for group, phrase in zip(units.groups, phrases_of(units), strict=True)
-        if (_joined(phrase) in source) is (which == "present")
-    ]
-    return replace(units, groups=tuple(groups))
+        return listed
+    wanted = which == "present"
+    return listed.at([i for i, p in enumerate(listed.phrases) if (_joined(p) in source) is wanted])
 
 
-def _repeated(phrases: Sequence[Phrase]) -> list[bool]:
-    seen: set[Phrase] = set()
-    found = []
-    for phrase in phrases:
-        found.append(phrase in seen)
-        seen.add(phrase)
-    return found
+def _repeated(phrases: Sequence[Phrase]) -> set[int]:
+    first: dict[Phrase, int] = {}
+    return {i for i, phrase in enumerate(phrases) if first.setdefault(phrase, i) != i}
 
 
-def _invalid(phrases: Sequence[Phrase]) -> list[bool]:
-    return [not INVALID.isdisjoint(phrase) for phrase in phrases]
+def _invalid(phrases: Sequence[Phrase]) -> set[int]:
+    return {i for i, phrase in enumerate(phrases) if not INVALID.isdisjoint(phrase)}
 
 
-def _without(units: Units, odd: Sequence[bool], policy: str) -> Units:
-    """The units without the odd ones, or with those emptied: a wrong phrase is one of no word."""
-    if policy == "keep" or not any(odd):
-        return units
-    emptied = [() if is_odd else group for is_odd, group in zip(odd, units.groups, strict=True)]
-    kept = emptied if policy == "wrong" else [g for g, o in zip(emptied, odd, strict=True) if not o]
-    return replace(units, groups=tuple(kept))
+def _without(listed: Listed, odd: set[int], policy: str) -> Listed:
+    """The phrases without the odd ones, or with those emptied: a wrong phrase has no word."""
+    if policy == "keep" or not odd:
+        return listed
+    if policy == "drop":
+        return listed.at([i for i in range(len(listed.phrases)) if i not in odd])
+    groups = tuple(() if i in odd else group for i, group in enumerate(listed.units.groups))
+    return _listed(replace(listed.units, groups=groups))
 
 
 def _joined(words: Sequence[str]) -> str:

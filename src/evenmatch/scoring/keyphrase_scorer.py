@@ -66,7 +66,7 @@ class PhraseScorer:
         if not (folder / "config.json").is_file():
             raise DataError(
                 f"there is no phrase scorer in {folder}; "
-                f"train one with: evenmatch fit --keyphrases -o {folder}"
+                f"train one with: evenmatch fit DATA --keyphrases -o {folder}"
             )
         return checkpoints.find(str(folder))
 

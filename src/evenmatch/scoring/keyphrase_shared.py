@@ -24,7 +24,6 @@ from evenmatch.types import (
     Scores,
     Similarity,
     Solver,
-    Units,
 )
 
 Sides: TypeAlias = tuple[Embedded, Embedded]
@@ -41,14 +40,15 @@ class Tallying(Protocol):
     def tally(
         self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded, /
     ) -> Counts: ...
+    def of_tally(self, tally: Counts, x: Embedded, y: Embedded, /) -> Score: ...
     def of_totals(self, totals: Array, /) -> Array: ...
 
 
 @runtime_checkable
-class ComparingMany(Protocol):
-    """A similarity that compares many pairs of texts faster together than one by one."""
+class Preparing(Protocol):
+    """A similarity that had better see many pairs of texts before it is asked for each."""
 
-    def many(self, sides: Sequence[Sides], /) -> list[Array]: ...
+    def prepared(self, sides: Sequence[Sides], /) -> Similarity: ...
 
 
 class KeyphraseParts(Protocol):
@@ -115,20 +115,37 @@ class _Portion:
         lists = self._once(wanted, lambda: self._lists(*wanted))
         sides = self._once(view, lambda: _embedded(lists, metric.vectors))
         alike = (*view, metric.similarity)
-        similarities = self._once(alike, lambda: _compared(sides, metric.similarity))
+        similarity = self._similarity(metric)
+        similarities = self._once(alike, lambda: [similarity(x, y) for x, y in sides])
         alignments = self._once(
             (*alike, metric.alignment), lambda: _aligned(sides, similarities, metric.alignment)
         )
-        rows = iter(zip(similarities, alignments, sides, strict=True))
+        reduced = _reduces(metric)
+        found = (
+            reduced(s, a, x, y)
+            for s, a, (x, y) in zip(similarities, alignments, sides, strict=True)
+        )
         for each in lists:
-            yield max(
-                (_reduced(metric, s, a, x, y) for s, a, (x, y) in _take(rows, each)),
-                key=lambda scored: scored[0].value,
-            )
+            own = [next(found) for _ in each.references]
+            yield max(own, key=lambda scored: scored[0].value)
+
+    def _similarity(self, metric: KeyphraseParts) -> Similarity:
+        """The metric's similarity, prepared for all phrases, whichever of them are chosen."""
+        similarity = metric.similarity
+        if not isinstance(similarity, Preparing):
+            return similarity
+        preparing, cleaning = similarity, metric.cleaning
+        return self._once(
+            (cleaning, metric.vectors, similarity),
+            lambda: preparing.prepared(_embedded(self._cut(cleaning), metric.vectors)),
+        )
+
+    def _cut(self, cleaning: Cleaning) -> list[Lists]:
+        return self._once(cleaning, lambda: [cut(pair, cleaning) for pair in self._pairs])
 
     def _lists(self, cleaning: Cleaning, which: Which) -> list[Lists]:
-        every = self._once(cleaning, lambda: [cut(pair, cleaning) for pair in self._pairs])
-        return [chosen(each, which, cleaning, row) for row, each in enumerate(every, self._first)]
+        rows = enumerate(self._cut(cleaning), self._first)
+        return [chosen(each, which, cleaning, row) for row, each in rows]
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         if key not in self._made:
@@ -137,13 +154,9 @@ class _Portion:
         return found
 
 
-def _take(rows: Iterator[Any], lists: Lists) -> Iterator[Any]:
-    return (next(rows) for _ in lists.references)
-
-
 def _embedded(lists: Sequence[Lists], encoder: Encoder) -> list[Sides]:
     """Both sides of every comparison with vectors; the flags of a pair go with its candidate."""
-    flat: list[Units] = [u for each in lists for u in (each.candidate, *each.references)]
+    flat = [side.units for each in lists for side in (each.candidate, *each.references)]
     found = iter(encoder(flat))
     sides = []
     for each in lists:
@@ -154,12 +167,6 @@ def _embedded(lists: Sequence[Lists], encoder: Encoder) -> list[Sides]:
     return sides
 
 
-def _compared(sides: Sequence[Sides], similarity: Similarity) -> list[Array]:
-    if isinstance(similarity, ComparingMany):
-        return similarity.many(sides)
-    return [similarity(x, y) for x, y in sides]
-
-
 def _aligned(
     sides: Sequence[Sides], similarities: Sequence[Array], solver: Solver
 ) -> list[Alignment]:
@@ -168,15 +175,22 @@ def _aligned(
     )
 
 
-def _reduced(
-    metric: KeyphraseParts, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded
-) -> tuple[Score, Counts]:
-    reducer = metric.scoring
-    score = reducer(similarity, alignment, x, y)
-    if isinstance(reducer, Tallying):
-        counts = reducer.tally(similarity, alignment, x, y)
-    else:
-        counts = (score.value, 1.0)
-    if metric.no_reference == "skip" and not len(y.weights):
-        counts = (0.0,) * len(counts)
-    return score, counts
+def _reduces(metric: KeyphraseParts) -> Callable[..., tuple[Score, Counts]]:
+    """What gives a document's score and counts, once its phrases are aligned."""
+    reducer, skip = metric.scoring, metric.no_reference == "skip"
+    tallying = reducer if isinstance(reducer, Tallying) else None
+
+    def reduced(
+        similarity: Array, alignment: Alignment, x: Embedded, y: Embedded
+    ) -> tuple[Score, Counts]:
+        if tallying:
+            counts = tallying.tally(similarity, alignment, x, y)
+            score = tallying.of_tally(counts, x, y)
+        else:
+            score = reducer(similarity, alignment, x, y)
+            counts = (score.value, 1.0)
+        if skip and not len(y.weights):
+            counts = (0.0,) * len(counts)
+        return score, counts
+
+    return reduced

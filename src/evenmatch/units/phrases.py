@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -83,11 +83,13 @@ class Phrases:
         """The words of running text, made the way those of phrases are."""
         cutting = self.settled(text)
         if cutting.tokens == "whitespace":
-            return [*map(cutting._normal, text.split())]
-        return [cutting._normal(text[a:b]) for a, b in cutting._spans(text)]
+            return [*map(self._normal, text.split())]
+        return [*map(self._normal, (text[a:b] for a, b in cutting._spans(text)))]
 
-    def _normal(self, word: str) -> str:
-        return stemmer().stem(word) if self.stem == "porter" else word.lower()
+    @property
+    def _normal(self) -> Callable[[str], str]:
+        """What makes a word the one it is compared as."""
+        return stemmer().stem if self.stem == "porter" else str.lower
 
     def _spans(self, text: str) -> Iterator[Span]:
         if self.tokens == "whitespace":

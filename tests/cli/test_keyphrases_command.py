@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+LINES = [
+    {
+        "text": "we parse trees .",
+        "keyphrases": ["parse", "logic"],
+        "pred": {"a": ["parse"], "b": []},
+    },
+    {"text": "we train nets .", "keyphrases": ["nets"], "pred": {"a": ["net"], "b": ["train"]}},
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "documents.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    return str(path)
+
+
+def test_json_has_the_rows_that_were_promised(command: Command, file: str) -> None:
+    done = command("keyphrases", file, "--json")
+    found = json.loads(done.out)
+    assert (done.code, done.err) == (0, "")
+    assert set(found) >= {"rows", "tests", "flagged", "trouble", "signatures"}
+    row = found["rows"][2]
+    assert (row["prediction"], row["metric"], row["documents"]) == ("a", "f1_at_m", 2)
+    assert row["present"] == 1
+    assert len(found["tests"]) == 9
+
+
+def test_the_table_is_read_by_people_and_by_latex(command: Command, file: str) -> None:
+    text = command("keyphrases", file, "-m", "fg").out
+    assert text.startswith("data       prediction  metric  present")
+    assert "intervals: 95 %, 1000 resamples" in text
+    latex = command("keyphrases", file, "-m", "f1_at_5", "-f", "latex").out
+    assert latex.count(r"\begin{tabular}") == 2
+    assert r"f1\_at\_5" in latex
+    tsv = command("keyphrases", file, "-m", "fg", "-f", "tsv").out.splitlines()
+    assert tsv[0].split("\t")[1:6] == ["prediction", "metric", "present", "absent", "all"]
+
+
+def test_only_the_predictions_named_are_scored(command: Command, file: str) -> None:
+    found = json.loads(command("keyphrases", file, "--pred", "b", "-m", "fg", "--json").out)
+    assert [row["prediction"] for row in found["rows"]] == ["b"]
+
+
+def test_a_malformed_line_is_told_and_counted(command: Command, file: str) -> None:
+    with open(file, "a", encoding="utf-8") as more:
+        more.write('{"text": 1, "keyphrases": 2, "pred": {"a": 3}}\n{nonsense\n' * 4)
+    done = command("keyphrases", file, "-m", "fg", "--json")
+    found = json.loads(done.out)
+    assert found["flagged"]["documents"]["a"]["malformed"] == 4
+    assert found["rows"][0]["documents"] == 6
+    assert done.err.count("warning: ") == 6
+    assert "more of the kind" in done.err
+    refused = command("keyphrases", file, "--strict")
+    assert (refused.code, refused.out) == (1, "")
+    assert "line 3: text must be text, got 1; mend it" in refused.err
+
+
+def test_standard_input_will_do(command: Command) -> None:
+    given = "\n".join(map(json.dumps, LINES))
+    assert command("keyphrases", "-", "-m", "fg", given=given).code == 0

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenmatch.data.documents_reading import read_documents
+from evenmatch.errors import DataError, InputError
+
+RECORD = {
+    "title": "Trees",
+    "abstract": "We parse.",
+    "keyphrases": ["parsing", "trees "],
+    "pred": {"one": ["tree", ""], "two": "a; b;"},
+}
+
+
+def write(path: Path, *records: Any) -> str:
+    lines = [each if isinstance(each, str) else json.dumps(each) for each in records]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return str(path)
+
+
+def test_a_document_has_text_gold_phrases_and_those_of_each_system(tmp_path: Path) -> None:
+    (found,) = read_documents(write(tmp_path / "d.jsonl", RECORD))
+    (document,) = found.documents
+    assert (found.name, found.predictions, found.trouble) == ("d", ("one", "two"), ())
+    assert document.text == "Trees We parse."
+    assert document.keyphrases == ("parsing", "trees")
+    assert document.predictions == {"one": ("tree",), "two": ("a", "b")}
+    pair = document.pair("two")
+    assert (pair.candidate, pair.references, pair.source) == (
+        "a; b",
+        ("parsing; trees",),
+        "Trees We parse.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ({"pred.mine": ["a"]}, "mine"),
+        ({"prediction": "a"}, "prediction"),
+        ({"pred": ["a"]}, "pred"),
+    ],
+)
+def test_predictions_are_found_where_people_put_them(
+    tmp_path: Path, field: dict[str, Any], name: str
+) -> None:
+    record = {"text": "t", "keyphrases": ["a"], **field}
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record))
+    assert found.predictions == (name,)
+    assert found.documents[0].predictions[name] == ("a",)
+
+
+def test_a_field_of_its_own_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.jsonl", {**RECORD, "mine": "x"})
+    (found,) = read_documents(path, predictions=["mine", "one"])
+    assert found.documents[0].predictions == {"mine": ("x",), "one": ("tree",)}
+
+
+def test_gold_phrases_may_come_as_present_and_absent(tmp_path: Path) -> None:
+    record = {"text": "t", "present": ["a"], "absent": ["b"]}
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record))
+    assert found.documents[0].keyphrases == ("a", "b")
+
+
+@pytest.mark.parametrize("broken", [7, None, ["a", 1], {"a": 1}])
+def test_a_malformed_prediction_counts_as_empty_and_is_flagged(tmp_path: Path, broken: Any) -> None:
+    record = {**RECORD, "pred": {"one": broken}}
+    (found,) = read_documents(write(tmp_path / "d.jsonl", RECORD, record))
+    assert found.documents[1].predictions["one"] == ()
+    assert found.documents[1].flags == {"malformed"}
+    assert not found.documents[0].flags
+    assert any("line 2: one must be a list of phrases" in line for line in found.trouble)
+
+
+def test_a_line_that_is_no_record_is_left_out_and_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.jsonl", RECORD, "{broken", "[1]", "", RECORD)
+    (found,) = read_documents(path)
+    assert len(found.documents) == 2
+    assert [line.removeprefix(path) for line in found.trouble] == [
+        " line 2 is no JSON and was left out",
+        " line 3 is no JSON object and was left out",
+    ]
+
+
+def test_strict_reading_refuses_what_cannot_be_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.jsonl", RECORD, "{broken")
+    with pytest.raises(InputError, match=r"line 2 is no JSON and was left out; mend it, or read"):
+        read_documents(path, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"text": "t", "pred": {"one": "a"}}, "line 1 has no field 'keyphrases'"),
+        ({"text": 3, "keyphrases": "a", "pred": {"one": "a"}}, "text must be text, got 3"),
+        ({"text": "t", "keyphrases": "a"}, "has no prediction 'one'"),
+    ],
+)
+def test_what_is_missing_is_told(tmp_path: Path, record: dict[str, Any], words: str) -> None:
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record), predictions=["one"])
+    assert words in found.trouble[0]
+
+
+def test_a_system_that_passed_over_documents_is_told(tmp_path: Path) -> None:
+    other = {**RECORD, "pred": {"one": "a"}}
+    (found,) = read_documents(write(tmp_path / "d.jsonl", RECORD, other))
+    assert found.trouble[0].endswith("1 documents have no prediction 'two'")
+    assert found.documents[1].pair("two").candidate == ""
+
+
+def test_a_folder_is_all_its_files_gzipped_or_not(tmp_path: Path) -> None:
+    write(tmp_path / "b.jsonl", RECORD)
+    with gzip.open(tmp_path / "a.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write(json.dumps(RECORD) + "\n")
+    names = [each.name for each in read_documents(tmp_path)]
+    assert names == [f"{tmp_path.name}/a", f"{tmp_path.name}/b"]
+
+
+def test_a_table_between_tabs_is_read_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.tsv", "text\tkeyphrases\tprediction", "a b\ta; c\ta")
+    (found,) = read_documents(path)
+    assert found.documents[0].keyphrases == ("a", "c")
+    assert found.documents[0].predictions == {"prediction": ("a",)}
+
+
+def test_no_documents_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no document in d"):
+        read_documents(write(tmp_path / "d.jsonl", "{"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"holds no \.jsonl file; give a file of documents"):
+        read_documents(tmp_path / "empty")
+
+
+def test_a_public_set_is_found_by_name(data: Path) -> None:
+    sets = read_documents("kp-predictions")
+    assert {each.name: len(each.documents) for each in sets} == {
+        "kp-predictions/inspec": 500,
+        "kp-predictions/krapivin": 400,
+        "kp-predictions/nus": 211,
+        "kp-predictions/semeval": 100,
+    }
+    assert not any(each.trouble for each in sets)
