@@ -36,9 +36,12 @@ from evenmatch.version import __version__
 
 if TYPE_CHECKING:
     from evenmatch.alignment.checks import check_solver
+    from evenmatch.data.documents_reading import read_documents
     from evenmatch.data.ratings import RatedSet
     from evenmatch.data.ratings_reading import read_ratings
     from evenmatch.scoring.checks import check_metric
+    from evenmatch.uses.keyphrases.scores import score_keyphrases
+    from evenmatch.uses.keyphrases.table import KeyphraseTable
     from evenmatch.uses.meta.agreement import correlate
     from evenmatch.uses.meta.agreement_result import Agreement
     from evenmatch.uses.meta.baseline import measure_baseline
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
 _LATE = {
     "Agreement": "evenmatch.uses.meta.agreement_result",
     "Comparison": "evenmatch.uses.meta.compare_result",
+    "KeyphraseTable": "evenmatch.uses.keyphrases.table",
     "RatedSet": "evenmatch.data.ratings",
     "choose_layer": "evenmatch.uses.meta.layers_choosing",
     "check_encoder": "evenmatch.vectors.checks",
@@ -60,7 +64,9 @@ _LATE = {
     "compare": "evenmatch.uses.meta.compare",
     "correlate": "evenmatch.uses.meta.agreement",
     "measure_baseline": "evenmatch.uses.meta.baseline",
+    "read_documents": "evenmatch.data.documents_reading",
     "read_ratings": "evenmatch.data.ratings_reading",
+    "score_keyphrases": "evenmatch.uses.keyphrases.scores",
     "write_report": "evenmatch.uses.report.meta_page",
 }
 
@@ -83,6 +89,7 @@ __all__ = [
     "Hashed",
     "Idf",
     "InputError",
+    "KeyphraseTable",
     "LiveLookup",
     "Lookup",
     "Lsa",
@@ -118,9 +125,11 @@ __all__ = [
     "correlate",
     "measure_baseline",
     "names",
+    "read_documents",
     "read_ratings",
     "register",
     "score",
+    "score_keyphrases",
     "solve",
     "solve_batch",
     "spec",

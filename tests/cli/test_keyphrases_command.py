@@ -68,3 +68,12 @@ def test_a_malformed_line_is_told_and_counted(command: Command, file: str) -> No
 def test_standard_input_will_do(command: Command) -> None:
     given = "\n".join(map(json.dumps, LINES))
     assert command("keyphrases", "-", "-m", "fg", given=given).code == 0
+
+
+def test_fitting_on_keyphrases_takes_no_other_ratings(command: Command, file: str) -> None:
+    done = command("fit", file, "--keyphrases", "-o", "scorer", "--test", "wmt17-da")
+    assert done.code == 2
+    assert "--keyphrases takes neither --test nor --subset" in done.err
+    too_few = command("fit", file, "--keyphrases", "-o", "scorer")
+    assert (too_few.code, too_few.out) == (1, "")
+    assert "a share of 0.1 of 2 documents leaves none to learn from" in too_few.err

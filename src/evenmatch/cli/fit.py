@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 
@@ -10,6 +11,7 @@ from evenmatch.cli.making import Epochs, Out, Seed, TrainOn, show
 from evenmatch.cli.options import Json, Running, takes_run_options
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.uses.train.fit import fit as make
+from evenmatch.uses.train.keyphrase_fit import USUAL, fit_keyphrases
 from evenmatch.uses.train.lesson import Lesson
 
 
@@ -40,6 +42,14 @@ def fit(
     frozen: Annotated[
         int, typer.Option(min=0, metavar="N", help="How many lower blocks stay as they are.")
     ] = 2,
+    keyphrases: Annotated[
+        bool,
+        typer.Option(
+            "--keyphrases",
+            help="DATA is documents with predicted keyphrases: train the scorer of phrases that "
+            "fb needs, on the scores fg gives.",
+        ),
+    ] = False,
     epochs: Epochs = 1,
     seed: Seed = 0,
     json: Json = False,
@@ -47,17 +57,15 @@ def fit(
     running: Running,
 ) -> None:
     """Train a metric on ratings and save it as a folder that can be named as a metric."""
-    ratings = read_ratings(data, subsets=subset or ())
+    how: dict[str, Any] = {"model": model, "frozen": frozen, "hold_out": hold_out}
     lesson = Lesson(epochs=epochs, seed=seed)
     with running.settings() as settings:
-        made = make(
-            ratings,
-            out,
-            test=test or None,
-            model=model,
-            frozen=frozen,
-            lesson=lesson,
-            hold_out=hold_out,
-            **settings,
-        )
+        if keyphrases:
+            if test or subset:
+                raise typer.BadParameter("--keyphrases takes neither --test nor --subset")
+            paced = replace(lesson, batch=USUAL.batch, rate=USUAL.rate)
+            made = fit_keyphrases(data, out, lesson=paced, **how, **settings)
+        else:
+            ratings = read_ratings(data, subsets=subset or ())
+            made = make(ratings, out, test=test or None, lesson=lesson, **how, **settings)
     show(made, json)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,7 +150,7 @@ def test_odd_documents_are_counted_by_flag_and_system() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    metric: str | list[str], settings: dict[str, float], words: str
+    metric: str | list[str], settings: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InputError, match=words):
         score_keyphrases(documents(3, a=0.5), metric, **settings)

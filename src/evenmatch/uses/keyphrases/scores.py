@@ -66,7 +66,8 @@ def score_keyphrases(
     metrics = keyphrase_metrics(metric if isinstance(metric, (list, tuple)) else [metric])  # type: ignore[list-item]  # one metric
     how = make_run(**run)
     judged = [judge_documents(each, metrics, how) for each in _sets(data, predictions, strict)]
-    rows, gaps = [], []
+    rows: list[KeyphraseRow] = []
+    gaps: list[KeyphraseGap] = []
     for each in judged:
         scored = _draw(each, metrics, resampling)
         rows += _rows(each, scored, metrics, resampling, mean_seeds)
@@ -108,7 +109,7 @@ def _draw(judged: Judged, metrics: Mapping[str, KeyphraseMetric], r: Resampling)
 def _rows(
     judged: Judged, scored: Scored, metrics: Mapping[str, Any], r: Resampling, mean_seeds: bool
 ) -> Iterator[KeyphraseRow]:
-    groups = {system: (system,) for system in judged.systems}
+    groups: dict[str, tuple[str, ...]] = {system: (system,) for system in judged.systems}
     if mean_seeds:
         groups |= _by_seed(judged.systems)
     for name, members in groups.items():

@@ -44,7 +44,7 @@ class KeyphraseRow:
 
     def record(self) -> dict[str, Any]:
         """The row as JSON has it."""
-        values = {column: self.cells[column].value for column in COLUMNS}
+        values: dict[str, float] = {column: self.cells[column].value for column in COLUMNS}
         bounds = {c: [self.cells[c].low, self.cells[c].high] for c in COLUMNS}
         return {
             "data": self.data,
