@@ -11,15 +11,20 @@ import typer
 from evenmatch.cli.align import align
 from evenmatch.cli.baseline import baseline
 from evenmatch.cli.cache import cache
+from evenmatch.cli.calibrate import calibrate
 from evenmatch.cli.choose_layer import choose_layer
 from evenmatch.cli.compare import compare
 from evenmatch.cli.data import data
+from evenmatch.cli.distil import distil
 from evenmatch.cli.explain import explain
+from evenmatch.cli.fit import fit
+from evenmatch.cli.keyphrases import keyphrases
 from evenmatch.cli.meta import meta
 from evenmatch.cli.models import models
 from evenmatch.cli.names import list_names
 from evenmatch.cli.output import say
 from evenmatch.cli.score import score
+from evenmatch.cli.study import study
 from evenmatch.cli.trouble import one_line_trouble
 from evenmatch.version import __version__
 
@@ -39,10 +44,15 @@ app.command("score")(score)
 app.command("align")(align)
 app.command("compare")(compare)
 app.command("meta")(meta)
+app.command("keyphrases")(keyphrases)
 app.command("baseline")(baseline)
 app.command("choose-layer")(choose_layer)
+app.command("fit")(fit)
+app.command("distil")(distil)
+app.command("calibrate")(calibrate)
 app.command("list")(list_names)
 app.command("explain")(explain)
+app.add_typer(study, name="study", context_settings=HELP_NAMES)
 app.add_typer(models, name="models", context_settings=HELP_NAMES)
 app.add_typer(cache, name="cache", context_settings=HELP_NAMES)
 app.add_typer(data, name="data", context_settings=HELP_NAMES)
