@@ -14,6 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/evenmatch models get minilm
 	$(BIN)/evenmatch models get smollm2
 	$(BIN)/evenmatch models get wordnet
+	$(BIN)/evenmatch models get en_core_web_sm
 	touch $(READY)
 
 demo: setup

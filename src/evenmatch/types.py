@@ -29,8 +29,8 @@ class Units:
     """One text, cut: a unit is a set of words.
 
     With `by_model` the cutting is left to the encoder's own tokenizer (see `units.pieces`);
-    `marks` then says whether its opening and closing tokens are units as well, and `closing` that
-    the first token after the text is the only unit.
+    `marks` then says whether its opening and closing tokens are units as well, and `closing`
+    or `opening` that the first token after the text, or the first of all, is the only unit.
     """
 
     text: str
@@ -41,6 +41,9 @@ class Units:
     by_model: bool = False
     marks: bool = False
     closing: bool = False
+    opening: bool = False
+    weights: tuple[float, ...] = ()  # how much each unit counts for itself, or all alike
+    flags: frozenset[str] = NO_FLAGS
 
     @property
     def items(self) -> tuple[str, ...]:
@@ -50,12 +53,28 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A parse, of constituents or of dependencies alike."""
+    """A parse, of constituents or of dependencies alike.
+
+    `label` is the phrase's label or the relation to the head, `head` the head word's index, and
+    `words` are the indexes of all words under this node.
+    """
 
     label: str
     head: int
     words: tuple[int, ...]
     children: tuple[Tree, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """One text, parsed: its words, their tags, and a tree for each sentence."""
+
+    text: str
+    words: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]
+    tags: tuple[str, ...]
+    trees: tuple[Tree, ...]
+    phrases: bool = False  # trees of constituents, not of dependencies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,10 +170,18 @@ class Splitter(Protocol):
     def __call__(self, text: str, /) -> Units: ...
 
 
-class Parser(Protocol):
-    """Parses a text."""
+@runtime_checkable
+class Cutting(Protocol):
+    """A splitter that cuts many texts faster than one by one."""
 
-    def __call__(self, text: str, /) -> Tree: ...
+    def cut(self, texts: Sequence[str], /) -> list[Units]: ...
+
+
+class Parser(Protocol):
+    """Parses texts; one parse per text, in order. `identity` names it, version and all."""
+
+    def __call__(self, texts: Sequence[str], /) -> list[Parse]: ...
+    def identity(self) -> str: ...
 
 
 class Encoder(Protocol):

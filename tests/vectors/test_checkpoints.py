@@ -10,8 +10,8 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import DataError, InputError, UnknownNameError
+from evenmatch.storage.folders import models_dir
 from evenmatch.vectors import checkpoints
-from evenmatch.vectors.folders import models_dir
 from evenmatch.vectors.layers import GOOD_LAYERS
 from tests.vectors.conftest import FolderOf
 from tests.vectors.families import BLOCKS

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from evenmatch.errors import DataError, InputError
-from evenmatch.vectors import checkpoints, packages
-from evenmatch.vectors.packages import EMBEDDED, Package
+from evenmatch.storage import packages
+from evenmatch.storage.packages import EMBEDDED, Package
+from evenmatch.vectors import checkpoints
 
 TABLES = {"index.one": b"a 1\n", "data.one": b"1 a b | both\n"}
 
@@ -103,7 +104,7 @@ def test_an_absent_model_says_how_to_fetch_it(models: Path) -> None:
 
 
 def test_data_is_no_model_to_encode_with(models: Path) -> None:
-    with pytest.raises(InputError, match="'wordnet' is data, not a model"):
+    with pytest.raises(InputError, match="'wordnet' is of kind data, not a model"):
         checkpoints.find("wordnet")
 
 

@@ -9,8 +9,8 @@ import typer
 from evenmatch.cli.options import Json
 from evenmatch.cli.output import say, say_json, tell
 from evenmatch.scoring.settings import as_cache
+from evenmatch.storage.store import Store
 from evenmatch.vectors.cache import store_of
-from evenmatch.vectors.store import Store
 
 cache = typer.Typer(help="Vectors kept between runs: look, or make room.", no_args_is_help=True)
 

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from evenmatch.storage.folders import cache_dir
+from evenmatch.storage.store import Store
 from evenmatch.types import Cache, Run
 from evenmatch.vectors.entries import from_bytes, to_bytes
-from evenmatch.vectors.folders import cache_dir
 from evenmatch.vectors.states import Body, States
-from evenmatch.vectors.store import Store
 
 
 def store_of(cache: Cache) -> Store:

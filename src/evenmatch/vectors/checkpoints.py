@@ -8,19 +8,34 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
 from evenmatch.errors import DataError, InputError, MissingExtraError, UnknownNameError
-from evenmatch.vectors import contents
-from evenmatch.vectors.contents import BY_CONTENT
-from evenmatch.vectors.folders import models_dir
-from evenmatch.vectors.packages import EMBEDDED, Package, file_sha256, unpack
+from evenmatch.storage import contents
+from evenmatch.storage.contents import BY_CONTENT
+from evenmatch.storage.folders import models_dir
+from evenmatch.storage.packages import EMBEDDED, Package, file_sha256, unpack
 from evenmatch.vectors.quantized import convert
 
 # What a model is: its weights, its shape, its tokenizer, and code of its own where it has some
 # (which runs for who trusts it). Read-mes and the like are not.
 _ESSENTIAL = ("*.safetensors", "*.bin", "*.json", "*.model", "*.py", "vocab.*", "merges.txt")
+
+
+_may_fetch: ContextVar[bool] = ContextVar("may_fetch", default=True)
+
+
+@contextmanager
+def without_downloads() -> Iterator[None]:
+    """Within this block a model that is not on this machine is not looked for elsewhere."""
+    before = _may_fetch.set(False)
+    try:
+        yield
+    finally:
+        _may_fetch.reset(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +65,10 @@ def find(model: str) -> Checkpoint:
         return _by_content(model)
     if model in EMBEDDED:
         if EMBEDDED[model].kind != "model":
-            raise InputError(f"{model!r} is data, not a model; the embedded model is 'minilm'")
+            raise InputError(
+                f"{model!r} is of kind {EMBEDDED[model].kind}, not a model; "
+                "the embedded model is 'minilm'"
+            )
         folder = find_embedded(model)
         return Checkpoint(model, folder, _digest(folder))
     folder = Path(model).expanduser()
@@ -143,7 +161,7 @@ def _from_hub(model: str) -> Path:
             "models by name need transformers; install them with: pip install 'evenmatch[torch]'"
         ) from None
     patterns = [p for p in _ESSENTIAL if p != "*.bin"]
-    for local in (True, False):
+    for local in (True, False) if _may_fetch.get() else (True,):
         try:
             folder = Path(snapshot_download(model, allow_patterns=patterns, local_files_only=local))
             if not any(folder.glob("*.safetensors")):
@@ -157,6 +175,8 @@ def _from_hub(model: str) -> Path:
             ) from None
         except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
             reason = str(error).strip().splitlines()[0][:160]
+    if not _may_fetch.get():
+        raise DataError(f"the model {model!r} is not on this machine, and was not to be fetched")
     raise DataError(
         f"the model {model!r} is not on this machine and cannot be fetched ({reason}); "
         "give a folder that holds it, or use the embedded 'minilm'"

@@ -56,7 +56,10 @@ class Hashed:
         members = self._members(units)
         keys = _keys(members)
         vectors = np.array([self._sum(words) for words in members]).reshape(-1, self.dim)
-        return Embedded(units, vectors, self.weights(keys, vectors), self.mass(keys, vectors))
+        weights = self.weights(keys, vectors)
+        if units.weights:
+            weights = weights * np.asarray(units.weights)
+        return Embedded(units, vectors, weights, self.mass(keys, vectors), units.flags)
 
     def _sum(self, words: list[str]) -> Array:
         # Nearly every unit is one word, and adding up one vector takes longer than all the rest.
@@ -67,8 +70,9 @@ class Hashed:
 
 def cut_by_word(units: Units) -> Units:
     """The units, cut into words where the cutting was left to the encoder."""
-    if units.closing:
-        raise InputError("words have no closing token; use an encoder with a model: transformer")
+    if units.closing or units.opening:
+        what = "closing" if units.closing else "opening"
+        raise InputError(f"words have no {what} token; use an encoder with a model: transformer")
     return Words()(units.text) if units.by_model else units
 
 

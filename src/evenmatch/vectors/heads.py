@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from evenmatch.errors import DataError, InputError
+from evenmatch.storage.contents import BY_CONTENT, file_digest, recall, remember
 from evenmatch.vectors.checkpoints import Checkpoint, read_config
-from evenmatch.vectors.contents import BY_CONTENT, file_digest, recall, remember
 from evenmatch.vectors.loading import load_auto, placed, unsafe
 
 Head: TypeAlias = Literal["seq2seq", "causal", "regression"]

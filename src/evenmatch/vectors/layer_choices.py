@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from evenmatch.storage.contents import write_note
+from evenmatch.storage.folders import cache_dir
 from evenmatch.vectors.checkpoints import Checkpoint
-from evenmatch.vectors.contents import write_note
-from evenmatch.vectors.folders import cache_dir
 
 
 def choice_file(checkpoint: Checkpoint) -> Path:

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from evenmatch.errors import DataError, InputError
+from evenmatch.storage.contents import BY_CONTENT, write_note
+from evenmatch.storage.folders import cache_dir
 from evenmatch.types import Array
-from evenmatch.vectors.contents import BY_CONTENT, write_note
-from evenmatch.vectors.folders import cache_dir
 
 # Tables that a read-only disk could not take; they live as long as the process.
 _unwritten: dict[str, Table] = {}

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from evenmatch.errors import DataError
+from evenmatch.storage import contents
+from evenmatch.storage.contents import BY_CONTENT
 from evenmatch.types import NO_FLAGS, Array, Units
 from evenmatch.units.words import Words
-from evenmatch.vectors import contents
-from evenmatch.vectors.contents import BY_CONTENT
 from evenmatch.vectors.states import States
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.compat.bert_score import score as compat_score
+from evenmatch.storage.folders import models_dir
 from evenmatch.types import Run
 from evenmatch.uses.meta.baseline import Baseline, measure_baseline
 from evenmatch.uses.meta.baseline_pairs import unrelated_pairs
-from evenmatch.vectors.folders import models_dir
 from evenmatch.vectors.pretrained import Pretrained
 from evenmatch.vectors.states import States
 

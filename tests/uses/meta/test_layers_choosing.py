@@ -11,10 +11,10 @@ import pytest
 
 import evenmatch as em
 from evenmatch.data.ratings import RatedSet
+from evenmatch.storage.folders import models_dir
 from evenmatch.types import Run
 from evenmatch.uses.meta.layers_choosing import choose_layer
 from evenmatch.vectors.checkpoints import find
-from evenmatch.vectors.folders import models_dir
 from evenmatch.vectors.layer_choices import choice_file, write_choice
 from evenmatch.vectors.layers import resolve
 from evenmatch.vectors.pretrained import Pretrained

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evenmatch.errors import DataError
-from evenmatch.vectors.store import Store
+from evenmatch.storage.store import Store
 
 
 def key(i: int) -> bytes:
@@ -58,7 +58,7 @@ def test_clear_removes_everything(tmp_path: Path) -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1e9]
-    monkeypatch.setattr("evenmatch.vectors.store.time.time", lambda: now[0])
+    monkeypatch.setattr("evenmatch.storage.store.time.time", lambda: now[0])
     return now
 
 
@@ -104,7 +104,7 @@ def test_clear_mends_a_damaged_store(tmp_path: Path) -> None:
 _WRITER = """
 import sys
 from pathlib import Path
-from evenmatch.vectors.store import Store
+from evenmatch.storage.store import Store
 store, start = Store(Path(sys.argv[1]), 10**9), int(sys.argv[2])
 for i in range(start, start + int(sys.argv[3])):
     store.write({b"%020d" % i: (b"%08d" % i) * 2500})

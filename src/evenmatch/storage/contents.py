@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from evenmatch.vectors.folders import cache_dir
-from evenmatch.vectors.packages import file_sha256
+from evenmatch.storage.folders import cache_dir
+from evenmatch.storage.packages import file_sha256
 
 BY_CONTENT = "sha256:"
 

@@ -1,0 +1,1 @@
+"""What lies on this machine between runs: folders, fetched packages, contents, a store."""

@@ -1,0 +1,107 @@
+"""Parses kept on disk: a text that a parser has seen is never parsed by it again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from evenmatch.errors import DataError, MissingExtraError
+from evenmatch.storage.folders import cache_dir
+from evenmatch.storage.store import Store
+from evenmatch.types import Parse, Parser, Tree
+from evenmatch.units.trees import nodes
+
+MOST_BYTES = 1 << 30
+_FORM = "parse 1"  # part of every key: another form of entry is another entry
+
+
+def parse_store() -> Store:
+    """Where parses lie: beside the stored vectors."""
+    return Store(cache_dir() / "parses", MOST_BYTES)
+
+
+def parse_all(parser: Parser, texts: Sequence[str]) -> list[Parse]:
+    """The parser's parse of each text, from the store where it has it.
+
+    A store that cannot be used costs time, not the result.
+    """
+    identity, store = parser.identity(), parse_store()
+    distinct = list(dict.fromkeys(texts))
+    keys = {text: _key(identity, text) for text in distinct}
+    found = _read(store, keys)
+    missing = [text for text in distinct if text not in found]
+    fresh = dict(zip(missing, parser(missing), strict=True)) if missing else {}
+    try:
+        used = [key for text, key in keys.items() if text in found]
+        store.write({keys[text]: to_bytes(parse) for text, parse in fresh.items()}, used)
+    except (DataError, MissingExtraError) as error:
+        logging.getLogger("evenmatch").debug("parses are not kept: %s", error)
+    found |= fresh
+    return [found[text] for text in texts]
+
+
+def _read(store: Store, keys: dict[str, bytes]) -> dict[str, Parse]:
+    found: dict[str, Parse] = {}
+    try:
+        entries = store.read(list(keys.values()))
+        for text, data in zip(keys, entries, strict=False):
+            if data is not None:
+                found[text] = from_bytes(text, bytes(data))
+        entries.close()
+    except (DataError, MissingExtraError) as error:
+        logging.getLogger("evenmatch").debug("parses are not read: %s", error)
+    return found
+
+
+def _key(identity: str, text: str) -> bytes:
+    content = f"{_FORM}\0{identity}\0{text}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(content, digest_size=20).digest()
+
+
+def to_bytes(parse: Parse) -> bytes:
+    """A parse as bytes, without its text: nodes in order, each with its number of children."""
+    trees = []
+    for tree in parse.trees:
+        every = list(nodes(tree))
+        trees.append(
+            [[n.label for n in every], [n.head for n in every], [len(n.children) for n in every]]
+        )
+    # Words that are not what the text has at their place are written out.
+    own = {
+        i: word
+        for i, (word, (a, b)) in enumerate(zip(parse.words, parse.spans, strict=True))
+        if parse.text[a:b] != word
+    }
+    flat = [edge for span in parse.spans for edge in span]
+    return json.dumps([flat, parse.tags, parse.phrases, own, trees]).encode()
+
+
+def from_bytes(text: str, data: bytes) -> Parse:
+    """The parse written by `to_bytes`."""
+    flat, tags, phrases, own, trees = json.loads(data)
+    spans = tuple(zip(flat[::2], flat[1::2], strict=True))
+    words = [text[a:b] for a, b in spans]
+    for i, word in own.items():
+        words[int(i)] = word
+    built = tuple(_tree(*columns, phrases=phrases) for columns in trees)
+    return Parse(text, tuple(words), spans, tuple(tags), built, phrases)
+
+
+def _tree(labels: list[str], heads: list[int], counts: list[int], *, phrases: bool) -> Tree:
+    made: list[Any] = []
+    for label, head, count in zip(labels[::-1], heads[::-1], counts[::-1], strict=True):
+        if not count:
+            made.append(Tree(label, head, (head,)))
+            continue
+        children = made[: -count - 1 : -1]
+        del made[-count:]
+        words = [w for child in children for w in child.words]
+        if not phrases:
+            words.append(head)
+        words.sort()
+        made.append(Tree(label, head, tuple(words), tuple(children)))
+    tree: Tree = made[0]
+    return tree

@@ -1,0 +1,129 @@
+"""phrase_trees: constituents derived from dependencies, where no parser of constituents is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evenmatch.errors import InputError
+from evenmatch.registry import register
+from evenmatch.types import Parse, Parser, Tree
+from evenmatch.units.heads import head_child
+from evenmatch.units.parser_spacy import Spacy
+from evenmatch.units.parses import parse_all
+from evenmatch.units.phrase_arcs import Arcs, prepared
+from evenmatch.units.phrase_clauses import AUXILIARIES, SUBJECTS, clause
+from evenmatch.units.phrase_nominals import is_verbal, nominal, over, prepositional
+from evenmatch.units.trees import deepest_first, nodes, shifted
+
+_CLAUSAL = frozenset("S SQ SINV SBAR SBARQ VP PP".split())
+_ALONE = {
+    **dict.fromkeys("NN NNS NNP NNPS PRP EX CD DT".split(), "NP"),
+    **dict.fromkeys("JJ JJR JJS".split(), "ADJP"),
+    **dict.fromkeys("RB RBR RBS".split(), "ADVP"),
+    **dict.fromkeys("WDT WP".split(), "WHNP"),
+    "WRB": "WHADVP",
+    "RP": "PRT",
+    "UH": "INTJ",
+}
+
+
+@register("parser", "phrase_trees")
+@dataclass(frozen=True)
+class PhraseTrees:
+    """Penn Treebank phrases made from another parser's English dependencies (ClearNLP labels).
+
+    Verb phrases leave out their subject and nest by auxiliary, noun phrases have a core, clauses
+    open by marker or wh-word, conjuncts stand side by side. docs/results/structure.md says how
+    close this comes to trees drawn by people.
+    """
+
+    base: Parser = Spacy()
+
+    def __call__(self, texts: Sequence[str]) -> list[Parse]:
+        """One parse per text, with a phrase tree for each sentence."""
+        return [self._derived(parse) for parse in parse_all(self.base, texts)]
+
+    def identity(self) -> str:
+        """The parser underneath, and the version of the derivation."""
+        return f"phrase_trees 1 of {self.base.identity()}"
+
+    def _derived(self, parse: Parse) -> Parse:
+        if parse.phrases:
+            raise InputError("phrase_trees derives from dependencies; its base gives phrases")
+        trees = tuple(_sentence(parse, tree) for tree in parse.trees)
+        return dataclasses.replace(parse, trees=trees, phrases=True)
+
+
+def _sentence(parse: Parse, tree: Tree) -> Tree:
+    start = tree.words[0]
+    heads = [0] * len(tree.words)
+    relations = [""] * len(tree.words)
+    for node in nodes(tree):
+        relations[node.head - start] = "ROOT" if node is tree else node.label
+        heads[node.head - start] = node.head - start if node is tree else heads[node.head - start]
+        for child in node.children:
+            heads[child.head - start] = node.head - start
+    within = slice(start, start + len(tree.words))
+    return shifted(derive(parse.words[within], parse.tags[within], heads, relations), start)
+
+
+def derive(
+    words: Sequence[str], tags: Sequence[str], heads: Sequence[int], relations: Sequence[str]
+) -> Tree:
+    """The phrase tree of one sentence; the root is its own head."""
+    arcs = prepared(Arcs(tuple(words), tuple(tags), tuple(heads), tuple(relations)))
+    below = arcs.below()
+    made = [Tree(tag, i, (i,)) for i, tag in enumerate(arcs.tags)]
+    root = 0
+    for root in deepest_first(arcs.heads):
+        made[root] = _phrase(arcs, root, below[root], made)
+    return _with_heads(made[root])
+
+
+def _phrase(arcs: Arcs, i: int, below: Sequence[int], made: Sequence[Tree]) -> Tree:
+    brackets = [made[k] for k in below if arcs.relations[k] == "bracket"]
+    left = [k for k in below if k < i and arcs.relations[k] != "bracket"]
+    right = [k for k in below if k > i and arcs.relations[k] != "bracket"]
+    tree = _by_head(arcs, i, left, right, made)
+    if i not in arcs.bracketed:
+        return tree
+    return over("PRN", i, [brackets[0], tree, *brackets[1:]])
+
+
+def _by_head(
+    arcs: Arcs, i: int, left: Sequence[int], right: Sequence[int], made: Sequence[Tree]
+) -> Tree:
+    opens = SUBJECTS | AUXILIARIES - {"auxpass"} | {"mark"}
+    if is_verbal(arcs, i) or any(arcs.relations[k] in opens for k in left):
+        return clause(arcs, i, left, right, made)
+    if arcs.relations[i] == "oprd" and arcs.tags[i] != "IN":
+        return over("S", i, [nominal(arcs, i, left, right, made)])
+    if not left and not right:
+        return made[i]
+    if arcs.relations[i] in ("prep", "agent", "dative") or arcs.tags[i] in ("IN", "TO"):
+        return prepositional(arcs, i, left, right, made)
+    return nominal(arcs, i, left, right, made)
+
+
+def _with_heads(tree: Tree) -> Tree:
+    """The tree with heads by the rules of Collins, which differ from the dependencies' own.
+
+    A word that fills a phrase's place alone becomes that phrase: (VP (VBD came) (RB home)) has an
+    adverb phrase in it, as the Penn Treebank draws it.
+    """
+    made: dict[int, Tree] = {}
+    for node in reversed(list(nodes(tree))):
+        children = tuple(
+            _filled(made[id(child)], node.label) if not child.children else made[id(child)]
+            for child in node.children
+        )
+        head = children[head_child(node.label, children)].head if children else node.head
+        made[id(node)] = Tree(node.label, head, node.words, children)
+    return made[id(tree)]
+
+
+def _filled(leaf: Tree, around: str) -> Tree:
+    label = _ALONE.get(leaf.label) if around in _CLAUSAL else None
+    return Tree(label, leaf.head, leaf.words, (leaf,)) if label else leaf
