@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evenmatch.cli.options import Format
@@ -20,6 +20,7 @@ class Result:
     tallies: Mapping[str, Tally]
     flagged: Mapping[str, int]
     rows: Sequence[Row] | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)  # metrics that cannot run, and why
 
     @property
     def count(self) -> int:
@@ -40,7 +41,8 @@ class Result:
 
     def document(self) -> dict[str, Any]:
         """The result as JSON has it."""
-        return {"metrics": {name: self._metric(name) for name in self.tallies}}
+        found: dict[str, Any] = {"metrics": {name: self._metric(name) for name in self.tallies}}
+        return found | ({"absent": dict(self.absent)} if self.absent else {})
 
     def _metric(self, name: str) -> dict[str, Any]:
         tally = self.tallies[name]

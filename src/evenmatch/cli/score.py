@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated, TypeAlias
 
 import typer
@@ -19,6 +20,7 @@ from evenmatch.cli.output import say, tell
 from evenmatch.cli.result import Result
 from evenmatch.data.pairs import LineFiles, PairFile, pair_file
 from evenmatch.data.rows import SUFFIXES, appearing, is_row_file
+from evenmatch.scoring.everything import chosen
 from evenmatch.scoring.settings import make_run
 
 _REPORT_STYLES = {".json": Format.json, ".tex": Format.latex, ".txt": Format.text}
@@ -90,20 +92,23 @@ def score(
     """Score candidates against references.
 
     Texts come line by line (-c, -r), or as records of one FILE. Files larger than memory are fine.
+    -m all takes every metric of texts that needs no download, and says why the others cannot run.
     """
     _check_out(out)
     pairs = _input(file, candidates, references, sources)
     with running.settings() as settings:
-        run = make_run(
-            **settings,
-        )
+        run = make_run(**settings)
         rows = out if is_row_file(out) else ""
-        result = collect(metric, pairs, run, keep=segments, out=rows)
+        wanted, reasons = chosen(metric, run)
+        result = collect(wanted, pairs, run, keep=segments, out=rows)
+    result = dataclasses.replace(result, absent=reasons)
     if report := _report_style(out):
         with appearing(out) as place, open(place, "w", encoding="utf-8") as sheet:
             sheet.write(result.printed(report) + "\n")
     say(result.printed(Format.json if json else style))
     _tell_flags(result)
+    for name, why in reasons.items():
+        tell(f"{name} cannot run: {why}")
 
 
 def _input(file: str, candidates: str, references: list[str], sources: str) -> PairFile:
