@@ -8,12 +8,12 @@ from itertools import islice
 
 from evenmatch.types import Pair
 
-# About 100,000 pieces are held as vectors at a time: large enough that most lengths fill a batch.
-MOST_TEXTS = 4096
-MOST_CHARACTERS = 400_000
+# About 50,000 pieces are held as vectors at a time: large enough that most lengths fill a batch.
+MOST_TEXTS = 2048
+MOST_CHARACTERS = 200_000
 CHARACTERS_PER_PIECE = 4
-# Characters times characters: about 16 million similarities. Few texts can make very many pairs.
-MOST_AREA = 256_000_000
+# Characters times characters: about 8 million similarities. Few texts can make very many pairs.
+MOST_AREA = 128_000_000
 
 
 def windows(pairs: Sequence[Pair], pad_to: int = 0) -> Iterator[tuple[list[int], Collection[str]]]:
