@@ -226,5 +226,18 @@ def test_the_best_of_several_references_counts(bart: Path) -> None:
     assert both.value == pytest.approx(max(s.value for s in single), abs=1e-6)
 
 
-def test_the_stated_prompt_is_the_default() -> None:
-    assert em.build("bartscore(model='smollm2')").prompt == PROMPT
+def test_the_signature_states_the_prompt_where_one_is_read(bart: Path, causal: Path) -> None:
+    assert f"prompt {PROMPT!r}" in em.build(f"bartscore(model={str(causal)!r})").signature
+    assert "prompt" not in em.build(f"bartscore(model={str(bart)!r})").signature
+
+
+def test_more_positions_than_fit_at_once_are_all_counted(
+    bart: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metric = f"bartscore(model={str(bart)!r})"
+    whole = em.score(CANDIDATES, REFERENCES, metric)
+    monkeypatch.setattr("evenmatch.scoring.likelihood_model._AT_A_TIME", 3)
+    parted = em.score(CANDIDATES, REFERENCES, metric)
+    assert [s.value for s in parted.segments] == pytest.approx(
+        [s.value for s in whole.segments], abs=1e-9
+    )

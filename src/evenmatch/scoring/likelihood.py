@@ -128,8 +128,10 @@ class Likelihood:
         return dataclasses.replace(self, model=name, weights=name_weights(self.weights))
 
     def sources(self) -> tuple[str, ...]:
-        """The model by content."""
-        return (f"model {checkpoints.find(self.model).label}",)
+        """The model by content, and the prompt where it reads one, so that no score hides it."""
+        checkpoint = checkpoints.find(self.model)
+        prompted = language_head(checkpoint) == "causal"
+        return (f"model {checkpoint.label}", *([f"prompt {self.prompt!r}"] if prompted else []))
 
     @property
     def signature(self) -> str:
