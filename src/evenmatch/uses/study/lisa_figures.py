@@ -10,7 +10,7 @@ from evenmatch.stats.arrays import Floats
 from evenmatch.uses.report.plot_lines import histogram, interval_plot
 from evenmatch.uses.report.plot_violins import violins
 from evenmatch.uses.study.lisa import ALIGNED, BASELINE, GREEDY, SHUFFLED, Cell, Runs
-from evenmatch.uses.study.lisa_table import Row, padding
+from evenmatch.uses.study.lisa_table import Row, padded, padding
 
 _SIDES = {"pairs": ALIGNED, "in-batch negatives": SHUFFLED}
 
@@ -61,8 +61,7 @@ def _padding(runs: Runs, encoder: str) -> str:
     """The paper's figure 2: pairs, padded to each length."""
     groups = {
         algorithm: {
-            f"padded to {padding(n)}": runs.cells[Cell(encoder, algorithm, n, ALIGNED)]
-            for n in runs.lengths
+            padded(n): runs.cells[Cell(encoder, algorithm, n, ALIGNED)] for n in runs.lengths
         }
         for algorithm in runs.algorithms
     }
@@ -78,16 +77,14 @@ def _separation(runs: Runs, encoder: str, length: int) -> str:
         }
         for algorithm in runs.algorithms
     }
-    title = f"Pairs and in-batch negatives, {encoder}, padded to {padding(length)}"
+    title = f"Pairs and in-batch negatives, {encoder}, {padded(length)}"
     return violins(title, "F", groups)
 
 
 def _effects(rows: list[Row], encoder: str) -> str:
     own = [row for row in rows if row.encoder == encoder and row.algorithm != BASELINE]
     groups = {
-        algorithm: {
-            f"padded to {padding(r.length)}": r.effect for r in own if r.algorithm == algorithm
-        }
+        algorithm: {padded(r.length): r.effect for r in own if r.algorithm == algorithm}
         for algorithm in dict.fromkeys((GREEDY, *(row.algorithm for row in own)))
     }
     title = f"How far pairs and negatives lie apart, {encoder}"

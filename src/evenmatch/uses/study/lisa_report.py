@@ -16,8 +16,10 @@ def lisa_report(runs: Runs, rows: list[Row]) -> Report:
         "padded to: every text is padded to so many pieces, unmasked in the alignment and masked "
         "in the encoder; paddings, opening and closing tokens carry no weight in the mean",
         "effect size: Cohen's d of pairs over negatives; told apart: the chance that a pair scores "
-        "above a negative; beyond greedy and below greedy are paired differences",
-        "in brackets: 95 % by bootstrap over pairs, 1000 resamples",
+        "above a negative; gap: the difference of the two means; beyond greedy and below greedy "
+        "are paired differences at the same padding",
+        "in brackets: 95 % by bootstrap over pairs, 1000 resamples, each row on its own; negatives "
+        "are one shuffle",
         f"all cells took {runs.seconds:.0f} seconds",
     )
     title = "LiSAScore: assignment, padding and in-batch negatives"
