@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, settings
 from evenmatch.errors import DataError
 from evenmatch.registry import entries
 from evenmatch.scoring.keyphrase_scorer import OWN_SCORER, own_scorer
+from evenmatch.storage.folders import models_dir
+from evenmatch.storage.packages import EMBEDDED
 from evenmatch.vectors import checkpoints
-from evenmatch.vectors.folders import models_dir
-from evenmatch.vectors.packages import EMBEDDED
 
 # Settled before anything of evenmatch or transformers is asked where things lie: no test writes to
 # a user's cache, and none reaches for the network.

@@ -13,9 +13,9 @@ from evenmatch.scoring.ngram_rows import best, overlap
 from evenmatch.scoring.ngram_tokens import Spaced, spaced
 from evenmatch.scoring.ngram_wordnet import wordnet
 from evenmatch.scoring.pairs import check_pairs
+from evenmatch.storage.packages import EMBEDDED
 from evenmatch.types import Pair, Score, Scores
 from evenmatch.units.stemming import stemmer
-from evenmatch.vectors.packages import EMBEDDED
 
 
 @register("metric", "meteor")
