@@ -1,4 +1,4 @@
-"""whole: a text as one unit."""
+"""whole_text: a text as one unit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from evenmatch.registry import register
 from evenmatch.types import Units
 
 
-@register("splitter", "whole")
+@register("splitter", "whole_text")
 @dataclass(frozen=True)
 class Whole:
     """The text uncut; an encoder with pool='mean' gives it the mean of its pieces.

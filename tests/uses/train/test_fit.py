@@ -39,11 +39,9 @@ def test_a_fitted_metric_learns_what_it_is_shown(
 
 
 def test_a_fitted_metric_is_on_the_scale_of_its_ratings(made: Made) -> None:
-    found = em.score(
-        ["the quick brown fox jumps over the lazy dog"] * 2,
-        ["the quick brown fox jumps over the lazy dog", "rain is expected in the north tomorrow"],
-        made.metric,
-    )
+    reference = "the quick brown fox jumps over the lazy dog"
+    others = "the dog looked at the lazy cat on the"
+    found = em.score([reference, others], [reference] * 2, made.metric)
     assert found.segments[0].value > 70
     assert found.segments[1].value < 50
 

@@ -35,9 +35,9 @@ PARTS = (
     "f_disc(layer=4)",
     "bertscore(layer=4)",
     "bertscore(layer=6)",
-    "eot(layer=6)",
+    "align(units=opening, vectors=transformer(layer=6), scoring=average)",
     *(
-        f"align(units=whole, vectors=transformer(layer={layer}, pool='mean'), scoring=average)"
+        f"align(units=whole_text, vectors=transformer(layer={layer}, pool='mean'), scoring=average)"
         for layer in (4, 6)
     ),
     *(f"align(vectors=transformer(layer={layer}), scoring=worst)" for layer in (2, 4, 6)),
@@ -118,6 +118,8 @@ def _blended(parts: Sequence[Metric], rated: Rated, most: int) -> _Found:
     sums = gather(rated.scores, rated.ratings, rated.cells, rated.folds)
     chosen = choose(sums, most)
     at = list(chosen.parts)
+    if not at:
+        raise InputError("every metric gives all outputs about the same score; name others")
     weights = np.array([float(f"{w:.{_DIGITS}g}") for w in weigh(sums, chosen)])
     bias = float((rated.ratings - rated.scores[:, at] @ weights).mean())
     metric = Blend(tuple(parts[i] for i in at), tuple(weights.tolist()), round(bias, _DIGITS))

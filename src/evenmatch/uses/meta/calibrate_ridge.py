@@ -17,6 +17,8 @@ from evenmatch.stats.arrays import Floats, Indexes
 # Shares of the number of ratings; the first that is best is taken.
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)
 _WORTH = 5e-4  # what a part must add to the agreement to be taken
+# Scores that differ less than this among themselves would get weights that magnify rounding.
+_LEAST_SPREAD = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,11 +48,10 @@ class Chosen:
 def gather(scores: Floats, ratings: Floats, cells: Indexes, folds: Indexes) -> Sums:
     """The sums of scores (ratings, metrics), given each rating's cell and each cell's fold."""
     scale = scores.std(0)
-    scale = np.where(scale > 0, scale, 1.0)
     products, with_ratings, squares, counts = [], [], [], []
     for cell in range(len(folds)):
         own = cells == cell
-        x = scores[own] / scale
+        x = scores[own] / np.where(scale > 0, scale, 1.0)
         x, y = x - x.mean(0), ratings[own] - ratings[own].mean()
         products.append(x.T @ x)
         with_ratings.append(x.T @ y)
@@ -71,8 +72,8 @@ def solved(sums: Sums, parts: Sequence[int], strength: float, cells: Floats) -> 
     at = np.array(parts)
     gram = np.tensordot(cells, sums.products[:, at[:, None], at], 1)
     shrunk = gram + strength * (cells @ sums.counts) * np.eye(len(at))
-    weights: Floats = np.linalg.solve(shrunk, cells @ sums.with_ratings[:, at])
-    return weights
+    found = np.linalg.solve(shrunk, cells @ sums.with_ratings[:, at])
+    return np.asarray(found, dtype=np.float64)
 
 
 def agreement(sums: Sums, parts: Sequence[int], strength: float) -> float:
@@ -91,7 +92,7 @@ def agreement(sums: Sums, parts: Sequence[int], strength: float) -> float:
 
 def choose(sums: Sums, most: int) -> Chosen:
     """Parts taken one by one, each the one that adds most, while it is worth it; at most `most`."""
-    every = range(len(sums.scale))
+    every = np.flatnonzero(sums.scale >= _LEAST_SPREAD).tolist()
     best = Chosen((), STRENGTHS[0], ())
     while len(best.parts) < most:
         tried = [
