@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from evenmatch.errors import InputError, UnknownNameError
 from evenmatch.stats.levels import Level, correlate
 from evenmatch.stats.panel import Panel, panel
-from evenmatch.stats.swaps import Swap, permutation_matrix, standardised
+from evenmatch.stats.swaps import Swap, _by_segment, _Masks, permutation_matrix, standardised
+from evenmatch.stats.swaps_pearson import swapped_pearson
 from tests.stats.numbers import made
 
 METHODS = ("pearson", "spearman", "kendall", "kendall_c", "accuracy", "calibrated_accuracy")
@@ -122,3 +123,18 @@ def test_no_resamples_are_refused() -> None:
 def test_an_unknown_way_to_swap_lists_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="cannot swap 'words'; known: both, systems, segm"):
         permutation_matrix(made(2, 4, 3), level="system", method="pearson", swap="words")  # type: ignore[arg-type]  # the point
+
+
+@pytest.mark.parametrize("level", ["pooled", "per_item", "per_system"])
+@pytest.mark.parametrize("swap", ["both", "systems", "segments"])
+def test_sums_give_the_correlations_that_swapped_scores_give(level: Level, swap: Swap) -> None:
+    panel = made(3, 5, 7)
+    panel.metrics[1, 2, 3] = panel.human[4, 1] = np.nan
+    common = standardised(panel)
+    masks = _Masks(common.metrics.shape, swap, 30, seed=1)
+    by_sums = list(swapped_pearson(common, level, masks))
+    one_by_one = list(_by_segment(common, level, "pearson", masks))
+    assert [found[:2] for found in by_sums] == [found[:2] for found in one_by_one]
+    np.testing.assert_allclose(
+        [found[2] for found in by_sums], [found[2] for found in one_by_one], atol=1e-12
+    )

@@ -27,12 +27,16 @@ class Moments:
 
     def __call__(self, weights: Floats) -> Floats:
         sums = weights @ self.columns
-        n, x, y, xx, yy, xy = np.moveaxis(sums.reshape(*sums.shape[:-1], 6, -1), -2, 0)
-        x_variance, y_variance = n * xx - x * x, n * yy - y * y
-        varies = (x_variance > _ROUNDING * n * xx) & (y_variance > _ROUNDING * n * yy)
-        scale = np.sqrt(np.where(varies, x_variance * y_variance, 1.0))
-        r: Floats = np.where(varies, (n * xy - x * y) / scale, np.nan).clip(-1.0, 1.0)
-        return r
+        return from_sums(*np.moveaxis(sums.reshape(*sums.shape[:-1], 6, -1), -2, 0))
+
+
+def from_sums(n: Floats, x: Floats, y: Floats, xx: Floats, yy: Floats, xy: Floats) -> Floats:
+    """Pearson's r from a count and sums over the points; NaN where a side is constant."""
+    x_variance, y_variance = n * xx - x * x, n * yy - y * y
+    varies = (x_variance > _ROUNDING * n * xx) & (y_variance > _ROUNDING * n * yy)
+    scale = np.sqrt(np.where(varies, x_variance * y_variance, 1.0))
+    r: Floats = np.where(varies, (n * xy - x * y) / scale, np.nan).clip(-1.0, 1.0)
+    return r
 
 
 def moments(x: Floats, y: Floats) -> Moments:

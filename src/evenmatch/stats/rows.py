@@ -38,15 +38,15 @@ class MeanOfRows:
     def _of(self, metric: Weighted, points: Floats, rows: Floats) -> Floats:
         groups, weightings, size = points.shape
         if groups > 1 or weightings == 1:
-            return _mean(metric(points), rows)
+            return mean_of_rows(metric(points), rows)
         parts = [
-            _mean(metric(points[:, some]), rows[some] if len(rows) > 1 else rows)
+            mean_of_rows(metric(points[:, some]), rows[some] if len(rows) > 1 else rows)
             for some in blocks(weightings, size * rows.shape[-1])
         ]
         return np.concatenate(parts)
 
 
-def _mean(each: Floats, rows: Floats) -> Floats:
+def mean_of_rows(each: Floats, rows: Floats) -> Floats:
     """The mean over rows, of (groups, weightings, rows), leaving out NaN."""
     each = each.reshape(-1, rows.shape[-1])
     known = ~np.isnan(each)

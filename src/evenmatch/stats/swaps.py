@@ -21,6 +21,7 @@ from evenmatch.stats.levels import Level, arranged, check_level, correlate, mean
 from evenmatch.stats.moments import spread_out
 from evenmatch.stats.panel import Panel
 from evenmatch.stats.rows import Method, statistic
+from evenmatch.stats.swaps_pearson import swapped_pearson
 
 Swap: TypeAlias = Literal["both", "systems", "segments"]
 
@@ -69,11 +70,12 @@ def permutation_matrix(
     values = correlate(common, level=level, method=method)
     p = np.full((len(values), len(values)), np.nan)
     masks = _Masks(common.metrics.shape, swap, resamples, seed)
-    swapped = (
-        _by_system(common, method, masks)
-        if level == "system"
-        else _by_segment(common, level, method, masks)
-    )
+    if level == "system":
+        swapped = _by_system(common, method, masks)
+    elif method == "pearson":
+        swapped = swapped_pearson(common, level, masks)
+    else:
+        swapped = _by_segment(common, level, method, masks)
     for a, b, draws in swapped:
         difference = values[a] - values[b]
         p[a, b] = p_value(draws, difference, side)
