@@ -37,9 +37,12 @@ from evenmatch.version import __version__
 if TYPE_CHECKING:
     from evenmatch.alignment.checks import check_solver
     from evenmatch.data.documents_reading import read_documents
+    from evenmatch.data.fair_pairs import FairSet, read_fair_pairs
     from evenmatch.data.ratings import RatedSet
     from evenmatch.data.ratings_reading import read_ratings
     from evenmatch.scoring.checks import check_metric
+    from evenmatch.uses.fair.audit import audit
+    from evenmatch.uses.fair.audit_result import Audit
     from evenmatch.uses.keyphrases.scores import score_keyphrases
     from evenmatch.uses.keyphrases.table import KeyphraseTable
     from evenmatch.uses.meta.agreement import correlate
@@ -54,9 +57,12 @@ if TYPE_CHECKING:
 # What one does with scores is loaded when first asked for: most programs only score.
 _LATE = {
     "Agreement": "evenmatch.uses.meta.agreement_result",
+    "Audit": "evenmatch.uses.fair.audit_result",
     "Comparison": "evenmatch.uses.meta.compare_result",
+    "FairSet": "evenmatch.data.fair_pairs",
     "KeyphraseTable": "evenmatch.uses.keyphrases.table",
     "RatedSet": "evenmatch.data.ratings",
+    "audit": "evenmatch.uses.fair.audit",
     "choose_layer": "evenmatch.uses.meta.layers_choosing",
     "check_encoder": "evenmatch.vectors.checks",
     "check_metric": "evenmatch.scoring.checks",
@@ -65,6 +71,7 @@ _LATE = {
     "correlate": "evenmatch.uses.meta.agreement",
     "measure_baseline": "evenmatch.uses.meta.baseline",
     "read_documents": "evenmatch.data.documents_reading",
+    "read_fair_pairs": "evenmatch.data.fair_pairs",
     "read_ratings": "evenmatch.data.ratings_reading",
     "score_keyphrases": "evenmatch.uses.keyphrases.scores",
     "write_report": "evenmatch.uses.report.meta_page",
@@ -76,6 +83,7 @@ __all__ = [
     "Aligned",
     "Alignment",
     "Auction",
+    "Audit",
     "Cache",
     "Comparison",
     "Cosine",
@@ -84,6 +92,7 @@ __all__ = [
     "Embedded",
     "Emd",
     "EvenmatchError",
+    "FairSet",
     "Floor",
     "Greedy",
     "Hashed",
@@ -116,6 +125,7 @@ __all__ = [
     "Words",
     "__version__",
     "align",
+    "audit",
     "build",
     "check_encoder",
     "check_metric",
@@ -126,6 +136,7 @@ __all__ = [
     "measure_baseline",
     "names",
     "read_documents",
+    "read_fair_pairs",
     "read_ratings",
     "register",
     "score",

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from evenmatch.cli.align import align
+from evenmatch.cli.audit import audit
 from evenmatch.cli.baseline import baseline
 from evenmatch.cli.cache import cache
 from evenmatch.cli.calibrate import calibrate
@@ -44,6 +45,7 @@ app.command("score")(score)
 app.command("align")(align)
 app.command("compare")(compare)
 app.command("meta")(meta)
+app.command("audit")(audit)
 app.command("keyphrases")(keyphrases)
 app.command("baseline")(baseline)
 app.command("choose-layer")(choose_layer)
