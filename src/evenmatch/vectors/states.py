@@ -104,10 +104,9 @@ def view(
         keys, vectors = keys[keep], vectors[keep]
     counts = weights(keys, vectors)
     if marked and states.marks:
-        counts = np.array(counts)
         # By name, not by place: someone who writes "[SEP]" in a text gains no weight by it either.
-        for mark in set(keys[list(states.marks)].tolist()):
-            counts[keys == mark] = 0.0
+        for mark in {int(keys[at]) for at in states.marks}:
+            counts = counts * (keys != mark)
     return Embedded(units, vectors, counts, mass(keys, vectors), states.flags)
 
 
