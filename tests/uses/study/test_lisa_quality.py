@@ -54,6 +54,14 @@ def test_speed_is_told_for_every_solver_size_and_batch() -> None:
     assert all(r.times_exact == 1 for r in rows if r.solver == "lsa")
 
 
+def test_time_that_is_left_goes_to_more_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    speed((4,), (1,), (), rounds=1, seconds=9.0)
+    # at 0 it starts; 1-2, 4-5 and 7-8 are rounds; at 3, 6 and 9 it looks whether time is left
+    assert next(clock) == 10
+
+
 def test_speed_of_tensors_is_told_too() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     rows = speed((6,), (2,), ("auction",), rounds=1, device="cpu")

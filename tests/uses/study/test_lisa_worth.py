@@ -6,6 +6,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.uses.study.lisa_advice import advice, quality_table, speed_table, worth_report
+from evenmatch.uses.study.lisa_quality import Quality, Speed
 from evenmatch.uses.study.lisa_worth import Measures, Worth, measure_worth
 from evenmatch.uses.study.sentences import Sentences
 from tests.uses.meta.rated import rated_sets
@@ -13,7 +14,7 @@ from tests.uses.meta.rated import rated_sets
 SENTENCES = Sentences(
     "three", ("the cat sat", "a dog ran off", "rain fell"), ("the cat slept", "a dog ran", "rain")
 )
-MEASURES = Measures(("row_mask", "topk"), (4, 6), (1, 2), rounds=1)
+MEASURES = Measures(("row_mask", "topk"), (4, 6), (1, 2), rounds=1, seconds=0.0)
 
 
 def measured(folder: Path) -> Worth:
@@ -40,6 +41,16 @@ def test_advice_says_what_each_solver_loses_and_costs(tmp_path: Path) -> None:
     lines = advice(measured(tmp_path))
     assert [line.split(":")[0] for line in lines] == ["row_mask", "topk"]
     assert "of the greatest total on sentences, one-to-one;" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [(0.5, "clearly faster at 8 units in batches of 1"), (0.9, "nowhere clearly faster")],
+)
+def test_advice_calls_faster_only_what_is_clearly_so(times: float, said: str) -> None:
+    quality = Quality("topk", 1, 1.0, 1.0, 0.5, 0.5)
+    worth = Worth({"sentences": [quality]}, [], [Speed("topk", 8, 1, 10.0, times)], 1)
+    assert advice(worth)[0].endswith(said)
 
 
 def test_the_page_leaves_out_agreement_where_there_is_none(tmp_path: Path) -> None:

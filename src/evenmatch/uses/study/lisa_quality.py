@@ -98,12 +98,14 @@ def speed(
     solvers: Sequence[str] = SOLVERS,
     *,
     rounds: int = 3,
+    seconds: float = 0.0,
     device: str = "",
 ) -> list[Speed]:
     """A row for each solver, size and batch, the exact one among them; large batches are left out.
 
-    The fastest of `rounds`, in which solvers take turns, so that what else the machine does meets
-    all of them. With `device` the similarities are tensors there; the exact solver has arrays.
+    The fastest of `rounds`, or of as many more as `seconds` for each size and batch allow; solvers
+    take turns in them, so that what else the machine does meets all. With `device` the similarities
+    are tensors there; the exact solver has arrays.
     """
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
@@ -111,12 +113,12 @@ def speed(
     for size in sizes:
         for batch in batches:
             if batch == 1 or batch * size * size <= _MOST_CELLS:
-                rows += _timed(size, batch, solvers, rounds, device)
+                rows += _timed(size, batch, solvers, (rounds, seconds), device)
     return rows
 
 
 def _timed(
-    size: int, batch: int, solvers: Sequence[str], rounds: int, device: str
+    size: int, batch: int, solvers: Sequence[str], least: tuple[int, float], device: str
 ) -> Iterator[Speed]:
     arrays = [_problem(s) for s in random_matrices(size, batch)]
     given: Mapping[str, Sequence[Problem]] = {
@@ -124,7 +126,9 @@ def _timed(
         **{name: [_on(p, device) for p in arrays] if device else arrays for name in solvers},
     }
     fastest = dict.fromkeys(given, float("inf"))
-    for _ in range(rounds):
+    began, done = time.perf_counter(), 0
+    while done < least[0] or time.perf_counter() - began < least[1]:
+        done += 1
         for name, problems in given.items():
             solver = _solver(name)
             started = time.perf_counter()

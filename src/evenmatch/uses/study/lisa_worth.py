@@ -50,6 +50,7 @@ class Measures:
     sizes: tuple[int, ...] = SIZES
     batches: tuple[int, ...] = BATCHES
     rounds: int = 5
+    seconds: float = 4.0  # for each size and batch, as many rounds as fit
     device: str = "cpu"
 
 
@@ -113,6 +114,7 @@ def _speeds(cells: Cells, size: int, measures: Measures) -> list[Speed]:
         measures.batches,
         measures.solvers,
         rounds=measures.rounds,
+        seconds=measures.seconds,
         device="" if measures.device == "cpu" else measures.device,
     )
     return _kept(cells, f"speed {size}", recipe, Speed, work)
