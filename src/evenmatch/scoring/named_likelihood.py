@@ -65,8 +65,8 @@ def prism(
     """PRISM: a multilingual translator, told to write the same language, as judge.
 
     The mean runs over the pieces and the closing token, not the tag (Thompson & Post 2020). Their
-    own model has a port to neither of transformers' models; with one, write target_tag='<en>' and
-    source_tag='', since it reads without a tag.
+    own model is none that transformers loads by itself; with a port of it, write target_tag='<en>'
+    and source_tag='', since it reads without a tag.
     """
     return Likelihood(
         model, "both", PROMPT, source_tag, target_tag, weights, long, trust_remote_code

@@ -20,37 +20,23 @@ def equal_length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[
     >>> list(equal_length_batches([3, 5, 3, 3], 6))
     [[1], [0, 2], [3]]
     """
-    by_length: dict[int, list[int]] = defaultdict(list)
-    for index, length in enumerate(lengths):
-        by_length[length].append(index)
-    for length in sorted(by_length, reverse=True):
-        size = max(1, batch_tokens // max(length, 1))
-        indexes = by_length[length]
-        for start in range(0, len(indexes), size):
-            yield indexes[start : start + size]
+    return equal_size_batches([(length,) for length in lengths], batch_tokens)
 
 
-def similar_length_batches(
-    sizes: Sequence[tuple[int, ...]], batch_tokens: int
-) -> Iterator[list[int]]:
-    """Indexes of texts in several parts, the like-sized together, at most so many tokens padded.
+def equal_size_batches(sizes: Sequence[tuple[int, ...]], batch_tokens: int) -> Iterator[list[int]]:
+    """The same for what a model reads in several parts: equal in the length of each.
 
-    Longest first, as above. Few of them agree in the length of every part, so these are padded.
-
-    >>> list(similar_length_batches([(3, 2), (9, 1), (3, 3)], 12))
-    [[1], [2, 0]]
+    >>> list(equal_size_batches([(3, 2), (9, 1), (3, 2), (2, 3)], 12))
+    [[1], [0, 2], [3]]
     """
-    batch: list[int] = []
-    widest: tuple[int, ...] = ()
-    for index in sorted(range(len(sizes)), key=lambda i: sizes[i], reverse=True):
-        wider = tuple(map(max, widest or sizes[index], sizes[index]))
-        if batch and sum(wider) * (len(batch) + 1) > batch_tokens:
-            yield batch
-            batch, wider = [], sizes[index]
-        batch.append(index)
-        widest = wider
-    if batch:
-        yield batch
+    by_size: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for index, size in enumerate(sizes):
+        by_size[size].append(index)
+    for size in sorted(by_size, reverse=True):
+        most = max(1, batch_tokens // max(sum(size), 1))
+        indexes = by_size[size]
+        for start in range(0, len(indexes), most):
+            yield indexes[start : start + most]
 
 
 def portions(items: Iterable[T]) -> Iterator[list[T]]:
