@@ -1,0 +1,186 @@
+"""A course of training: step by step, looked at now and then, kept so that it can go on."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from evenmatch.data.rows import appearing
+from evenmatch.errors import DataError, InputError
+from evenmatch.uses.train.catseq_model import CatSeq
+
+# What a step is worth: the loss to go down by, and the number to tell people.
+Step: TypeAlias = Callable[[int], tuple[Any, float]]
+
+_DAMAGED = (pickle.UnpicklingError, RuntimeError, KeyError, TypeError, EOFError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How long and how fast: passes over the examples, examples a step, and the rate.
+
+    After every `look_every` steps the model is judged on other documents. With `halve` the rate is
+    halved when it is no better than the best so far; after `patience` such looks the course ends.
+    The model as it was at its best is what is kept.
+    """
+
+    epochs: int = 20
+    batch: int = 12
+    rate: float = 1e-3
+    look_every: int = 4000
+    patience: int = 4
+    halve: bool = True
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        counts = {"epochs": self.epochs, "batch": self.batch, "look_every": self.look_every}
+        for name, count in {**counts, "patience": self.patience}.items():
+            if count < 1:
+                raise InputError(f"{name} must be at least 1, got {count}")
+        if not (self.rate > 0 and self.clip > 0):
+            raise InputError(f"rate and clip must be above 0, got {self.rate} and {self.clip}")
+
+
+@dataclass
+class History:
+    """What happened so far: a number per step, and (step, quality) at each look."""
+
+    told: list[float] = field(default_factory=list)
+    looks: list[tuple[int, float]] = field(default_factory=list)
+    ended: bool = False
+
+    @property
+    def best(self) -> tuple[int, float]:
+        """The look with the highest quality, the first of equals."""
+        return max(self.looks, key=lambda look: look[1])
+
+    @property
+    def worse(self) -> int:
+        """How many looks in all were no better than those before them."""
+        most, count = -math.inf, 0
+        for _, quality in self.looks:
+            count += quality <= most
+            most = max(most, quality)
+        return count
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """A file with everything a course needs to go on, replaced whole or not at all.
+
+    `recipe` says what is trained on what; a file of another recipe is refused.
+    """
+
+    path: Path
+    recipe: Mapping[str, Any]
+    every: int = 100  # steps between two writings
+
+    def save(self, model: CatSeq, optimizer: Any, best: Any, history: History) -> None:
+        """Write the state after the last step."""
+        import torch
+
+        state = {
+            "recipe": dict(self.recipe),
+            "model": model.parts.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "best": best,
+            "history": asdict(history),
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with appearing(str(self.path)) as place:
+            torch.save(state, place)
+
+    def load(self, model: CatSeq, optimizer: Any) -> tuple[Any, History]:
+        """Put model and optimizer where they were; the best weights so far, and the history."""
+        import torch
+
+        if not self.path.exists():
+            return _copied(model), History()
+        try:
+            state = torch.load(self.path, weights_only=True)
+            same = state["recipe"] == dict(self.recipe)
+        except _DAMAGED as error:
+            raise DataError(
+                f"cannot read {self.path} ({type(error).__name__}); remove it to start again"
+            ) from None
+        if not same:
+            raise DataError(
+                f"{self.path} is from training with other settings or documents; "
+                "use those, or another folder, or remove it to start again"
+            )
+        model.parts.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        kept = state["history"]
+        looks = [(step, quality) for step, quality in kept["looks"]]
+        return state["best"], History(kept["told"], looks, kept["ended"])
+
+
+def take(
+    model: CatSeq,
+    course: Course,
+    keeper: Keeper,
+    *,
+    steps: int,
+    step: Step,
+    look: Callable[[], float],
+    enough: Callable[[], bool] = lambda: False,
+) -> History:
+    """Take the steps that have not been taken, and leave the model at its best.
+
+    `enough` is asked after every step; when it says so, the course is kept as it is and has not
+    `ended`. Each step must follow from its number alone, so that going on changes nothing.
+    """
+    import torch
+
+    optimizer = torch.optim.Adam(model.parts.parameters(), lr=course.rate)
+    best, history = keeper.load(model, optimizer)
+    while not history.ended:
+        if not history.looks:
+            history.looks.append((0, look()))
+        number = len(history.told)
+        loss, told = step(number)
+        _descend(model, optimizer, loss, course.clip)
+        history.told.append(told)
+        number += 1
+        if number % course.look_every == 0 or number == steps:
+            best = _judge(model, optimizer, course, history, look(), best)
+            history.ended = number == steps or history.worse >= course.patience
+        paused = enough()
+        if history.ended or paused or number % keeper.every == 0:
+            keeper.save(model, optimizer, best, history)
+        if paused:
+            break
+    if history.ended:
+        model.parts.load_state_dict(best)
+    return history
+
+
+def _descend(model: CatSeq, optimizer: Any, loss: Any, clip: float) -> None:
+    import torch
+
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parts.parameters(), clip)
+    optimizer.step()
+
+
+def _judge(
+    model: CatSeq, optimizer: Any, course: Course, history: History, quality: float, best: Any
+) -> Any:
+    """Enter a look; gives the best weights, which may be the present ones."""
+    better = quality > history.best[1]
+    history.looks.append((len(history.told), quality))
+    if better:
+        return _copied(model)
+    if course.halve:
+        for group in optimizer.param_groups:
+            group["lr"] /= 2
+    return best
+
+
+def _copied(model: CatSeq) -> dict[str, Any]:
+    return {name: value.clone() for name, value in model.parts.state_dict().items()}
