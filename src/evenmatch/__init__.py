@@ -36,11 +36,16 @@ from evenmatch.version import __version__
 
 if TYPE_CHECKING:
     from evenmatch.alignment.checks import check_solver
+    from evenmatch.data.cards import Made
     from evenmatch.data.documents_reading import read_documents
     from evenmatch.data.fair_pairs import FairSet, read_fair_pairs
     from evenmatch.data.ratings import RatedSet
     from evenmatch.data.ratings_reading import read_ratings
     from evenmatch.scoring.checks import check_metric
+    from evenmatch.units.constituents import Constituents
+    from evenmatch.units.parser_spacy import Spacy
+    from evenmatch.units.phrase_trees import PhraseTrees
+    from evenmatch.units.subtrees import Subtrees
     from evenmatch.uses.fair.audit import audit
     from evenmatch.uses.fair.audit_result import Audit
     from evenmatch.uses.keyphrases.scores import score_keyphrases
@@ -48,10 +53,15 @@ if TYPE_CHECKING:
     from evenmatch.uses.meta.agreement import correlate
     from evenmatch.uses.meta.agreement_result import Agreement
     from evenmatch.uses.meta.baseline import measure_baseline
+    from evenmatch.uses.meta.calibrate import calibrate
     from evenmatch.uses.meta.compare import compare
     from evenmatch.uses.meta.compare_result import Comparison
     from evenmatch.uses.meta.layers_choosing import choose_layer
     from evenmatch.uses.report.meta_page import write_report
+    from evenmatch.uses.train.distil import distil
+    from evenmatch.uses.train.fit import fit
+    from evenmatch.uses.train.lesson import Lesson
+    from evenmatch.uses.train.rewards import Reward, reward
     from evenmatch.vectors.checks import check_encoder
 
 # What one does with scores is loaded when first asked for: most programs only score.
@@ -59,20 +69,31 @@ _LATE = {
     "Agreement": "evenmatch.uses.meta.agreement_result",
     "Audit": "evenmatch.uses.fair.audit_result",
     "Comparison": "evenmatch.uses.meta.compare_result",
+    "Constituents": "evenmatch.units.constituents",
     "FairSet": "evenmatch.data.fair_pairs",
     "KeyphraseTable": "evenmatch.uses.keyphrases.table",
+    "Lesson": "evenmatch.uses.train.lesson",
+    "Made": "evenmatch.data.cards",
+    "PhraseTrees": "evenmatch.units.phrase_trees",
     "RatedSet": "evenmatch.data.ratings",
+    "Reward": "evenmatch.uses.train.rewards",
+    "Spacy": "evenmatch.units.parser_spacy",
+    "Subtrees": "evenmatch.units.subtrees",
     "audit": "evenmatch.uses.fair.audit",
+    "calibrate": "evenmatch.uses.meta.calibrate",
     "choose_layer": "evenmatch.uses.meta.layers_choosing",
     "check_encoder": "evenmatch.vectors.checks",
     "check_metric": "evenmatch.scoring.checks",
     "check_solver": "evenmatch.alignment.checks",
     "compare": "evenmatch.uses.meta.compare",
     "correlate": "evenmatch.uses.meta.agreement",
+    "distil": "evenmatch.uses.train.distil",
+    "fit": "evenmatch.uses.train.fit",
     "measure_baseline": "evenmatch.uses.meta.baseline",
     "read_documents": "evenmatch.data.documents_reading",
     "read_fair_pairs": "evenmatch.data.fair_pairs",
     "read_ratings": "evenmatch.data.ratings_reading",
+    "reward": "evenmatch.uses.train.rewards",
     "score_keyphrases": "evenmatch.uses.keyphrases.scores",
     "write_report": "evenmatch.uses.report.meta_page",
 }
@@ -86,6 +107,7 @@ __all__ = [
     "Audit",
     "Cache",
     "Comparison",
+    "Constituents",
     "Cosine",
     "DataError",
     "Dot",
@@ -99,12 +121,15 @@ __all__ = [
     "Idf",
     "InputError",
     "KeyphraseTable",
+    "Lesson",
     "LiveLookup",
     "Lookup",
     "Lsa",
+    "Made",
     "MissingExtraError",
     "Norm",
     "Pair",
+    "PhraseTrees",
     "Pieces",
     "Prf",
     "Problem",
@@ -112,11 +137,14 @@ __all__ = [
     "RatedSet",
     "Recursive",
     "Rescale",
+    "Reward",
     "RowMask",
     "SameLabel",
     "Score",
     "Scores",
     "Sinkhorn",
+    "Spacy",
+    "Subtrees",
     "TopK",
     "Transformer",
     "Uniform",
@@ -127,18 +155,22 @@ __all__ = [
     "align",
     "audit",
     "build",
+    "calibrate",
     "check_encoder",
     "check_metric",
     "check_solver",
     "choose_layer",
     "compare",
     "correlate",
+    "distil",
+    "fit",
     "measure_baseline",
     "names",
     "read_documents",
     "read_fair_pairs",
     "read_ratings",
     "register",
+    "reward",
     "score",
     "score_keyphrases",
     "solve",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -73,6 +73,11 @@ class RatedSet:
         total = np.where(known, self.ratings, 0.0).sum(1)
         means: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         return means
+
+    def without_people(self) -> RatedSet:
+        """The set without ratings of people's own outputs."""
+        people = np.array([system in self.humans for system in self.systems], dtype=bool)
+        return replace(self, ratings=np.where(people[:, None], np.nan, self.ratings))
 
     def cells(self, *, rated: bool = False) -> tuple[Indexes, Indexes]:
         """System and segment numbers of the outputs that can be scored; only `rated` ones."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from evenmatch.data.catalogue import data_sets, find
 from evenmatch.data.ratings import RatedSet
@@ -13,6 +13,9 @@ from evenmatch.data.ratings_generated import read_data_to_text, read_summaries, 
 from evenmatch.data.ratings_table import read_table
 from evenmatch.data.ratings_wmt import SYSTEM_SCORES, read_daseg, read_wmt
 from evenmatch.errors import DataError, InputError, UnknownNameError
+
+# Ratings as a function takes them: what `read_ratings` takes, or what it gives.
+Ratings: TypeAlias = str | PathLike[str] | Sequence[RatedSet]
 
 
 class Reader(Protocol):
@@ -49,6 +52,16 @@ def read_ratings(data: str | PathLike[str], *, subsets: Sequence[str] = ()) -> l
             f"{given} has no subset {lacking[0]!r}; read all to see which it has"
         )
     return found
+
+
+def as_sets(ratings: Ratings) -> list[RatedSet]:
+    """Rated sets as given, or read."""
+    return read_ratings(ratings) if isinstance(ratings, (str, PathLike)) else list(ratings)
+
+
+def names_of(sets: Sequence[RatedSet]) -> str:
+    """What rated sets are called, without repetition."""
+    return ", ".join(dict.fromkeys(each.name for each in sets))
 
 
 def _reader(given: str) -> tuple[Path, Reader]:

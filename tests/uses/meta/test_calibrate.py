@@ -11,7 +11,7 @@ from evenmatch.errors import InputError
 from evenmatch.scoring.blend import Blend
 from evenmatch.scoring.monotone import Monotone
 from evenmatch.scoring.saved import read_metric
-from evenmatch.uses.meta.calibrate import PARTS, calibrate
+from evenmatch.uses.meta.calibrate import PARTS
 from evenmatch.uses.meta.calibrate_monotone import monotone
 from evenmatch.uses.meta.calibrate_ridge import agreement, choose, gather, solved, weigh
 
@@ -49,7 +49,7 @@ def sets() -> list[RatedSet]:
 def test_a_blend_finds_the_weights_ratings_were_made_with(
     sets: list[RatedSet], tmp_path: Path
 ) -> None:
-    made = calibrate(sets, tmp_path / "m", ["chrf", HASHED], test=[make("d", 9, (2.0, -1.0))])
+    made = em.calibrate(sets, tmp_path / "m", ["chrf", HASHED], test=[make("d", 9, (2.0, -1.0))])
     metric = read_metric(str(made.folder))
     assert isinstance(metric, Blend)
     weights = dict(zip(map(em.spec, metric.parts), metric.weights, strict=True))
@@ -61,7 +61,7 @@ def test_a_blend_finds_the_weights_ratings_were_made_with(
 def test_the_judgement_is_on_other_ratings_and_tells_the_gain(
     sets: list[RatedSet], tmp_path: Path
 ) -> None:
-    made = calibrate(sets, tmp_path / "m", ["chrf", HASHED], test=[make("d", 9, (2.0, -1.0))])
+    made = em.calibrate(sets, tmp_path / "m", ["chrf", HASHED], test=[make("d", 9, (2.0, -1.0))])
     rows = {row["metric"]: row for row in made.document["rows"]}
     assert rows["calibrated"]["value"] > 0.99
     gain = rows["calibrated"]["value"] - rows["chrf"]["value"]
@@ -71,13 +71,13 @@ def test_the_judgement_is_on_other_ratings_and_tells_the_gain(
 
 def test_a_part_that_adds_nothing_is_not_taken(sets: list[RatedSet], tmp_path: Path) -> None:
     ratings = [make(each.subset, seed, (1.0, 0.0)) for seed, each in enumerate(sets)]
-    made = calibrate(ratings, tmp_path / "m", ["chrf", HASHED, "reference_length"])
+    made = em.calibrate(ratings, tmp_path / "m", ["chrf", HASHED, "reference_length"])
     metric = read_metric(str(made.folder))
     assert list(map(em.spec, metric.parts)) == ["chrf"]
 
 
 def test_one_metric_gets_a_monotone_map(sets: list[RatedSet], tmp_path: Path) -> None:
-    made = calibrate(sets, tmp_path / "m", "chrf", test=sets)
+    made = em.calibrate(sets, tmp_path / "m", "chrf", test=sets)
     metric = read_metric(str(made.folder))
     assert isinstance(metric, Monotone)
     low, high = metric.bounds
@@ -88,17 +88,17 @@ def test_one_metric_gets_a_monotone_map(sets: list[RatedSet], tmp_path: Path) ->
 def test_a_metric_that_is_better_low_maps_to_high_ratings(
     sets: list[RatedSet], tmp_path: Path
 ) -> None:
-    metric = read_metric(str(calibrate(sets, tmp_path / "m", "ter").folder))
+    metric = read_metric(str(em.calibrate(sets, tmp_path / "m", "ter").folder))
     assert metric.to[0] > metric.to[-1]
 
 
 def test_one_subset_is_held_out_in_parts(sets: list[RatedSet], tmp_path: Path) -> None:
-    made = calibrate(sets[:1], tmp_path / "m", ["chrf", HASHED])
+    made = em.calibrate(sets[:1], tmp_path / "m", ["chrf", HASHED])
     assert "(5 of them)" in made.facts["how"]
 
 
 def test_the_card_says_what_the_blend_is_made_of(sets: list[RatedSet], tmp_path: Path) -> None:
-    made = calibrate(sets, tmp_path / "m", ["chrf", HASHED])
+    made = em.calibrate(sets, tmp_path / "m", ["chrf", HASHED])
     card = (made.folder / "README.md").read_text()
     assert "| part | weight |" in card
     assert "fitted on: made (120 rated outputs)" in card
@@ -155,22 +155,22 @@ def test_ratings_all_alike_are_refused(sets: list[RatedSet], tmp_path: Path) -> 
 
     flat = dataclasses.replace(sets[0], ratings=np.ones_like(sets[0].ratings))
     with pytest.raises(InputError, match="all alike or none, are nothing to calibrate by"):
-        calibrate([flat], tmp_path / "m", "chrf")
+        em.calibrate([flat], tmp_path / "m", "chrf")
 
 
 def test_too_few_segments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="9 segments are too few to hold some out"):
-        calibrate([make("a", 0, (1.0, 1.0), count=9)], tmp_path / "m", ["chrf", HASHED])
+        em.calibrate([make("a", 0, (1.0, 1.0), count=9)], tmp_path / "m", ["chrf", HASHED])
 
 
 def test_metrics_that_tell_nothing_apart_are_refused(sets: list[RatedSet], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="all outputs about the same score"):
-        calibrate(sets, tmp_path / "m", ["reference_length", "reference_length"])
+        em.calibrate(sets, tmp_path / "m", ["reference_length", "reference_length"])
 
 
 def test_metrics_must_be_named(sets: list[RatedSet], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name at least one metric to calibrate"):
-        calibrate(sets, tmp_path / "m", [])
+        em.calibrate(sets, tmp_path / "m", [])
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -11,7 +11,6 @@ from evenmatch.data.cards import Made
 from evenmatch.data.ratings import RatedSet
 from evenmatch.errors import InputError
 from evenmatch.types import Pair
-from evenmatch.uses.train.distil import distil
 from evenmatch.uses.train.examples import rated_pairs
 from evenmatch.uses.train.lesson import Lesson
 from evenmatch.uses.train.pairs import split
@@ -30,7 +29,7 @@ def pairs(rated: list[RatedSet]) -> list[Pair]:
 @pytest.fixture(scope="module")
 def made(tiny: str, pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Made:
     out = tmp_path_factory.mktemp("made") / "student"
-    return distil(f"f_disc(model={tiny!r}, layer=4)", pairs, out, test=[pairs], lesson=LESSON)
+    return em.distil(f"f_disc(model={tiny!r}, layer=4)", pairs, out, test=[pairs], lesson=LESSON)
 
 
 def agreement(first: str, second: str, pairs: list[Pair]) -> float:
@@ -64,7 +63,7 @@ def test_a_student_keeps_the_promises_of_metrics(made: Made) -> None:
 
 def test_any_metric_can_be_imitated(tiny: str, pairs: list[Pair], tmp_path: Path) -> None:
     lesson = Lesson(epochs=12, batch=8, rate=1e-3, head_rate=1e-2)
-    made = distil("ter", pairs, tmp_path / "m", test=[pairs], model=tiny, lesson=lesson)
+    made = em.distil("ter", pairs, tmp_path / "m", test=[pairs], model=tiny, lesson=lesson)
     assert made.document["mean"]["value"] > 0.8
     student = em.build(f"fitted(model={made.metric!r})")
     assert not student.higher_is_better

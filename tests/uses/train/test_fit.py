@@ -12,7 +12,6 @@ from evenmatch.errors import InputError
 from evenmatch.scoring.towers import seen, seen_in_torch
 from evenmatch.scoring.towers_head import load_head
 from evenmatch.uses.train.examples import examples_of, rated_pairs
-from evenmatch.uses.train.fit import fit
 from evenmatch.uses.train.lesson import Lesson, batches
 from evenmatch.uses.train.upper import load_upper
 from evenmatch.vectors.checkpoints import find
@@ -25,7 +24,7 @@ MATCHES = ["a cat sat on a mat", "the fox jumps", "rain"]
 @pytest.fixture(scope="module")
 def made(tiny: str, rated: list[RatedSet], tmp_path_factory: pytest.TempPathFactory) -> Made:
     out = tmp_path_factory.mktemp("made") / "metric"
-    return fit(rated, out, test=rated, model=tiny, frozen=1, lesson=LESSON)
+    return em.fit(rated, out, test=rated, model=tiny, frozen=1, lesson=LESSON)
 
 
 def test_a_fitted_metric_learns_what_it_is_shown(
@@ -74,7 +73,7 @@ def test_what_training_sees_is_what_scoring_sees(tiny: str) -> None:
 def test_the_same_seed_trains_the_same_metric(
     made: Made, tiny: str, rated: list[RatedSet], tmp_path: Path
 ) -> None:
-    again = fit(rated, tmp_path / "again", test=rated, model=tiny, frozen=1, lesson=LESSON)
+    again = em.fit(rated, tmp_path / "again", test=rated, model=tiny, frozen=1, lesson=LESSON)
     assert again.signature == made.signature
 
 
@@ -99,7 +98,9 @@ def test_the_card_says_what_from_and_how_good(made: Made) -> None:
 def test_without_other_ratings_some_segments_are_set_apart(
     tiny: str, rated: list[RatedSet], tmp_path: Path
 ) -> None:
-    found = fit(rated, tmp_path / "m", model=tiny, frozen=3, lesson=Lesson(batch=32), hold_out=0.3)
+    found = em.fit(
+        rated, tmp_path / "m", model=tiny, frozen=3, lesson=Lesson(batch=32), hold_out=0.3
+    )
     rated_outputs = sum(len(each.cells(rated=True)[0]) for each in rated)
     judged = found.document["mean"]["n"]
     assert 0 < judged < rated_outputs
@@ -108,7 +109,7 @@ def test_without_other_ratings_some_segments_are_set_apart(
 
 def test_an_existing_folder_is_not_written_over(made: Made, rated: list[RatedSet]) -> None:
     with pytest.raises(InputError, match="is there already; name a new folder"):
-        fit(rated, made.folder)
+        em.fit(rated, made.folder)
 
 
 @pytest.mark.parametrize("frozen", [-1, 4])
@@ -157,4 +158,4 @@ def test_a_lesson_that_teaches_nothing_is_refused(settings: dict[str, float], wo
 
 def test_ratings_cannot_all_be_set_apart(rated: list[RatedSet], tiny: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a share of 1\.0 of 6 segments cannot be held out"):
-        fit(rated, tmp_path / "m", model=tiny, hold_out=1.0)
+        em.fit(rated, tmp_path / "m", model=tiny, hold_out=1.0)

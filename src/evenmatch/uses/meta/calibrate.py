@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from evenmatch.data.cards import Made, check_out, write_card
-from evenmatch.data.ratings import RatedSet
-from evenmatch.data.ratings_reading import read_ratings
+from evenmatch.data.ratings_reading import Ratings, as_sets, names_of
 from evenmatch.data.tables import Table
 from evenmatch.errors import InputError
 from evenmatch.registry import spec
@@ -25,8 +24,6 @@ from evenmatch.uses.meta.calibrate_judging import judge
 from evenmatch.uses.meta.calibrate_monotone import monotone
 from evenmatch.uses.meta.calibrate_ridge import choose, gather, weigh
 from evenmatch.uses.meta.calibrate_scores import Rated, score_rated
-
-Ratings = str | PathLike[str] | Sequence[RatedSet]
 
 # What to choose from where nothing is named: all of it comes from one pass of the texts through
 # the embedded encoder, or from their letters.
@@ -86,7 +83,7 @@ def calibrate(
     found = _mapped(parts[0], rated) if len(parts) == 1 else _blended(parts, rated, most)
     write_metric(folder, spec(found.metric))
     facts = {
-        "fitted on": f"{_names(sets)} ({len(rated.ratings)} rated outputs)",
+        "fitted on": f"{names_of(sets)} ({len(rated.ratings)} rated outputs)",
         "how": found.how,
         "metric": f"`{spec(found.metric)}`",
     }
@@ -132,12 +129,3 @@ def _blended(parts: Sequence[Metric], rated: Rated, most: int) -> _Found:
         f"the ratings left out ({len(rated.folds)} of them); ridge strength {chosen.strength:g}"
     )
     return _Found(metric, parts[at[0]], how, [["part", "weight", "agreement with it"], *rows])
-
-
-def as_sets(data: Ratings) -> list[RatedSet]:
-    """Rated sets as given, or read."""
-    return read_ratings(data) if isinstance(data, (str, PathLike)) else list(data)
-
-
-def _names(sets: Sequence[RatedSet]) -> str:
-    return ", ".join(dict.fromkeys(each.name for each in sets))

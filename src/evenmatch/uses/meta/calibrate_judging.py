@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from evenmatch.data.ratings import RatedSet
+from evenmatch.data.ratings_reading import names_of
 from evenmatch.data.tables import Table
 from evenmatch.scoring.ask import name_of
 from evenmatch.types import Metric
@@ -36,7 +37,7 @@ def judge(
     more += averages(by_set, [each.group for each in found.scored])
     entries = [replace(entry, metric=names[entry.metric]) for entry in found.entries]
     entries += [replace(entry, metric="difference") for entry in more]
-    what = f"Agreement on other ratings: {', '.join(dict.fromkeys(s.name for s in sets))}"
+    what = f"Agreement on other ratings: {names_of(sets)}"
     rows = [{k: v for k, v in asdict(e).items() if k != "cluster"} for e in entries]
     return {what: _table(entries)}, {"rows": rows}
 

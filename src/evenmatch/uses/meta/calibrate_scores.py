@@ -38,7 +38,7 @@ def score_rated(
     ratings: list[float] = []
     owners: list[int] = []
     segments: list[str] = []
-    for number, each in enumerate(map(_of_machines, sets)):
+    for number, each in enumerate(given.without_people() for given in sets):
         cells = each.cells(rated=True)
         pairs += [dataclasses.replace(p, references=p.references[:1]) for p in each.pairs(cells)]
         ratings += each.ratings[cells].tolist()
@@ -62,8 +62,3 @@ def _parts(segments: Sequence[str], seed: int) -> Indexes:
     order = np.random.default_rng(seed).permutation(len(names))
     part = dict(zip((names[i] for i in order), np.arange(len(names)) % FOLDS, strict=True))
     return np.array([part[name] for name in segments], dtype=np.intp)
-
-
-def _of_machines(each: RatedSet) -> RatedSet:
-    people = np.array([system in each.humans for system in each.systems], dtype=bool)
-    return dataclasses.replace(each, ratings=np.where(people[:, None], np.nan, each.ratings))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from evenmatch.data.ratings import RatedSet
-from evenmatch.data.ratings_reading import read_ratings
+from evenmatch.data.ratings_reading import Ratings, as_sets, names_of
 from evenmatch.errors import InputError
 from evenmatch.registry import spec
 from evenmatch.scoring.ask import name_of, score
@@ -27,7 +25,7 @@ from evenmatch.vectors.transformer import Transformer
 
 
 def choose_layer(
-    data: str | PathLike[str] | Sequence[RatedSet],
+    data: Ratings,
     metric: str | Metric = "bertscore",
     *,
     level: Level = "pooled",
@@ -52,7 +50,7 @@ def choose_layer(
     names = [each.segments for each in sets]
     found = validate(panels, names, level=level, method=method, folds=folds, seed=seed)
     if np.isnan(found.overall).all():
-        raise InputError(f"the ratings of {_names(sets)} are constant or too few to agree with")
+        raise InputError(f"the ratings of {names_of(sets)} are constant or too few to agree with")
     choice = _choice(wanted, found, sets, Choosing(level, str(method), folds, seed))
     if store:
         keep(choice, _checkpoint(wanted))
@@ -74,26 +72,21 @@ def _choice(
             LayerAgreement(number, float(agreement), held_out[number], int(counts[number]))
             for number, agreement in enumerate(found.overall)
         ),
-        data=_names(sets),
+        data=names_of(sets),
         subsets=tuple(each.subset or each.criterion or each.name for each in sets),
         outputs=sum(len(each.cells(rated=True)[0]) for each in sets),
         choosing=choosing,
     )
 
 
-def _rated(data: str | PathLike[str] | Sequence[RatedSet]) -> list[RatedSet]:
+def _rated(data: Ratings) -> list[RatedSet]:
     """The sets that have something to choose by, without ratings of people's own outputs."""
-    given = read_ratings(data) if isinstance(data, (str, PathLike)) else data
-    sets = []
-    for each in given:
-        people = np.array([system in each.humans for system in each.systems], dtype=bool)
-        ratings = np.where(people[:, None], np.nan, each.ratings)
-        sets.append(dataclasses.replace(each, ratings=ratings))
+    given = as_sets(data)
+    sets = [each.without_people() for each in given]
     sets = [each for each in sets if len(each.cells(rated=True)[0])]
     if not sets:
-        raise InputError(
-            f"{_names(given) or 'an empty list'} has no rated outputs with references to choose by"
-        )
+        what = names_of(given) or "an empty list"
+        raise InputError(f"{what} has no rated outputs with references to choose by")
     return sets
 
 
@@ -120,7 +113,3 @@ def _panels(
 def _checkpoint(metric: AlignMetric) -> Checkpoint:
     assert isinstance(metric.vectors, Transformer)
     return metric.vectors.body.checkpoint()
-
-
-def _names(sets: Sequence[RatedSet]) -> str:
-    return ", ".join(dict.fromkeys(each.name for each in sets))

@@ -54,10 +54,8 @@ def rated_pairs(sets: Sequence[RatedSet]) -> tuple[list[Pair], list[float]]:
     """Every rated output with its references, and its rating; outputs of people are left out."""
     pairs: list[Pair] = []
     ratings: list[float] = []
-    for each in sets:
-        system, segment = each.cells(rated=True)
-        machine = np.array([each.systems[i] not in each.humans for i in system], dtype=bool)
-        cells = system[machine], segment[machine]
+    for each in (given.without_people() for given in sets):
+        cells = each.cells(rated=True)
         pairs += each.pairs(cells)
         ratings += each.ratings[cells].tolist()
     return pairs, ratings

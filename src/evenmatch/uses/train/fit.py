@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from evenmatch.data.cards import Made, check_out, write_card
-from evenmatch.data.ratings import RatedSet
-from evenmatch.data.ratings_reading import read_ratings
+from evenmatch.data.ratings_reading import Ratings, as_sets, names_of
 from evenmatch.scoring.fitted import Fitted
 from evenmatch.scoring.saved import HERE, write_metric
 from evenmatch.scoring.settings import make_run
@@ -26,14 +24,12 @@ from evenmatch.uses.train.upper import load_upper
 from evenmatch.vectors.layers import depth
 from evenmatch.vectors.pretrained import Pretrained
 
-Rated = str | PathLike[str] | Sequence[RatedSet]
-
 
 def fit(
-    data: Rated,
+    data: Ratings,
     out: str | PathLike[str],
     *,
-    test: Rated | None = None,
+    test: Ratings | None = None,
     model: str = "minilm",
     frozen: int = 2,
     lesson: Lesson = Lesson(),
@@ -47,7 +43,7 @@ def fit(
     `frozen` blocks stay as they are: they run once over each text. `run` is as in `score`.
     """
     folder, how = check_out(out), make_run(**run)
-    sets, tests = as_sets(data), as_sets(test)
+    sets, tests = as_sets(data), as_sets(test or ())
     if test is None:
         sets, tests = set_apart(sets, hold_out, lesson.seed)
     examples = examples_of(*rated_pairs(sets))
@@ -57,7 +53,7 @@ def fit(
     metric = Fitted(str(folder))
     judged = judge(metric, tests, how, seed=lesson.seed)
     facts = {
-        "trained on": f"{named(sets)} ({len(examples)} rated outputs)",
+        "trained on": f"{names_of(sets)} ({len(examples)} rated outputs)",
         "encoder": f"{Pretrained(model).checkpoint().label}, {frozen} blocks frozen",
         "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(lesson).items()),
         "time": f"{seconds:.0f} s",
@@ -67,7 +63,7 @@ def fit(
         "A metric fitted to ratings",
         metric.signature,
         facts,
-        {f"Agreement on held-out ratings: {named(tests)}": judged.table()},
+        {f"Agreement on held-out ratings: {names_of(tests)}": judged.table()},
         {"folder": str(folder), "signature": metric.signature, **facts, **judged.document()},
     )
     write_card(made)
@@ -89,15 +85,3 @@ def _train(
     save_encoder(upper, checkpoint, folder)
     save_head(head, folder)
     write_metric(folder, f"fitted(model={HERE})")
-
-
-def as_sets(data: Rated | None) -> list[RatedSet]:
-    """Rated sets as given, or read."""
-    if data is None:
-        return []
-    return read_ratings(data) if isinstance(data, (str, PathLike)) else list(data)
-
-
-def named(sets: Sequence[RatedSet]) -> str:
-    """What rated sets are called, without repetition."""
-    return ", ".join(dict.fromkeys(each.name for each in sets))

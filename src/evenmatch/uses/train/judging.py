@@ -66,7 +66,8 @@ class Judged:
 
 def judge(metric: Metric, sets: Sequence[RatedSet], run: Run, *, seed: int = 0) -> Judged:
     """The metric's agreement with people on each set that has rated outputs."""
-    rated = [each for each in map(without_people, sets) if len(each.cells(rated=True)[0]) > 1]
+    machines = [each.without_people() for each in sets]
+    rated = [each for each in machines if len(each.cells(rated=True)[0]) > 1]
     if not rated:
         raise InputError("there are no rated outputs with references to judge by; give other data")
     cells = [each.cells(rated=True) for each in rated]
@@ -88,12 +89,6 @@ def row_of(data: str, subset: str, panel: Panel, n: int, seed: int) -> Row:
         panel, level="pooled", method="pearson", over="segments", resamples=RESAMPLES, seed=seed
     )
     return Row(data, subset, found.value, found.low, found.high, n)
-
-
-def without_people(each: RatedSet) -> RatedSet:
-    """The set without ratings of people's own outputs."""
-    people = np.array([system in each.humans for system in each.systems], dtype=bool)
-    return dataclasses.replace(each, ratings=np.where(people[:, None], np.nan, each.ratings))
 
 
 def set_apart(
