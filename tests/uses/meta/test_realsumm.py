@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import evenmatch as em
+
+AtLevel: TypeAlias = Literal["segment", "per_item"]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def overlaps(rated: Any) -> Any:
     return np.array([s.value for s in scores.segments]).reshape(systems, -1)
 
 
-def agreement(rated: Any, level: str) -> float:
+def agreement(rated: Any, level: AtLevel) -> float:
     found = em.correlate("rouge1", [rated], level, "spearman", resamples=1)
     (entry,) = [e for e in found.entries if e.subset == "litepyramid_recall"]
     return float(entry.value)
