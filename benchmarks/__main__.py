@@ -7,7 +7,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import caching, growth, job, peers, products, sharing, stream, tune
+from benchmarks import (
+    caching,
+    growth,
+    job,
+    peers,
+    phrases,
+    products,
+    sharing,
+    stream,
+    structure,
+    tune,
+)
 from benchmarks.page import write_page
 from benchmarks.results import save
 
@@ -19,6 +30,8 @@ ALL: dict[str, Callable[[], dict[str, Any]]] = {
     "caching": caching.run,
     "growth": growth.run,
     "stream": stream.run,
+    "structure": structure.run,
+    "phrases": phrases.run,
 }
 
 

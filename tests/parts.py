@@ -13,7 +13,7 @@ class Row:
     """A part by its spec; what it needs fetched; promises it does not make."""
 
     spec: str
-    model: bool | str = False  # True is the embedded model, a name something else of that list
+    model: bool | str = False  # True is the embedded model, names, others of that list
     excused: tuple[str, ...] = ()
     slow: bool = False
 
@@ -30,8 +30,18 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("closing"),
         Row("opening"),
         Row("whole_text"),
+        Row("subtrees", model="en_core_web_sm"),
+        Row("subtrees(paths=False, multiset=True, lower=True)", model="en_core_web_sm"),
+        Row("constituents", model="en_core_web_sm"),
+        Row("constituents(label='phrase', words=False)", model="en_core_web_sm"),
         Row("phrases"),
         Row("phrases(separator='|', stem='none', tokens='words')"),
+    ),
+    "parser": (
+        Row("spacy", model="en_core_web_sm"),
+        Row("phrase_trees", model="en_core_web_sm"),
+        Row("benepar(model='benepar_en3_large')"),
+        Row("parse_file(path='parses.conllu')"),
     ),
     "weighting": (Row("uniform"), Row("norm"), Row("idf")),
     "encoder": (
@@ -141,6 +151,11 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("phrase_scorer", model="fb"),
         Row("keyphrase_f1(k='O', average='mean', no_reference='skip')"),
         Row("f1_at_5"),
+        Row("struct_dep", model="minilm en_core_web_sm"),
+        Row("struct_dep_head(alignment=lsa)", model="minilm en_core_web_sm"),
+        Row("struct_con(weight='log_length')", model="minilm en_core_web_sm"),
+        Row("struct_con_label(alignment=emd)", model="minilm en_core_web_sm"),
+        Row("struct_con_head", model="minilm en_core_web_sm"),
         Row("f1_at_m"),
     ),
 }
@@ -158,5 +173,5 @@ def rows(*kinds: str) -> list[Any]:
 def _marks(row: Row) -> list[pytest.MarkDecorator]:
     slow = [pytest.mark.slow] if row.slow else []
     if isinstance(row.model, str):
-        return [pytest.mark.model(row.model), *slow]
+        return [pytest.mark.model(*row.model.split()), *slow]
     return [pytest.mark.model, *slow] if row.model else slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -12,6 +12,12 @@ from evenmatch.cli.output import say, say_json, tell
 from evenmatch.data.rows import appearing, as_record
 from evenmatch.scoring import ask
 from evenmatch.scoring.aligned import Aligned
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.scoring.together import as_metric
+from evenmatch.types import Metric
+
+if TYPE_CHECKING:
+    from evenmatch.viewer.tree_layout import TreePair
 
 _PICTURES = (".svg", ".png", ".html")
 
@@ -41,9 +47,10 @@ def align(
     """
     if plot and not plot.lower().endswith(_PICTURES):
         raise typer.BadParameter(f"cannot draw {plot}; its name may end in {', '.join(_PICTURES)}")
-    aligned = ask.align(candidate, reference, metric)
+    part = as_metric(metric)
+    aligned = ask.align(candidate, reference, part)
     if plot:
-        draw(aligned, plot)
+        draw(aligned, plot, trees_of(part, candidate, reference, aligned))
         tell(f"wrote {plot}")
     if json:
         say_json(document(aligned))
@@ -63,14 +70,36 @@ def document(aligned: Aligned) -> dict[str, Any]:
     }
 
 
-def draw(aligned: Aligned, path: str) -> None:
-    """Draw an alignment as a picture, or as a page to look into."""
-    if path.lower().endswith(".html"):
+def trees_of(metric: Metric, candidate: str, reference: str, aligned: Aligned) -> TreePair | None:
+    """The two trees laid out, where the metric aligns pieces of trees."""
+    from evenmatch.viewer.tree_layout import has_trees, tree_pair
+
+    if not isinstance(metric, AlignMetric) or not has_trees(metric.units):
+        return None
+    return tree_pair(cast(Any, metric.units), candidate, reference, aligned)
+
+
+def draw(aligned: Aligned, path: str, trees: TreePair | None = None) -> None:
+    """Draw an alignment as a picture, or as a page to look into; trees, where there are some."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".html":
         from evenmatch.viewer.page import alignment_page
 
-        with appearing(path) as place:
-            Path(place).write_text(alignment_page(aligned), "utf-8")
-        return
-    from evenmatch.uses.report.heatmap import draw_alignment
+        _write(path, alignment_page(aligned, trees))
+    elif trees and suffix == ".svg":
+        from evenmatch.viewer.tree_picture import tree_file
 
-    draw_alignment(aligned, path)
+        _write(path, tree_file(trees, f"score {aligned.score.value:.4f}"))
+    elif trees:
+        from evenmatch.uses.report.tree_plot import draw_trees
+
+        draw_trees(trees, aligned, path)
+    else:
+        from evenmatch.uses.report.heatmap import draw_alignment
+
+        draw_alignment(aligned, path)
+
+
+def _write(path: str, text: str) -> None:
+    with appearing(path) as place:
+        Path(place).write_text(text, "utf-8")

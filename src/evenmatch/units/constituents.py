@@ -8,12 +8,12 @@ from typing import Literal
 
 from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
-from evenmatch.types import Parse, Parser, Tree, Units
+from evenmatch.types import Parse, Parser, Units
 from evenmatch.units.parses import parse_all
 from evenmatch.units.phrase_trees import PhraseTrees
-from evenmatch.units.pieces_of_trees import Piece, as_units, shortened
+from evenmatch.units.pieces_of_trees import Piece, all_nodes, as_units, shortened, within
 from evenmatch.units.subtrees import Weight
-from evenmatch.units.trees import is_leaf, nodes
+from evenmatch.units.trees import is_leaf
 
 
 @register("splitter", "constituents")
@@ -48,17 +48,20 @@ class Constituents:
         return [self._cut(t, p) for t, p in zip(texts, parses, strict=True)]
 
     def _cut(self, text: str, parse: Parse) -> Units:
+        return as_units(text, parse, self.pieces(parse), self.weight, self.most_words)
+
+    def pieces(self, parse: Parse) -> list[Piece]:
+        """The constituents of a parse's trees, in the order of their units."""
         if not parse.phrases and parse.trees:
             raise InputError(
                 "constituents are phrases, and this parser gives dependencies; "
                 "put phrase_trees(base=...) around it, or use subtrees"
             )
-        pieces = [piece for tree in parse.trees for piece in self._pieces(tree, parse)]
-        return as_units(text, parse, pieces, self.weight, self.most_words)
+        return within(self._every(parse), self.most_words)
 
-    def _pieces(self, tree: Tree, parse: Parse) -> Iterator[Piece]:
-        for node in nodes(tree):
+    def _every(self, parse: Parse) -> Iterator[Piece]:
+        for at, node in enumerate(all_nodes(parse)):
             if self.words or not is_leaf(node):
                 word = parse.words[node.head]
                 head = word.lower() if self.lower else word
-                yield node.words, node.label if self.label == "phrase" else head
+                yield node.words, node.label if self.label == "phrase" else head, at

@@ -15,7 +15,7 @@ from evenmatch.units.parses import parse_all
 from evenmatch.units.phrase_arcs import Arcs, prepared
 from evenmatch.units.phrase_clauses import AUXILIARIES, SUBJECTS, clause
 from evenmatch.units.phrase_nominals import is_verbal, nominal, over, prepositional
-from evenmatch.units.trees import deepest_first, nodes, shifted
+from evenmatch.units.trees import Sentence, deepest_first, nodes, shifted
 
 _CLAUSAL = frozenset("S SQ SINV SBAR SBARQ VP PP".split())
 _ALONE = {
@@ -58,15 +58,21 @@ class PhraseTrees:
 
 def _sentence(parse: Parse, tree: Tree) -> Tree:
     start = tree.words[0]
-    heads = [0] * len(tree.words)
-    relations = [""] * len(tree.words)
-    for node in nodes(tree):
-        relations[node.head - start] = "ROOT" if node is tree else node.label
-        heads[node.head - start] = node.head - start if node is tree else heads[node.head - start]
-        for child in node.children:
-            heads[child.head - start] = node.head - start
     within = slice(start, start + len(tree.words))
-    return shifted(derive(parse.words[within], parse.tags[within], heads, relations), start)
+    here = Sentence(parse.words[within], parse.tags[within], shifted(tree, -start))
+    return shifted(derived_tree(here), start)
+
+
+def derived_tree(sentence: Sentence) -> Tree:
+    """The phrase tree of a sentence of dependencies."""
+    heads = [sentence.tree.head] * len(sentence.words)
+    relations = [""] * len(sentence.words)
+    for node in nodes(sentence.tree):
+        relations[node.head] = node.label
+        for child in node.children:
+            heads[child.head] = node.head
+    relations[sentence.tree.head] = "ROOT"
+    return derive(sentence.words, sentence.tags, heads, relations)
 
 
 def derive(

@@ -11,7 +11,7 @@ from evenmatch.registry import check_settings, register
 from evenmatch.types import Parse, Parser, Tree, Units
 from evenmatch.units.parser_spacy import Spacy
 from evenmatch.units.parses import parse_all
-from evenmatch.units.pieces_of_trees import Piece, as_units, shortened
+from evenmatch.units.pieces_of_trees import Piece, as_units, shortened, within
 from evenmatch.units.trees import nodes
 
 Weight = Literal["uniform", "log_length"]
@@ -54,24 +54,32 @@ class Subtrees:
         return [self._cut(t, p) for t, p in zip(texts, parses, strict=True)]
 
     def _cut(self, text: str, parse: Parse) -> Units:
+        pieces = self.pieces(parse)
+        return as_units(text, parse, pieces, self.weight, self.most_words)
+
+    def pieces(self, parse: Parse) -> list[Piece]:
+        """The pieces of a parse's trees, in the order of their units."""
         if parse.phrases:
             raise InputError(
                 "subtrees are pieces of dependency trees, and this parser gives phrases; "
                 "use constituents, or a parser of dependencies"
             )
-        pieces = [piece for tree in parse.trees for piece in self._pieces(tree, parse)]
-        return as_units(text, parse, pieces, self.weight, self.most_words)
+        found: list[Piece] = []
+        for tree in parse.trees:
+            # every word is a node, so there are as many nodes before as words
+            found += self._of_tree(tree, parse, tree.words[0])
+        return within(found, self.most_words)
 
-    def _pieces(self, tree: Tree, parse: Parse) -> Iterator[Piece]:
+    def _of_tree(self, tree: Tree, parse: Parse, first: int) -> Iterator[Piece]:
         paths = _paths(tree) if self.paths else {}
-        for node in sorted(nodes(tree), key=lambda node: node.head):
+        for at, node in sorted(enumerate(nodes(tree), first), key=lambda pair: pair[1].head):
             groups: list[tuple[int, ...]] = [(node.head,)] if self.nodes else []
             groups += paths.get(node.head, [])
             groups += [node.words] if self.descendants else []
             word = parse.words[node.head]
             label = word.lower() if self.lower else word
             for group in groups if self.multiset else dict.fromkeys(groups):
-                yield group, label
+                yield group, label, at
 
 
 def _paths(tree: Tree) -> dict[int, list[tuple[int, ...]]]:

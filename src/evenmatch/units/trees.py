@@ -12,7 +12,7 @@ from evenmatch.units.heads import head_child
 
 _TOKENS = re.compile(r"\(|\)|[^\s()]+")
 _TRACE = "-NONE-"
-_WRAPPERS = frozenset({"", "ROOT", "TOP"})
+WRAPPERS = frozenset({"", "ROOT", "TOP"})
 ESCAPES = {
     "-LRB-": "(",
     "-RRB-": ")",
@@ -144,7 +144,7 @@ class _Open:
 
 def _unwrapped(tree: Tree) -> Tree:
     """The tree without a ROOT around it that says nothing."""
-    while tree.label in _WRAPPERS and len(tree.children) == 1:
+    while tree.label in WRAPPERS and len(tree.children) == 1:
         tree = tree.children[0]
     return tree
 

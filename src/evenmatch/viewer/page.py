@@ -10,9 +10,11 @@ from evenmatch.scoring.aligned import Aligned
 from evenmatch.types import Score
 from evenmatch.viewer.links import links
 from evenmatch.viewer.table import heat_table
+from evenmatch.viewer.tree_layout import TreePair
+from evenmatch.viewer.tree_picture import CAPTION, tree_part
 
 
-def alignment_page(aligned: Aligned) -> str:
+def alignment_page(aligned: Aligned, trees: TreePair | None = None) -> str:
     """A page that stands alone: no script, no other file, light and dark."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -20,15 +22,19 @@ def alignment_page(aligned: Aligned) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>Alignment, score {aligned.score.value:.3f}</title>\n"
         '</head>\n<body style="margin:0">\n<main>\n'
-        f"{alignment_part(aligned, heading='<h1>Alignment</h1>')}\n</main>\n</body>\n</html>\n"
+        f"{alignment_part(aligned, '<h1>Alignment</h1>', trees)}\n</main>\n</body>\n</html>\n"
     )
 
 
-def alignment_part(aligned: Aligned, heading: str = "") -> str:
-    """The score, the links, the similarities and the recipe, with their style."""
+def alignment_part(aligned: Aligned, heading: str = "", trees: TreePair | None = None) -> str:
+    """The score, the trees if any, the links, the similarities and the recipe, with their style."""
+    drawn = ""
+    if trees:
+        picture = _scrolled(tree_part(trees), "trees")
+        drawn = f"<figure><figcaption>{CAPTION}</figcaption>\n{picture}</figure>\n"
     return (
         f'<div class="evenmatch">\n<style>\n{_style()}</style>\n{heading}\n'
-        f"{_score(aligned.score)}\n"
+        f"{_score(aligned.score)}\n{drawn}"
         "<figure><figcaption>Lines join the pairs: broader for a larger weight, fainter for a "
         "lower similarity. A dashed box has no partner.</figcaption>\n"
         f"{_scrolled(links(aligned), 'pairs of units')}</figure>\n"

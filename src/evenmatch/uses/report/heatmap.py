@@ -40,7 +40,7 @@ def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
             f"a picture's name ends in {' or '.join(SUFFIXES)}, got {path.name!r}; rename it"
         )
     svg = path.suffix.lower() == ".svg"
-    with _settings(quiet=svg):
+    with drawing(quiet=svg):
         # In an SVG text stays text, and the reader's fonts draw it, whatever ours lack.
         figure = _picture(aligned, (lambda text: text) if svg else fonts.drawable)
         try:
@@ -57,7 +57,7 @@ def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
 
 
 @contextmanager
-def _settings(*, quiet: bool) -> Iterator[None]:
+def drawing(*, quiet: bool) -> Iterator[None]:
     """Matplotlib as these pictures need it, and as it was afterwards."""
     try:
         import matplotlib

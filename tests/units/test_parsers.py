@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import evenmatch as em
+from evenmatch.errors import DataError, InputError, MissingExtraError
+from evenmatch.units import parser_benepar
+from evenmatch.units.parser_benepar import Benepar
+from evenmatch.units.parser_spacy import Spacy
+from evenmatch.units.trees import nodes
+
+ENGLISH = pytest.mark.model("en_core_web_sm")
+
+
+@ENGLISH
+def test_words_keep_their_places_and_blanks_make_none() -> None:
+    text = "  I saw  a girl.\n\nShe left."
+    [parse] = Spacy()([text])
+    assert parse.words == ("I", "saw", "a", "girl", ".", "She", "left", ".")
+    assert tuple(text[a:b] for a, b in parse.spans) == parse.words
+    assert [tree.words for tree in parse.trees] == [(0, 1, 2, 3, 4), (5, 6, 7)]
+
+
+@ENGLISH
+@pytest.mark.parametrize("text", ["", " \n ", "\ud800 odd", "\x00", "😀😀", "x" * 5000])
+def test_odd_texts_are_parsed_too(text: str) -> None:
+    [parse] = Spacy()([text])
+    assert sorted(n.head for t in parse.trees for n in nodes(t)) == list(range(len(parse.words)))
+
+
+@ENGLISH
+def test_a_text_beyond_the_parser_is_refused_in_a_line() -> None:
+    with pytest.raises(InputError, match="1000001 characters is more than the parser takes"):
+        Spacy()(["x" * 1_000_001])
+
+
+def test_a_pipeline_that_is_not_there_is_named() -> None:
+    pytest.importorskip("spacy")
+    with pytest.raises(DataError, match="cannot load the spaCy pipeline 'xx_no_such'"):
+        Spacy("xx_no_such")(["a"])
+
+
+def test_the_embedded_parser_says_how_to_fetch_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("spacy")
+    monkeypatch.setenv("EVENMATCH_MODELS", "nowhere")
+    with pytest.raises(DataError, match="fetch it with: evenmatch models get en_core_web_sm"):
+        Spacy()(["a"])
+
+
+def test_a_language_without_a_parser_is_said(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    spacy.blank("de").to_disk(tmp_path / "blank")
+    with pytest.raises(InputError, match=r"\(de\) has no dependency parser"):
+        Spacy(str(tmp_path / "blank"))(["Ein Satz."])
+
+
+def test_without_spacy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'evenmatch\[parse\]'"):
+        Spacy(str(tmp_path))(["a"])
+
+
+@ENGLISH
+def test_a_signature_names_the_parser_and_its_version() -> None:
+    metric = em.build("align(units=subtrees, vectors=hashed)")
+    assert " · parser en_core_web_sm@3.8.0" in metric.signature
+
+
+@ENGLISH
+def test_a_pipeline_by_folder_is_named_by_content(tmp_path: Path) -> None:
+    from evenmatch.storage.folders import models_dir
+
+    folder = tmp_path / "mine"
+    folder.symlink_to(models_dir() / "en_core_web_sm")
+    metric = em.build(
+        f"align(units=subtrees(parser=spacy(pipeline={str(folder)!r})), vectors=hashed)"
+    )
+    spec = metric.signature.split(" · ")[0]
+    assert "sha256:" in spec
+    assert str(tmp_path) not in metric.signature
+    assert em.build(spec).units("A cat.").items == metric.units("A cat.").items
+
+
+def test_without_benepar_the_other_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser_benepar._loaded.cache_clear()
+    monkeypatch.setitem(sys.modules, "benepar", None)
+    with pytest.raises(MissingExtraError, match="or use phrase_trees"):
+        Benepar()(["a"])
+
+
+def fake_benepar(tree: str) -> Any:
+    """The two names of benepar that are called, with one answer for everything."""
+
+    class Parser:
+        def __init__(self, model: str) -> None:
+            if model != "known":
+                raise LookupError(f"no model {model}")
+
+        def parse(self, sentence: Any) -> str:
+            if len(sentence.words) > 5:
+                raise ValueError("too long")
+            return tree
+
+    return SimpleNamespace(Parser=Parser, InputSentence=SimpleNamespace)
+
+
+@ENGLISH
+def test_benepar_s_trees_become_phrases(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = "(TOP (S (NP (NNS Cats)) (VP (VBP sleep)) (. .)))"
+    monkeypatch.setitem(sys.modules, "benepar", fake_benepar(tree))
+    parser_benepar._loaded.cache_clear()
+    [parse] = Benepar("known")(["Cats sleep."])
+    assert parse.phrases
+    assert [n.label for n in nodes(parse.trees[0])] == ["S", "NP", "NNS", "VP", "VBP", "."]
+    with pytest.raises(InputError, match=r"benepar cannot parse 'one two .* \(too long\)"):
+        Benepar("known")(["one two three four five six"])
+    with pytest.raises(InputError, match="does not cover its 2 words"):
+        Benepar("known")(["Go away"])
+    with pytest.raises(DataError, match="cannot load the benepar model 'other'"):
+        Benepar("other")(["a"])
+    parser_benepar._loaded.cache_clear()

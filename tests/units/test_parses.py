@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from evenmatch.types import Parse
+from evenmatch.units.parser_files import ParseFile
+from evenmatch.units.parses import from_bytes, parse_all, parse_store, to_bytes
+from tests.units.parsed import BY, HAVING, write_brackets, write_conllu
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A parser that notes what it was given."""
+
+    base: ParseFile
+    seen: list[str] = field(default_factory=list)
+
+    def __call__(self, texts: Sequence[str]) -> list[Parse]:
+        self.seen.extend(texts)
+        return self.base(texts)
+
+    def identity(self) -> str:
+        return "counted"
+
+
+def test_a_text_is_parsed_once_ever(tmp_path: Path, empty_cache: Path) -> None:
+    parser = Counted(ParseFile(write_conllu(tmp_path)))
+    first = parse_all(parser, [HAVING, BY, HAVING])
+    assert parse_all(parser, [BY, HAVING]) == [first[1], first[0]]
+    assert parser.seen == [HAVING, BY]
+    assert parse_store().usage()[0] == 2
+    assert (empty_cache / "parses").is_dir()
+
+
+@pytest.mark.parametrize("brackets", [False, True])
+def test_a_parse_comes_back_from_bytes_as_it_was(tmp_path: Path, brackets: bool) -> None:
+    tree = "(S (NP (`` ``) (NN x) ('' '')) (VP (VBZ is) (NP (DT a) (NN y))))"
+    text = "“x” is a y" if brackets else HAVING
+    file = write_brackets(tmp_path, tree) if brackets else write_conllu(tmp_path)
+    [parse] = ParseFile(file)([text])
+    assert from_bytes(text, to_bytes(parse)) == parse
+
+
+def test_a_store_that_cannot_be_used_costs_only_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("EVENMATCH_CACHE", str(blocked))
+    parser = Counted(ParseFile(write_conllu(tmp_path)))
+    for _ in range(2):
+        assert parse_all(parser, [BY])[0].text == BY
+    assert parser.seen == [BY, BY]

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from evenmatch.errors import InputError
+from evenmatch.types import Tree
+from evenmatch.units.bracketing import Bracketing, compare_trees
+from evenmatch.units.parser_files import ParseFile
+from evenmatch.units.parser_spacy import tokenized
+from evenmatch.units.phrase_arcs import Arcs, projective
+from evenmatch.units.phrase_trees import PhraseTrees, derive, derived_tree
+from evenmatch.units.trees import nodes, read_brackets
+from tests.units.parsed import write_brackets
+
+# word/tag/relation/head, heads counted from 1, and the phrases of several words that must come out
+SENTENCES = {
+    "auxiliaries nest": (
+        "She/PRP/nsubj/4 has/VBZ/aux/4 been/VBN/aux/4 reading/VBG/ROOT/4 ././punct/4",
+        "S(She has been reading .) VP(has been reading) VP(been reading)",
+    ),
+    "a noun phrase has a core": (
+        "the/DT/det/2 cat/NN/ROOT/2 in/IN/prep/2 the/DT/det/5 hat/NN/pobj/3",
+        "NP(the cat in the hat) NP(the cat) PP(in the hat) NP(the hat)",
+    ),
+    "a marker opens a clause": (
+        "He/PRP/nsubj/2 said/VBD/ROOT/2 that/IN/mark/5 it/PRP/nsubj/5 rained/VBD/ccomp/2",
+        "S(He said that it rained) VP(said that it rained) SBAR(that it rained) S(it rained)",
+    ),
+    "a marker left out leaves its place": (
+        "He/PRP/nsubj/2 said/VBD/ROOT/2 it/PRP/nsubj/4 rained/VBD/ccomp/2",
+        "S(He said it rained) VP(said it rained) SBAR(it rained) S(it rained)",
+    ),
+    "a wh-word opens a relative clause": (
+        "men/NNS/ROOT/1 who/WP/nsubj/4 never/RB/neg/4 sleep/VBP/relcl/1",
+        "NP(men who never sleep) SBAR(who never sleep) S(never sleep) VP(never sleep)",
+    ),
+    "conjuncts stand side by side": (
+        "red/JJ/amod/2 cats/NNS/ROOT/2 ,/,/punct/2 big/JJ/amod/5 dogs/NNS/conj/2 "
+        "and/CC/cc/5 fat/JJ/amod/8 rats/NNS/conj/5",
+        "NP(red cats , big dogs and fat rats) NP(red cats) NP(big dogs) NP(fat rats)",
+    ),
+    "clauses with subjects are joined as clauses": (
+        "I/PRP/nsubj/2 came/VBD/ROOT/2 and/CC/cc/2 you/PRP/nsubj/5 left/VBD/conj/2",
+        "S(I came and you left) S(I came) S(you left)",
+    ),
+    "verbs are joined under one subject": (
+        "I/PRP/nsubj/2 came/VBD/ROOT/2 home/RB/advmod/2 and/CC/cc/2 fell/VBD/conj/2 "
+        "asleep/RB/advmod/5",
+        "S(I came home and fell asleep) VP(came home and fell asleep) VP(came home) "
+        "VP(fell asleep)",
+    ),
+    "an aside stands in brackets": (
+        "Rome/NNP/nsubj/5 (/-LRB-/punct/3 Italy/NNP/appos/1 )/-RRB-/punct/3 fell/VBD/ROOT/5",
+        "S(Rome ( Italy ) fell) NP(Rome ( Italy )) PRN(( Italy ))",
+    ),
+    "a question is inverted": (
+        "Did/VBD/aux/3 he/PRP/nsubj/3 go/VB/ROOT/3 ?/./punct/3",
+        "SQ(Did he go ?)",
+    ),
+    "a compound makes no phrase of its own": (
+        "high/JJ/amod/2 school/NN/compound/3 teachers/NNS/ROOT/3",
+        "NP(high school teachers)",
+    ),
+    "a genitive takes its mark along": (
+        "the/DT/det/2 king/NN/poss/4 's/POS/case/2 horse/NN/ROOT/4",
+        "NP(the king 's horse) NP(the king 's)",
+    ),
+}
+
+
+def derived(line: str) -> tuple[list[str], Tree]:
+    cells = [word.rsplit("/", 3) for word in line.split()]
+    words, tags, relations, heads = (list(column) for column in zip(*cells, strict=True))
+    return words, derive(words, tags, [int(h) - 1 for h in heads], relations)
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_phrases_are_derived_as_the_treebank_draws_them(name: str) -> None:
+    line, expected = SENTENCES[name]
+    words, tree = derived(line)
+    found = [
+        f"{node.label}({' '.join(words[i] for i in node.words)})"
+        for node in nodes(tree)
+        if len(node.words) > 1
+    ]
+    assert sorted(found) == sorted(_split(expected))
+
+
+def _split(expected: str) -> list[str]:
+    """Phrases one by one; a bracket may be a word, so a phrase ends before the next label."""
+    found: list[str] = []
+    for part in expected.split(" "):
+        if "(" in part and part.split("(")[0].isupper() and part[0] != "(":
+            found.append(part)
+        else:
+            found[-1] += f" {part}"
+    return found
+
+
+def test_a_word_alone_in_a_phrase_s_place_is_that_phrase() -> None:
+    _, tree = derived("He/PRP/nsubj/2 slept/VBD/ROOT/2 here/RB/advmod/2")
+    labels = [node.label for node in nodes(tree)]
+    assert labels == ["S", "NP", "PRP", "VP", "VBD", "ADVP", "RB"]
+
+
+def test_heads_follow_the_rules_of_collins_not_the_dependencies() -> None:
+    words, tree = derived("He/PRP/nsubj/3 has/VBZ/aux/3 gone/VBN/ROOT/3")
+    assert words[tree.head] == "has"
+
+
+def test_crossing_arcs_are_lifted_until_none_crosses() -> None:
+    arcs = Arcs(("a", "b", "c", "d"), ("NN",) * 4, (2, 1, 1, 0), ("dep",) * 4)
+    first, last = projective(arcs).edges()
+    below = projective(arcs).below()
+    for i, own in enumerate(below):
+        covered = {i, *(w for k in own for w in range(first[k], last[k] + 1))}
+        assert covered == set(range(first[i], last[i] + 1))
+
+
+def test_a_parser_of_phrases_is_refused_as_a_base(tmp_path: Path) -> None:
+    base = ParseFile(write_brackets(tmp_path, "(NP (DT a) (NN b))"))
+    with pytest.raises(InputError, match="its base gives phrases"):
+        PhraseTrees(base)(["a b"])
+
+
+def test_agreement_counts_spans_and_labels() -> None:
+    gold = read_brackets("(ROOT (S (NP (DT the) (NN cat)) (VP (VBD sat) (RB down))))")[0].tree
+    own = read_brackets("(S (X (DT the) (NN cat)) (VBD sat) (RB down))")[0].tree
+    found = compare_trees([(own, gold)])
+    assert found == Bracketing(found=2, wanted=3, same_span=2, same_label=1)
+    assert (found.labelled, found.unlabelled) == (0.4, 0.8)
+
+
+def agreement(data: Path, genre: str) -> Bracketing:
+    path = data / "gum-const" / "gum_const.jsonl.gz"
+    if not path.is_file():
+        pytest.skip("EVENMATCH_DATA holds no gum-const")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    gold = [read_brackets(row["tree"])[0] for row in rows if genre in row["doc"]]
+    parsed = tokenized("en_core_web_sm", [sentence.words for sentence in gold])
+    return compare_trees((derived_tree(s), g.tree) for s, g in zip(parsed, gold, strict=True))
+
+
+@pytest.mark.model("en_core_web_sm")
+def test_news_is_bracketed_nearly_as_people_did(data: Path) -> None:
+    found = agreement(data, "_news_")
+    assert found.labelled >= 0.80
+    assert found.unlabelled >= 0.83
+
+
+@pytest.mark.slow
+@pytest.mark.model("en_core_web_sm")
+def test_all_genres_are_bracketed_nearly_as_people_did(data: Path) -> None:
+    found = agreement(data, "")
+    assert found.labelled >= 0.78
+    assert found.unlabelled >= 0.81
