@@ -99,22 +99,30 @@ Command: TypeAlias = Callable[..., None]
 
 
 def takes_run_options(*, cache: bool = False) -> Callable[[Command], Command]:
-    """A command whose `running` parameter is spelt out as the options of `Running`.
+    """A command whose `running` parameter is spelt out as the options of `Running`."""
+    return spells_out("running", Running, cache=cache)
+
+
+def spells_out(
+    parameter: str, group: Callable[..., object], **defaults: object
+) -> Callable[[Command], Command]:
+    """A command one parameter of which is spelt out as the options of a group.
 
     The command line is read off a function's signature; so the wrapper shows the options there,
-    after the command's own, and hands them on as one value.
+    after the command's own, and hands them on as one value. `defaults` replace the group's own.
     """
-    options = dict(inspect.signature(Running, eval_str=True).parameters)
-    options["cache"] = options["cache"].replace(default=cache)
+    options = dict(inspect.signature(group, eval_str=True).parameters)
+    for name, value in defaults.items():
+        options[name] = options[name].replace(default=value)
 
     def take(command: Command) -> Command:
         @functools.wraps(command)
         def with_options(**given: Any) -> None:
-            running = Running(**{name: given.pop(name) for name in options})
-            command(**given, running=running)
+            grouped = group(**{name: given.pop(name) for name in options})
+            command(**given, **{parameter: grouped})
 
         own = dict(inspect.signature(command, eval_str=True).parameters)
-        del own["running"]
+        del own[parameter]
         shown = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (own | options).values()]
         with_options.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
         with_options.__annotations__ = {p.name: p.annotation for p in shown}

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TypeAlias
 
 from evenmatch.cli.output import tell
@@ -39,21 +40,58 @@ def _bar() -> Iterator[Progress]:
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("pairs"),
+        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
     with Display(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("", total=None)
-        yield lambda done, total: display.update(task, completed=done, total=total or None)
+        task = display.add_task("", total=None, rate="")
+        pace = Pace()
+
+        def show(done: int, total: int) -> None:
+            rate = f"{pace.rate(done):.0f} a second"
+            display.update(task, completed=done, total=total or None, rate=rate)
+
+        yield show
 
 
 def _lines() -> Progress:
     """Plain lines, for a log: not more often than every few seconds, and always the last."""
     last = time.monotonic()
+    pace = Pace()
 
     def line(done: int, total: int) -> None:
         nonlocal last
+        rate = pace.rate(done)
         if done == total or time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-            tell(f"{done} of {total} pairs scored" if total else f"{done} pairs scored")
+            known = f"{done} of {total} pairs scored" if total else f"{done} pairs scored"
+            tell(known + (f", {rate:.0f} a second" if rate else "") + _left(done, total, rate))
             last = time.monotonic()
 
     return line
+
+
+def _left(done: int, total: int, rate: float) -> str:
+    if not rate or done >= total:
+        return ""
+    return f", {timedelta(seconds=round((total - done) / rate))} left"
+
+
+class Pace:
+    """How many pairs a second, since the first that were told: what an earlier run did is no work.
+
+    >>> pace = Pace(iter([0.0, 10.0]).__next__)
+    >>> pace.rate(500), pace.rate(700)
+    (0.0, 20.0)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._start: tuple[int, float] | None = None
+
+    def rate(self, done: int) -> float:
+        """Pairs a second up to now; 0.0 where that is not known yet."""
+        now = self._clock()
+        if self._start is None:
+            self._start = (done, now)
+        before, start = self._start
+        return (done - before) / (now - start) if now > start else 0.0

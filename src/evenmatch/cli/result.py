@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenmatch.cli.options import Format
-from evenmatch.cli.output import as_json
+from evenmatch.cli.output import as_json, tell
 from evenmatch.data.rows import COLUMNS, Row, as_record, cells
 from evenmatch.data.tables import Table, as_latex, as_text, as_tsv, number
 from evenmatch.scoring.tally import Tally
@@ -97,3 +97,12 @@ class Result:
 
 def _flags(row: Row) -> str:
     return ", ".join(sorted(row.score.flags))
+
+
+def tell_beside(result: Result) -> None:
+    """Say beside the result which rows are flagged and which metrics cannot run."""
+    if result.flagged:
+        counts = ", ".join(f"{count} {flag}" for flag, count in sorted(result.flagged.items()))
+        tell(f"flagged rows: {counts} (of {result.count})")
+    for name, why in result.absent.items():
+        tell(f"{name} cannot run: {why}")

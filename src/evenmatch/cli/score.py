@@ -16,8 +16,9 @@ from evenmatch.cli.options import (
     Running,
     takes_run_options,
 )
-from evenmatch.cli.output import say, tell
-from evenmatch.cli.result import Result
+from evenmatch.cli.output import say
+from evenmatch.cli.result import tell_beside
+from evenmatch.cli.scale import Scaling, score_large, takes_scale_options
 from evenmatch.data.pairs import LineFiles, PairFile, pair_file
 from evenmatch.data.rows import SUFFIXES, appearing, is_row_file
 from evenmatch.scoring.everything import chosen
@@ -31,7 +32,8 @@ PairRecords: TypeAlias = Annotated[
     typer.Argument(
         metavar="FILE",
         help="A .jsonl, .tsv or .parquet file with the fields candidate (or prediction), "
-        "references (or reference) and perhaps source; - is JSONL on standard input.",
+        "references (or reference) and perhaps source; - is JSONL on standard input. "
+        "With --on also a folder of .jsonl and .parquet files.",
         show_default=False,
     ),
 ]
@@ -75,6 +77,7 @@ Out: TypeAlias = Annotated[
 ]
 
 
+@takes_scale_options
 @takes_run_options()
 def score(
     candidates: Candidates,
@@ -88,12 +91,19 @@ def score(
     out: Out = "",
     *,
     running: Running,
+    scaling: Scaling,
 ) -> None:
     """Score candidates against references.
 
     Texts come line by line (-c, -r), or as records of one FILE. Files larger than memory are fine.
     -m all takes every metric of texts that needs no download, and says why the others cannot run.
+    --on shares a large FILE out to workers, and --resume goes on where an earlier run ended.
     """
+    lines = bool(candidates or references or sources)
+    scaling.check(file, out, segments=segments, lines=lines)
+    if scaling.on is not None:
+        say(score_large(file, out, metric, running, scaling).printed(_style(style, json)))
+        return
     _check_out(out)
     pairs = _input(file, candidates, references, sources)
     with running.settings() as settings:
@@ -105,10 +115,12 @@ def score(
     if report := _report_style(out):
         with appearing(out) as place, open(place, "w", encoding="utf-8") as sheet:
             sheet.write(result.printed(report) + "\n")
-    say(result.printed(Format.json if json else style))
-    _tell_flags(result)
-    for name, why in reasons.items():
-        tell(f"{name} cannot run: {why}")
+    say(result.printed(_style(style, json)))
+    tell_beside(result)
+
+
+def _style(style: Format, json: bool) -> Format:
+    return Format.json if json else style
 
 
 def _input(file: str, candidates: str, references: list[str], sources: str) -> PairFile:
@@ -129,9 +141,3 @@ def _check_out(out: str) -> None:
     if out and not is_row_file(out) and _report_style(out) is None:
         known = ", ".join([*SUFFIXES, *_REPORT_STYLES])
         raise typer.BadParameter(f"cannot tell how to write {out}; its name may end in {known}")
-
-
-def _tell_flags(result: Result) -> None:
-    if result.flagged:
-        counts = ", ".join(f"{count} {flag}" for flag, count in sorted(result.flagged.items()))
-        tell(f"flagged rows: {counts} (of {result.count})")

@@ -35,7 +35,7 @@ class ParquetPairs:
     @property
     def total(self) -> int:
         """The number of rows, from the file's footer."""
-        with _opened(self.path) as file:
+        with opened_table(self.path) as file:
             return int(file.metadata.num_rows)
 
 
@@ -44,7 +44,7 @@ def parquet_records(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The rows of a table with where they stand; of the `wanted` columns those there are."""
     row = 0
-    with _opened(path) as file:
+    with opened_table(path) as file:
         names = file.schema_arrow.names
         columns = [name for name in names if wanted is None or name in wanted]
         for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
@@ -54,7 +54,8 @@ def parquet_records(
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Any]:
+def opened_table(path: str) -> Iterator[Any]:
+    """A Parquet file, open; damage is said in one line."""
     pyarrow = load_pyarrow()
     with open(path, "rb") as raw:
         try:
@@ -95,3 +96,19 @@ def table_writer(path: str, types: dict[str, str]) -> Iterator[Callable[[Columns
             file.write_batch(pyarrow.record_batch(arrays, schema=schema))
 
         yield write
+
+
+def join_tables(paths: Sequence[str], out: str) -> None:
+    """One table of the rows of several that have the same columns, in order."""
+    pyarrow = load_pyarrow()
+    tables = map(_whole_table, paths)
+    first = next(tables)
+    with pyarrow.parquet.ParquetWriter(out, first.schema) as file:
+        file.write_table(first)
+        for table in tables:
+            file.write_table(table)
+
+
+def _whole_table(path: str) -> Any:
+    with opened_table(path) as file:
+        return file.read()

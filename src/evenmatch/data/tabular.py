@@ -50,10 +50,11 @@ def json_records(path: str) -> Iterator[Placed]:
         # Blank lines at the end are no rows; one in the middle would shift those after it.
         if blank:
             raise InputError(f"{shown(path)} line {blank} is blank; expected JSON")
-        yield where, _object(line, where)
+        yield where, json_object(line, where)
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """The JSON object that a line holds; `where` names the file and line for messages."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -23,24 +23,29 @@ def read_lines(path: str) -> Iterator[str]:
     Only a line feed ends a line, so that characters such as U+2028 cannot shift the lines of two
     files against each other; one carriage return before it is taken for part of the ending.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         for number, raw in enumerate(file, 1):
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{shown(path)} line {number} is no UTF-8 text (byte {error.start + 1}); "
-                    "save the file as UTF-8"
-                ) from None
-            if number == 1:
-                line = line.removeprefix(_BYTE_ORDER_MARK)
-            yield line.removesuffix("\n").removesuffix("\r")
+            yield line_text(raw, number, path)
+
+
+def line_text(raw: bytes, number: int, path: str) -> str:
+    """One line of a file, the first being number 1, as text without its end."""
+    try:
+        line = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{shown(path)} line {number} is no UTF-8 text (byte {error.start + 1}); "
+            "save the file as UTF-8"
+        ) from None
+    if number == 1:
+        line = line.removeprefix(_BYTE_ORDER_MARK)
+    return line.removesuffix("\n").removesuffix("\r")
 
 
 def count_lines(path: str) -> int:
     """How many lines `read_lines` would give, without decoding them."""
     count, last = 0, b"\n"
-    with _opened(path) as file:
+    with opened(path) as file:
         while block := file.read(_BLOCK):
             count += block.count(b"\n")
             last = block
@@ -58,7 +63,8 @@ def shown(path: str) -> str:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[IO[bytes]]:
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """A file's bytes, decompressed where it is gzipped; damage is said in one line."""
     if path == STANDARD_INPUT:
         yield sys.stdin.buffer
         return

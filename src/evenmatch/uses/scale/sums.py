@@ -1,0 +1,61 @@
+"""Scores of a shard as sums, small enough for the record, and those of all shards together."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evenmatch.scoring.tally import Tally
+from evenmatch.types import Metric, Scores, Totalled
+
+
+def tally_of(scores: Scores, totals: list[float] | None) -> dict[str, Any]:
+    """What the record keeps of one metric's scores of a shard."""
+    tally = Tally().plus(scores)
+    kept: dict[str, Any] = {
+        "count": tally.count,
+        "value": tally.value,
+        "precision": tally.precision,
+        "recall": tally.recall,
+        "signature": tally.signature,
+    }
+    if scores.corpus is not None:
+        kept["corpus"] = {"totals": totals}
+    return kept
+
+
+def joined(metric: Metric, kept: Sequence[Mapping[str, Any]]) -> Tally:
+    """One metric's tally over all shards; the corpus score where counts can be summed."""
+    return Tally(
+        sum(own["count"] for own in kept),
+        math.fsum(own["value"] for own in kept),
+        _sum(own["precision"] for own in kept),
+        _sum(own["recall"] for own in kept),
+        kept[0]["signature"],
+        _corpus(metric, kept),
+    )
+
+
+def _corpus(metric: Metric, kept: Sequence[Mapping[str, Any]]) -> float | None:
+    totals = [own["corpus"]["totals"] for own in kept if "corpus" in own]
+    if len(totals) < len(kept) or None in totals or not isinstance(metric, Totalled):
+        return None
+    return float(metric.of_totals(np.sum(totals, axis=0)))
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    given = list(values)
+    known = [value for value in given if value is not None]
+    return math.fsum(known) if len(known) == len(given) else None
+
+
+def flag_counts(found: Sequence[Scores]) -> dict[str, int]:
+    """How many rows carry each flag, whichever metric raised it."""
+    counts: Counter[str] = Counter()
+    for scores in zip(*(s.segments for s in found), strict=True):
+        counts.update(frozenset[str]().union(*(score.flags for score in scores)))
+    return dict(counts)

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import evenmatch as em
+
+METRICS = ["align(vectors=hashed(dim=32), alignment=lsa)", "chrf"]
+
+
+def records(count: int) -> list[dict[str, Any]]:
+    """Pairs that all differ, some with several references, some with an empty side."""
+    found = []
+    for n in range(count):
+        references = [f"a cat {n % 13} sat on {n}", f"the dog {n % 5}"][: 1 + n % 2]
+        found.append({"candidate": f"the cat {n} sat" if n % 17 else "", "references": references})
+    return found
+
+
+def write_jsonl(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def expected(rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> list[dict[str, Any]]:
+    """What a run in one piece gives, as rows of a file."""
+    scores = em.score(
+        [row["candidate"] for row in rows], [row["references"] for row in rows], list(metrics)
+    )
+    return [
+        {
+            "row": n,
+            "metric": name,
+            "value": scores[name].segments[n].value,
+            "precision": scores[name].segments[n].precision,
+            "recall": scores[name].segments[n].recall,
+            "flags": sorted(scores[name].segments[n].flags),
+        }
+        for n in range(len(rows))
+        for name in metrics
+    ]
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
