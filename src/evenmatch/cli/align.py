@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +13,9 @@ from evenmatch.cli.output import say, say_json, tell
 from evenmatch.data.rows import appearing, as_record
 from evenmatch.scoring import ask
 from evenmatch.scoring.aligned import Aligned
-from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.together import as_metric
 from evenmatch.types import Metric
+from evenmatch.viewer.shown import all_shown, alternatives, trees_of
 
 if TYPE_CHECKING:
     from evenmatch.viewer.tree_layout import TreePair
@@ -39,6 +40,18 @@ def align(
             metavar="FILE", help="Draw it: a .svg, .png or .html file.", show_default=False
         ),
     ] = "",
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC", help="Another metric to switch to in a page.", show_default=False
+        ),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT", help="A second candidate to compare with in a page.", show_default=False
+        ),
+    ] = "",
     json: Json = False,
 ) -> None:
     """Show how the units of one candidate line up with those of one reference.
@@ -49,8 +62,13 @@ def align(
         raise typer.BadParameter(f"cannot draw {plot}; its name may end in {', '.join(_PICTURES)}")
     part = as_metric(metric)
     aligned = ask.align(candidate, reference, part)
-    if plot:
+    if plot.lower().endswith(".html"):
+        others = [(name, as_metric(name)) for name in dict.fromkeys(also or ())]
+        candidates = [candidate, against] if against else [candidate]
+        _write(plot, _page(aligned, [(metric, part), *others], candidates, reference))
+    elif plot:
         draw(aligned, plot, trees_of(part, candidate, reference, aligned))
+    if plot:
         tell(f"wrote {plot}")
     if json:
         say_json(document(aligned))
@@ -70,23 +88,24 @@ def document(aligned: Aligned) -> dict[str, Any]:
     }
 
 
-def trees_of(metric: Metric, candidate: str, reference: str, aligned: Aligned) -> TreePair | None:
-    """The two trees laid out, where the metric aligns pieces of trees."""
-    from evenmatch.viewer.tree_layout import has_trees, tree_pair
+def _page(
+    aligned: Aligned,
+    metrics: Sequence[tuple[str, Metric]],
+    candidates: Sequence[str],
+    reference: str,
+) -> str:
+    """A page of these metrics and of the first one's other ways to align."""
+    from evenmatch.viewer.page import alignment_page
 
-    if not isinstance(metric, AlignMetric) or not has_trees(metric.units):
-        return None
-    return tree_pair(cast(Any, metric.units), candidate, reference, aligned)
+    every = [*metrics, *alternatives(metrics[0][1])]
+    trees = trees_of(metrics[0][1], candidates[0], reference, aligned)
+    return alignment_page(aligned, trees, also=all_shown(every, candidates, reference))
 
 
 def draw(aligned: Aligned, path: str, trees: TreePair | None = None) -> None:
-    """Draw an alignment as a picture, or as a page to look into; trees, where there are some."""
+    """Draw an alignment as a picture; trees, where there are some."""
     suffix = Path(path).suffix.lower()
-    if suffix == ".html":
-        from evenmatch.viewer.page import alignment_page
-
-        _write(path, alignment_page(aligned, trees))
-    elif trees and suffix == ".svg":
+    if trees and suffix == ".svg":
         from evenmatch.viewer.tree_picture import tree_file
 
         _write(path, tree_file(trees, f"score {aligned.score.value:.4f}"))

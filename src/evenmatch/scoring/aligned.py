@@ -39,6 +39,8 @@ class Aligned:
     alignment: Alignment
     score: Score
     signature: str
+    candidate_weights: Array = ()  # how much each unit counts in the mean; all alike if empty
+    reference_weights: Array = ()
     # How a notebook shows it; set by the root, since the viewer lies above this layer.
     as_html: ClassVar[Callable[[Aligned], str] | None] = None
 
@@ -96,7 +98,14 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)
     return Aligned(
-        candidate_units, reference_units, similarity, alignment, score, signature(metric)
+        candidate_units,
+        reference_units,
+        similarity,
+        alignment,
+        score,
+        signature(metric),
+        x.weights,
+        y.weights,
     )
 
 

@@ -1,0 +1,134 @@
+// <evenmatch-viewer>: two texts, or three, and how they align. All it shows comes from the page
+// itself, or from the server the page came from.
+
+const VIEWS = { links: "Links", map: "Heat map", trees: "Trees" };
+const UPRIGHT = 560; // pixels; below, units stand below each other
+
+class Viewer extends HTMLElement {
+  connectedCallback() {
+    if (this.shadowRoot) return;
+    const source = this.querySelector('script[type="application/json"]');
+    this.given = JSON.parse(source.textContent);
+    this.known = new Map(this.given.shown.map((s) => [this.key(s.candidate, s.reference, s.name), s]));
+    this.state = this.start();
+    const root = this.attachShadow({ mode: "open" });
+    root.innerHTML = `<style>${STYLE}</style><div class="evenmatch viewer">${this.frame()}</div>`;
+    this.at = (name) => root.querySelector(`[data-part="${name}"]`);
+    this.fill();
+    this.listen(root);
+    new ResizeObserver(() => this.upright !== this.narrow() && this.draw()).observe(this);
+    this.update();
+  }
+
+  key(candidate, reference, metric) { return JSON.stringify([candidate, reference, metric]); }
+  narrow() { return this.clientWidth < UPRIGHT; }
+
+  // What the fragment of the address says, or the first alignment given.
+  start() {
+    const said = new URLSearchParams(this.given.page ? location.hash.slice(1) : "");
+    const [candidate, reference] = this.given.try; // to begin with, where nothing is given
+    const first = this.given.shown[0] || { candidate, reference, name: this.given.names[0] };
+    const other = this.given.shown.find((s) => s.candidate !== first.candidate);
+    const text = (name, usual) => (this.given.served && said.has(name) ? said.get(name) : usual);
+    return {
+      candidate: text("c", first.candidate),
+      second: text("b", other ? other.candidate : ""),
+      reference: text("r", first.reference),
+      metric: this.given.names.includes(said.get("m")) ? said.get("m") : first.name,
+      view: said.get("v") in VIEWS ? said.get("v") : "links",
+    };
+  }
+
+  frame() {
+    const area = (name, label) => `<label>${label}<textarea data-part="${name}" rows="2" ${this.given.served ? "" : "readonly"}></textarea></label>`;
+    const second = this.given.served || this.state.second ? area("second", this.given.served ? "Candidate B, to compare (may stay empty)" : "Candidate B") : "";
+    const options = this.given.names.map((name) => `<option>${escaped(name)}</option>`).join("");
+    const views = Object.entries(VIEWS).map(([view, label]) =>
+      `<label><input type="radio" name="view" value="${view}">${label}</label>`).join("");
+    const share = this.given.page ? '<button type="button" data-part="share">Copy link</button>' : "";
+    return `<form data-part="texts">${area("candidate", second ? "Candidate A" : "Candidate")}${second}${area("reference", "Reference")}
+      <label class="token" data-part="lock" hidden>Token<input type="password" data-part="token" autocomplete="off"></label></form>
+      <div class="tools"><label>Metric <select data-part="metric">${options}</select></label>
+      <fieldset><legend>View</legend>${views}</fieldset>
+      <button type="button" data-part="copy">Copy as SVG</button>${share}</div>
+      <p class="said" data-part="said" role="status" aria-live="polite"></p><div data-part="drawn"></div>`;
+  }
+
+  fill() {
+    for (const name of ["candidate", "second", "reference"]) if (this.at(name)) this.at(name).value = this.state[name];
+    this.at("metric").value = this.state.metric;
+    for (const radio of this.shadowRoot.querySelectorAll("input[name=view]")) radio.checked = radio.value === this.state.view;
+  }
+
+  listen(root) {
+    this.at("texts").addEventListener("submit", (event) => event.preventDefault());
+    this.at("texts").addEventListener("input", () => {
+      clearTimeout(this.later);
+      this.later = setTimeout(() => this.read(), 350);
+    });
+    this.at("metric").addEventListener("change", () => this.read());
+    root.querySelector("fieldset").addEventListener("change", () => this.read());
+    this.at("copy").addEventListener("click", () => this.copy(this.svg(), "The picture was copied as SVG."));
+    this.at("share")?.addEventListener("click", () => this.copy(location.href, "The address was copied; it holds the texts."));
+    const drawn = this.at("drawn");
+    drawn.addEventListener("pointerover", (event) => this.point(event.target));
+    drawn.addEventListener("focusin", (event) => this.point(event.target));
+    drawn.addEventListener("pointerleave", () => this.point(null));
+    drawn.addEventListener("keydown", (event) => this.move(event));
+    if (this.given.page) window.addEventListener("hashchange", () => {
+      if (location.hash.slice(1) === this.fragment()) return;
+      this.state = this.start();
+      this.fill();
+      this.update();
+    });
+  }
+
+  read() {
+    for (const name of ["candidate", "second", "reference"]) if (this.at(name)) this.state[name] = this.at(name).value;
+    this.state.metric = this.at("metric").value;
+    this.state.view = this.shadowRoot.querySelector("input[name=view]:checked").value;
+    this.update();
+  }
+
+  fragment() {
+    const { candidate, second, reference, metric, view } = this.state;
+    const texts = this.given.served ? { c: candidate, ...(second ? { b: second } : {}), r: reference } : {};
+    return new URLSearchParams({ ...texts, m: metric, v: view }).toString();
+  }
+
+  async update() {
+    const turn = (this.turn = (this.turn || 0) + 1);
+    if (this.given.page) history.replaceState(null, "", `#${this.fragment()}`);
+    const { candidate, second, reference, metric } = this.state;
+    const wanted = [candidate, ...(second ? [second] : [])];
+    try {
+      const found = await Promise.all(wanted.map((text) => this.find(text, reference, metric)));
+      if (turn !== this.turn) return; // somebody typed on
+      this.found = found;
+      this.draw();
+      this.tell(found.map((s, n) => `${found.length > 1 ? "AB"[n] + ": " : ""}score ${number(s.score.value ?? 0, 4)}`).join(", "));
+    } catch (error) {
+      if (turn === this.turn) this.tell(error.message);
+    }
+  }
+
+  async find(candidate, reference, metric) {
+    const key = this.key(candidate, reference, metric);
+    if (!this.known.has(key)) this.known.set(key, await this.ask({ candidate, reference, metric }));
+    return this.known.get(key);
+  }
+
+  async ask(body) {
+    if (!this.given.served) throw new Error("This page holds no such alignment.");
+    const token = this.at("token").value;
+    const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
+    const answer = await fetch("align", { method: "POST", headers, body: JSON.stringify(body) })
+      .catch(() => { throw new Error("The server does not answer; is it still running?"); });
+    if (answer.status === 401) this.at("lock").hidden = false;
+    const found = await answer.json();
+    if (!answer.ok) throw new Error(found.detail);
+    return found;
+  }
+
+  tell(text) { this.at("said").textContent = text; }
+}
