@@ -25,6 +25,7 @@ from evenmatch.cli.models import models
 from evenmatch.cli.names import list_names
 from evenmatch.cli.output import say
 from evenmatch.cli.score import score
+from evenmatch.cli.serve import serve
 from evenmatch.cli.study import study
 from evenmatch.cli.trouble import one_line_trouble
 from evenmatch.version import __version__
@@ -52,6 +53,7 @@ app.command("choose-layer")(choose_layer)
 app.command("fit")(fit)
 app.command("distil")(distil)
 app.command("calibrate")(calibrate)
+app.command("serve")(serve)
 app.command("list")(list_names)
 app.command("explain")(explain)
 app.add_typer(study, name="study", context_settings=HELP_NAMES)
