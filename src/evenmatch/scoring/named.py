@@ -22,14 +22,21 @@ def bertscore(
     marks: bool = True,
     long: Long = "truncate",
     trust_remote_code: bool = False,
+    adapter: str = "",
 ) -> AlignMetric:
     """BERTScore: every piece takes its most similar partner (Zhang et al. 2020).
 
     Equal to the bert_score package at batch size 1: opening and closing tokens can be matched to
     and carry no weight. `idf=True` counts the call's references; a string names a table.
+    `adapter` switches on one that `evenmatch debias` made.
     """
     vectors = Transformer(
-        model, layer, weights=idf_weighting(idf), long=long, trust_remote_code=trust_remote_code
+        model,
+        layer,
+        weights=idf_weighting(idf),
+        long=long,
+        trust_remote_code=trust_remote_code,
+        adapter=adapter,
     )
     return AlignMetric(Pieces(marks=marks), vectors, alignment=Greedy())
 
@@ -42,9 +49,10 @@ def f_disc(
     marks: bool = False,
     long: Long = "truncate",
     trust_remote_code: bool = False,
+    adapter: str = "",
 ) -> AlignMetric:
     """F_DISC: one-to-one alignment of greatest total similarity (Jin & Gildea 2022)."""
-    return _optimized(Lsa(), Uniform(), model, layer, idf, marks, long, trust_remote_code)
+    return _optimized(Lsa(), Uniform(), model, layer, idf, marks, long, trust_remote_code, adapter)
 
 
 @register("metric", "f_cont")
@@ -57,9 +65,10 @@ def f_cont(
     trust_remote_code: bool = False,
     mass: Weighting = Norm(),
     solver: Solver = Emd(),
+    adapter: str = "",
 ) -> AlignMetric:
     """F_CONT: optimal transport, each piece as heavy as its vector is long (Jin & Gildea 2022)."""
-    return _optimized(solver, mass, model, layer, idf, marks, long, trust_remote_code)
+    return _optimized(solver, mass, model, layer, idf, marks, long, trust_remote_code, adapter)
 
 
 def _optimized(
@@ -71,6 +80,7 @@ def _optimized(
     marks: bool,
     long: Long,
     trust_remote_code: bool,
+    adapter: str,
 ) -> AlignMetric:
     vectors = Transformer(
         model,
@@ -79,6 +89,7 @@ def _optimized(
         mass=mass,
         long=long,
         trust_remote_code=trust_remote_code,
+        adapter=adapter,
     )
     return AlignMetric(Pieces(marks=marks), vectors, alignment=solver)
 

@@ -12,7 +12,9 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.types import Array, Run
 from evenmatch.vectors import checkpoints
-from evenmatch.vectors.blocks import Blocks, load_blocks, run_batch
+from evenmatch.vectors.adapter import Adapter, inserted
+from evenmatch.vectors.adapter_files import find_adapter, load_adapter
+from evenmatch.vectors.blocks import Forward, load_blocks, run_batch
 from evenmatch.vectors.checkpoints import Checkpoint
 from evenmatch.vectors.packing import equal_length_batches, owners, windows
 from evenmatch.vectors.side_by_side import side_by_side
@@ -26,13 +28,15 @@ Long: TypeAlias = Literal["truncate", "windows", "error"]
 class Pretrained:
     """Which model, and how it treats a text longer than it can take.
 
-    With `pad_to` every text is padded to that many pieces, and cut off there.
+    With `pad_to` every text is padded to that many pieces, and cut off there. `adapter` names one
+    that is switched on.
     """
 
     model: str
     long: Long = "truncate"
     trust_remote_code: bool = False
     pad_to: int = 0
+    adapter: str = ""
 
     def checkpoint(self) -> Checkpoint:
         """Where the model lies and what it is."""
@@ -60,7 +64,8 @@ class Pretrained:
 
         versions = [f"{name} {version(name)}" for name in ("torch", "transformers")]
         padding = [f"padded to {self.pad_to}"] if self.pad_to else []
-        return " ".join([self.checkpoint().digest, self.long, *versions, *padding])
+        adapter = [f"adapter {find_adapter(self.adapter).digest}"] if self.adapter else []
+        return " ".join([self.checkpoint().digest, self.long, *versions, *padding, *adapter])
 
     def keys(self, texts: Sequence[str]) -> list[Array]:
         """The ids of each text's pieces, marks included, as far as the model would see them."""
@@ -75,11 +80,15 @@ class Pretrained:
         blocks = load_blocks(self.checkpoint(), self.trust_remote_code, run.device)
         flat = [s for own in sequences for s in own]
         filler = tokens.padding[0] if tokens.padding else 0
-        states = iter(_run(blocks, flat, layers, run, self.pad_to, filler))
+        with blocks.cut_to(layers) as forward, inserted(blocks, self._adapter()):
+            states = iter(_run(forward, blocks.device, flat, layers, run, self.pad_to, filler))
         return [
             self._joined(text, cut, [next(states) for _ in own], tokens)
             for text, cut, own in zip(texts, cuts, sequences, strict=True)
         ]
+
+    def _adapter(self) -> Adapter | None:
+        return load_adapter(find_adapter(self.adapter)) if self.adapter else None
 
     def _sequences(self, cut: Cut, tokens: Tokens) -> list[Array]:
         """What the model is given for one text: all of it, its beginning, or windows."""
@@ -132,7 +141,8 @@ def _stitched(parts: list[Array], cut: Cut, tokens: Tokens) -> Array:
 
 
 def _run(
-    blocks: Blocks,
+    forward: Forward,
+    device: str,
     sequences: Sequence[Array],
     layers: Sequence[int],
     run: Run,
@@ -143,15 +153,14 @@ def _run(
     results: list[dict[int, Array]] = [{} for _ in sequences]
     lengths = [len(s) for s in sequences]
     widths = [max(length, pad_to) for length in lengths]
-    with blocks.cut_to(layers) as forward:
 
-        def one(batch: list[int]) -> None:
-            ids = np.full((len(batch), widths[batch[0]]), filler)
-            for row, index in enumerate(batch):
-                ids[row, : lengths[index]] = sequences[index]
-            states = run_batch(forward, ids, [lengths[i] for i in batch], blocks.device)
-            for row, index in enumerate(batch):
-                results[index] = {layer: states[layer][row] for layer in layers}
+    def one(batch: list[int]) -> None:
+        ids = np.full((len(batch), widths[batch[0]]), filler)
+        for row, index in enumerate(batch):
+            ids[row, : lengths[index]] = sequences[index]
+        states = run_batch(forward, ids, [lengths[i] for i in batch], device)
+        for row, index in enumerate(batch):
+            results[index] = {layer: states[layer][row] for layer in layers}
 
-        side_by_side(one, list(equal_length_batches(widths, run.batch_tokens)), run)
+    side_by_side(one, list(equal_length_batches(widths, run.batch_tokens)), run)
     return results

@@ -11,6 +11,7 @@ from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Embedded, Run, Units, Weighting
 from evenmatch.vectors import layers, states
+from evenmatch.vectors.adapter_files import find_adapter
 from evenmatch.vectors.layers import Layer
 from evenmatch.vectors.packing import portions
 from evenmatch.vectors.pretrained import Long, Pretrained
@@ -30,6 +31,7 @@ class Transformer:
     `long` says what happens to a text the model cannot take whole. `pad_to` pads every text to
     that many pieces and cuts it off there: what the model makes of its paddings are units without
     weight, wherever opening and closing tokens are units too (LiSAScore's way to make repetition).
+    `adapter` switches on one that `debias` made, by its folder, or one that comes with evenmatch.
     """
 
     model: str = "minilm"
@@ -40,6 +42,7 @@ class Transformer:
     long: Long = "truncate"
     trust_remote_code: bool = False
     pad_to: int = 0
+    adapter: str = ""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -61,7 +64,7 @@ class Transformer:
     @property
     def body(self) -> Pretrained:
         """The model as such; encoders that differ only in layer or weights share it."""
-        return Pretrained(self.model, self.long, self.trust_remote_code, self.pad_to)
+        return Pretrained(self.model, self.long, self.trust_remote_code, self.pad_to, self.adapter)
 
     def depth(self) -> int:
         """The number of the layer read."""
@@ -85,9 +88,15 @@ class Transformer:
         return with_table(self, (k for some in portions(references) for k in body.keys(some)))
 
     def pinned(self) -> Transformer:
-        """The layer as a number, and a folder as its content hash."""
-        return dataclasses.replace(self, model=self.body.checkpoint().name, layer=self.depth())
+        """The layer as a number, and folders as their content hashes."""
+        return dataclasses.replace(
+            self,
+            model=self.body.checkpoint().name,
+            layer=self.depth(),
+            adapter=find_adapter(self.adapter).name if self.adapter else "",
+        )
 
     def sources(self) -> tuple[str, ...]:
-        """The model by content."""
-        return (f"model {self.body.checkpoint().label}",)
+        """The model and the adapter by content."""
+        adapter = [f"adapter {find_adapter(self.adapter).label}"] if self.adapter else []
+        return (f"model {self.body.checkpoint().label}", *adapter)
