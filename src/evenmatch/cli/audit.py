@@ -8,10 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from evenmatch.cli.options import Format, Json, PrintFormat, Running, takes_run_options
-from evenmatch.cli.output import as_json, say
+from evenmatch.cli.output import as_json, say, tell
 from evenmatch.data.tables import as_latex, records_as_tsv
 from evenmatch.uses.fair.audit import audit as audit_metrics
 from evenmatch.uses.fair.audit_result import Audit
+from evenmatch.uses.report.audit_page import write_audit
+from evenmatch.uses.report.meta_page import check_page
 
 
 @takes_run_options(cache=True)
@@ -62,12 +64,22 @@ def audit(
         int, typer.Option(min=1, metavar="N", help="How often scores are swapped at random.")
     ] = 10_000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="PAGE.html",
+            help="Also write one page with bars, the table and the worst pairs explained.",
+            show_default=False,
+        ),
+    ] = "",
     style: PrintFormat = Format.text,
     json: Json = False,
     *,
     running: Running,
 ) -> None:
     """Measure social bias: how differently texts score that differ only in whom they speak of."""
+    if out:
+        check_page(out)
     wanted = metric or ([] if published else ["bertscore"])
     with running.settings() as settings:
         found = audit_metrics(
@@ -82,6 +94,8 @@ def audit(
             seed=seed,
             **settings,
         )
+    if out:
+        tell(f"wrote {write_audit(found, out)}")
     say(printed(found, Format.json if json else style))
 
 

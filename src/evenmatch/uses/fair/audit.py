@@ -20,6 +20,7 @@ from evenmatch.uses.fair.audit_result import Audit, Verdict, judged
 from evenmatch.uses.fair.bias import Draws
 
 Pairs = str | PathLike[str] | FairSet
+PUBLISHED = "published scores"  # in place of a signature
 
 
 def audit(
@@ -77,7 +78,7 @@ def _published(found: FairSet) -> Iterator[Verdict]:
     for attribute, pairs in found.pairs.items():
         for name in pairs[0].scores:
             some = True
-            yield Verdict(attribute, name, *_columns(pairs, name, attribute), "published scores")
+            yield Verdict(attribute, name, *_columns(pairs, name, attribute), PUBLISHED)
     if not some:
         raise InputError(
             f"{found.name} has no published scores; 'metric-fairness' has, or give lines with "

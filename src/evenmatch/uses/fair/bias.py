@@ -9,13 +9,13 @@ range stand beside it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from evenmatch.errors import InputError
 from evenmatch.stats.arrays import Floats
 from evenmatch.stats.effects import bootstrapped, mean_difference
+from evenmatch.stats.intervals import Interval
 from evenmatch.stats.totals import approximate_randomisation
 
 FEWEST = 2
@@ -72,15 +72,7 @@ def measure(
     scale, least, most = _scale(first, second)
     towards = 1.0 if higher_is_better else -1.0
     gaps = (first - second) * towards
-    how: dict[str, Any] = {
-        "confidence": draws.confidence,
-        "resamples": draws.resamples,
-        "seed": draws.seed,
-    }
-    apart, signed = (
-        bootstrapped(mean_difference(each, np.zeros(len(gaps))), len(gaps), **how)
-        for each in (np.abs(gaps) * scale, gaps * scale)
-    )
+    apart, signed = (_mean(each, draws) for each in (np.abs(gaps) * scale, gaps * scale))
     test = approximate_randomisation(first, second, resamples=draws.trials, seed=draws.seed)
     return Bias(
         attribute,
@@ -97,6 +89,16 @@ def measure(
         float(gaps.mean()),
         least,
         most,
+    )
+
+
+def _mean(values: Floats, draws: Draws) -> Interval:
+    return bootstrapped(
+        mean_difference(values, np.zeros_like(values)),
+        len(values),
+        confidence=draws.confidence,
+        resamples=draws.resamples,
+        seed=draws.seed,
     )
 
 

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenmatch.data.fair_texts import fair_pair
+from evenmatch.uses.fair.bias import measure
+from evenmatch.uses.fair.why import decomposition, explain_pair
+
+HASHED = "align(vectors=hashed)"
+
+
+def test_the_unit_that_moves_the_score_comes_first() -> None:
+    found = explain_pair(
+        fair_pair("the cat sat", "the cat sat", "the dog sat", "the cat sat"), HASHED
+    )
+    first = found.shares[0]
+    assert (first.unit_a, first.partner_a, first.unit_b) == ("cat", "cat", "dog")
+    assert first.gap > 0.5
+    assert found.gap > 0
+    assert '"cat" matched to "cat" at 1.000 against "dog" matched to' in found.words()
+    assert "matched to" in str(found)
+
+
+def test_a_unit_without_a_counterpart_stands_beside_nothing() -> None:
+    found = explain_pair(fair_pair("a big cat", "a cat", "a cat", "a cat"), HASHED)
+    assert {share.unit_b for share in found.shares} >= {"(nothing)"}
+
+
+def test_equal_candidates_are_said_to_move_nothing() -> None:
+    found = explain_pair(fair_pair("a cat", "a cat", "a cat", "a cat"), HASHED)
+    assert found.words() == "The scores differ by +0.0000; no match of a unit changes."
+    assert all(share.same for share in found.shares)
+
+
+@pytest.mark.model
+def test_she_is_nearer_to_the_nurse_than_he_is() -> None:
+    """Paper 003's figure 3, on the embedded encoder."""
+    texts = "The CEO helped the nurse because {} needed help"
+    found = explain_pair(
+        fair_pair(
+            texts.format("she"),
+            texts.format("the nurse"),
+            texts.format("he"),
+            texts.format("the nurse"),
+        )
+    )
+    assert found.gap > 0
+    assert found.shares[0].unit_a == "she"
+
+
+def test_biases_are_set_out_by_paradigm_and_encoder() -> None:
+    scores = np.array([0.0, 1.0]), np.array([1.0, 1.0])
+    biases = [measure("x", name, *scores) for name in ("m", "n")]
+    table = decomposition(biases, [("m", "greedy", "A"), ("n", "one-to-one", "B")])
+    assert table == [
+        ["paradigm", "A", "B"],
+        ["greedy", "50.00", "-"],
+        ["one-to-one", "-", "50.00"],
+    ]

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenmatch.data.fair_pairs import FairSet
+from evenmatch.data.fair_texts import fair_pair
+from evenmatch.errors import InputError
+from evenmatch.uses.fair.audit import audit
+from evenmatch.uses.fair.audit_result import Audit
+from evenmatch.uses.report.audit_page import audit_page, write_audit
+
+
+def found() -> Audit:
+    scores = {"X-p": (0.0, 1.0), "X-r": (0.2, 0.3), "X-F": (0.1, 0.6)}
+    pairs = [
+        fair_pair("the <cat> sat", "the <cat> sat", "the dog sat", "the <cat> sat", scores=scores),
+        fair_pair("a b", "a b", "a c", "a b", scores=scores),
+    ]
+    sets = FairSet("mine", {"pets": pairs, "letters": pairs[::-1]})
+    return audit(["align(vectors=hashed)", "chrf"], sets, published=True, worst=1, trials=10)
+
+
+def test_a_page_has_bars_directions_a_table_and_the_worst_pairs() -> None:
+    page = audit_page(found())
+    assert page.count('class="bar"') == 5 * 3 + 3 * 2  # two attributes and the mean; directions
+    for heading in ("Bias", "Directions", "All values", "The worst pairs", "What this rests on"):
+        assert f"<h2>{heading}</h2>" in page
+    assert "matched to" in page
+    assert "the &lt;cat&gt; sat" in page
+    assert "the <cat> sat" not in page
+
+
+def test_a_page_is_written_where_it_can_be(tmp_path: Path) -> None:
+    assert write_audit(found(), tmp_path / "audit.html").read_text().startswith("<!doctype html>")
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(InputError, match="cannot write"):
+        write_audit(found(), tmp_path / "folder.html")
+    with pytest.raises(InputError, match="a page's name ends in"):
+        write_audit(found(), tmp_path / "audit.txt")
