@@ -138,14 +138,13 @@ def take(
 
     optimizer = torch.optim.Adam(model.parts.parameters(), lr=course.rate)
     best, history = keeper.load(model, optimizer)
+    if not history.looks:
+        history.looks.append((0, look()))
     while not history.ended:
-        if not history.looks:
-            history.looks.append((0, look()))
-        number = len(history.told)
-        loss, told = step(number)
+        loss, told = step(len(history.told))
         _descend(model, optimizer, loss, course.clip)
         history.told.append(told)
-        number += 1
+        number = len(history.told)
         if number % course.look_every == 0 or number == steps:
             best = _judge(model, optimizer, course, history, look(), best)
             history.ended = number == steps or history.worse >= course.patience

@@ -63,7 +63,7 @@ def write(
         memory = memory or model.read(batch)
         state = memory.first
         tokens = torch.full((len(batch.examples),), START_ID)
-        done = torch.zeros(len(tokens), dtype=torch.bool)
+        done = tokens == END_ID
         written, looked = [], []
         for _ in range(longest):
             probabilities, weights, state = model.step(memory, state, tokens)
@@ -73,8 +73,8 @@ def write(
             done |= tokens == END_ID
             if bool(done.all()):
                 break
-    found = torch.stack(written, 1).numpy()
-    return Written(found, written_words(found, torch.stack(looked, 1).numpy(), batch, vocabulary))
+    found, places = (torch.stack(each, 1).numpy() for each in (written, looked))
+    return Written(found, written_words(found, places, batch, vocabulary))
 
 
 def most_looked_at(weights: Any, batch: Batch) -> Any:

@@ -28,7 +28,6 @@ def learn_reward(
     course: Course,
     keeper: Keeper,
     seed: int,
-    longest: int = LONGEST,
     enough: Callable[[], bool] = lambda: False,
 ) -> History:
     """Train the model in place for the reward that `metric` gives.
@@ -40,14 +39,8 @@ def learn_reward(
     schedule = Schedule(examples, course.batch, seed)
 
     def step(number: int) -> tuple[Any, float]:
-        return policy_loss(
-            model,
-            vocabulary,
-            schedule.chosen(number),
-            metric=metric,
-            generator=generator_of(seed, number),
-            longest=longest,
-        )
+        some, generator = schedule.chosen(number), generator_of(seed, number)
+        return policy_loss(model, vocabulary, some, metric=metric, generator=generator)
 
     return take(
         model,
@@ -55,7 +48,7 @@ def learn_reward(
         keeper,
         steps=course.epochs * len(schedule),
         step=step,
-        look=lambda: mean_reward(model, vocabulary, others, metric, longest=longest),
+        look=lambda: mean_reward(model, vocabulary, others, metric),
         enough=enough,
     )
 
