@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from evenmatch.units.subtrees import Subtrees
     from evenmatch.uses.fair.audit import audit
     from evenmatch.uses.fair.audit_result import Audit
+    from evenmatch.uses.fair.counterfactuals import counterfactuals
+    from evenmatch.uses.fair.debias import debias
     from evenmatch.uses.keyphrases.scores import score_keyphrases
     from evenmatch.uses.keyphrases.table import KeyphraseTable
     from evenmatch.uses.meta.agreement import correlate
@@ -86,6 +88,8 @@ _LATE = {
     "check_metric": "evenmatch.scoring.checks",
     "check_solver": "evenmatch.alignment.checks",
     "compare": "evenmatch.uses.meta.compare",
+    "counterfactuals": "evenmatch.uses.fair.counterfactuals",
+    "debias": "evenmatch.uses.fair.debias",
     "correlate": "evenmatch.uses.meta.agreement",
     "distil": "evenmatch.uses.train.distil",
     "fit": "evenmatch.uses.train.fit",
@@ -162,6 +166,8 @@ __all__ = [
     "choose_layer",
     "compare",
     "correlate",
+    "counterfactuals",
+    "debias",
     "distil",
     "fit",
     "measure_baseline",

@@ -16,6 +16,7 @@ from evenmatch.cli.calibrate import calibrate
 from evenmatch.cli.choose_layer import choose_layer
 from evenmatch.cli.compare import compare
 from evenmatch.cli.data import data
+from evenmatch.cli.debias import debias
 from evenmatch.cli.distil import distil
 from evenmatch.cli.explain import explain
 from evenmatch.cli.fit import fit
@@ -47,6 +48,7 @@ app.command("align")(align)
 app.command("compare")(compare)
 app.command("meta")(meta)
 app.command("audit")(audit)
+app.command("debias")(debias)
 app.command("keyphrases")(keyphrases)
 app.command("baseline")(baseline)
 app.command("choose-layer")(choose_layer)

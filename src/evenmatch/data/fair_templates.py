@@ -29,6 +29,11 @@ def written_pairs(attribute: str) -> list[FairPair]:
     return [pair for family in _families(attribute) for pair in family_pairs(family)]
 
 
+def lesson_pairs() -> list[FairPair]:
+    """Our pairs about gender to train on, of other sentences than those to audit with."""
+    return [pair for family in _families("lessons") for pair in family_pairs(family)]
+
+
 def family_pairs(family: Mapping[str, Any]) -> Iterator[FairPair]:
     """Every sentence with everything said; the terms take turns."""
     said = [(text, 0) for text in family["one"]] + [(text, 1) for text in family["other"]]
