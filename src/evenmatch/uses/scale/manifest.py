@@ -107,5 +107,5 @@ def _whole_lines(file: IO[bytes], path: Path) -> list[dict[str, Any]]:
 
 def _kept(folder: Path, line: Mapping[str, Any]) -> bool:
     """Whether the file a line speaks of is there; a shard that lost its file is done again."""
-    part = folder / line["part"]
+    part = folder / str(line["part"])
     return part.is_file() and part.stat().st_size == int(line["bytes"])
