@@ -14,7 +14,7 @@ from typing import IO, Any, TypeAlias
 
 from evenmatch.data import parquet
 from evenmatch.errors import DataError
-from evenmatch.types import Score
+from evenmatch.types import Score, Scores
 
 COLUMNS = {
     "row": "whole",
@@ -34,6 +34,13 @@ class Row:
     row: int
     metric: str
     score: Score
+
+
+def rows_of(first: int, names: Sequence[str], found: Sequence[Scores]) -> Iterator[Row]:
+    """Scores as rows from `first` on: pair by pair, and in each the metrics in their order."""
+    for index, scores in enumerate(zip(*(s.segments for s in found), strict=True), first):
+        for name, score in zip(names, scores, strict=True):
+            yield Row(index, name, score)
 
 
 Write: TypeAlias = Callable[[Sequence[Row]], None]

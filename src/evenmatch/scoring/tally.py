@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenmatch.types import Score, Scores
@@ -42,3 +44,12 @@ class Tally:
 
 def _sum(total: float | None, value: float | None) -> float | None:
     return None if total is None or value is None else total + value
+
+
+def count_flags(found: Sequence[Scores]) -> Counter[str]:
+    """How many rows carry each flag, whichever metric raised it."""
+    counts: Counter[str] = Counter()
+    for scores in zip(*(s.segments for s in found), strict=True):
+        if any(score.flags for score in scores):
+            counts.update(frozenset[str]().union(*(score.flags for score in scores)))
+    return counts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -51,11 +50,3 @@ def _sum(values: Iterable[float | None]) -> float | None:
     given = list(values)
     known = [value for value in given if value is not None]
     return math.fsum(known) if len(known) == len(given) else None
-
-
-def flag_counts(found: Sequence[Scores]) -> dict[str, int]:
-    """How many rows carry each flag, whichever metric raised it."""
-    counts: Counter[str] = Counter()
-    for scores in zip(*(s.segments for s in found), strict=True):
-        counts.update(frozenset[str]().union(*(score.flags for score in scores)))
-    return dict(counts)

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from evenmatch.data.rows import Row, row_file
+from evenmatch.data.rows import Row, row_file, rows_of
 from evenmatch.errors import EvenmatchError
 from evenmatch.scoring.settings import make_run
+from evenmatch.scoring.tally import count_flags
 from evenmatch.scoring.together import as_metric, score_together
 from evenmatch.types import Metric, Pair, Run, Scores, Totalled
 from evenmatch.uses.scale.job import Done, Failed, Job, Ready, Task
 from evenmatch.uses.scale.loading import pairs_in
-from evenmatch.uses.scale.sums import flag_counts, tally_of
+from evenmatch.uses.scale.sums import tally_of
 from evenmatch.vectors.tables import keep_text
 
 _TRIAL = [Pair("a short text", ("a short text",))]
@@ -73,24 +74,18 @@ class Worker:
         whole = [scores for scores in found if scores is not None]
         scored = time.perf_counter()
         names = [name for name, _ in self._job.metrics]
-        data = b"" if task.only else _file(_rows(task.first, names, whole), self._job.form)
+        data = b"" if task.only else _file(rows_of(task.first, names, whole), self._job.form)
         seconds = {"score": scored - start, "write": time.perf_counter() - scored}
         tallies = {
             name: tally_of(scores, totals.get(n))
             for n, (name, scores) in enumerate(zip(names, whole, strict=True))
         }
-        return Done(task.number, data, tallies, flag_counts(whole), seconds)
+        return Done(task.number, data, tallies, dict(count_flags(whole)), seconds)
 
 
 def one_line(error: BaseException) -> str:
     """An error's words on one line."""
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _rows(first: int, names: Sequence[str], found: Sequence[Scores]) -> Iterator[Row]:
-    for index, scores in enumerate(zip(*(s.segments for s in found), strict=True), first):
-        for name, score in zip(names, scores, strict=True):
-            yield Row(index, name, score)
 
 
 def _file(rows: Iterator[Row], form: str) -> bytes:
