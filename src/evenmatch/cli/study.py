@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import Annotated, Any, TypeAlias
 
@@ -13,6 +14,10 @@ from evenmatch.data.catalogue import data_set
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.data.tables import as_text
 from evenmatch.uses.study.cells import study_folder
+from evenmatch.uses.study.keyphrase_arms import ABLATIONS, ARMS, Design
+from evenmatch.uses.study.keyphrase_corpus import public_corpus
+from evenmatch.uses.study.keyphrase_report import keyphrase_report
+from evenmatch.uses.study.keyphrase_runs import Runs
 from evenmatch.uses.study.lisa import ALGORITHMS, LENGTHS, Grid, run_lisa
 from evenmatch.uses.study.lisa_advice import worth_report
 from evenmatch.uses.study.lisa_gradient import METHODS, Lesson
@@ -22,6 +27,7 @@ from evenmatch.uses.study.lisa_table import document, rows_of
 from evenmatch.uses.study.lisa_worth import Measures, measure_worth
 from evenmatch.uses.study.page import Report
 from evenmatch.uses.study.sentences import TRANSLATIONS, Sentences, find_sentences
+from evenmatch.uses.train.threads import training_threads
 from evenmatch.vectors.transformer import Transformer
 
 study = typer.Typer(help="The papers' experiments, resumable.", no_args_is_help=True)
@@ -168,6 +174,55 @@ def lisa_gradient(
     found = take_lessons(sentences, Transformer(model), lessons, folder, told=tell)
     report = lessons_report(found, sentences)
     _finish(report, out, {"curves": [asdict(curve) for curve in found]} if json else None)
+
+
+@study.command("keyphrases")
+def keyphrases(
+    out: Out = "keyphrase-study",
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ARM",
+            help="What to train for; may be given several times.",
+            show_default=", ".join(ARMS),
+        ),
+    ] = None,
+    ablations: Annotated[
+        bool,
+        typer.Option("--ablations", help="Also 2RL(FG) with each part of FG left out (8 stages)."),
+    ] = False,
+    seed: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Which random numbers; may be given several times.",
+            show_default="1, 2, 3",
+        ),
+    ] = None,
+    minutes: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Pause after so long, 0 for never; then run again."),
+    ] = 40,
+    threads: Annotated[int, typer.Option(min=1, metavar="N", help="Threads to train with.")] = 1,
+) -> None:
+    """Keyphrases: likelihood, then reinforcement by F1, FG or FB in one stage or two (paper 004).
+
+    Goes on where it was stopped; the tables and figures are of the runs that are done.
+    """
+    arms = (*(arm or ARMS), *(ABLATIONS if ablations else ()))
+    design = Design(arms, tuple(seed or (1, 2, 3)))
+    start = time.monotonic()
+    with training_threads(threads):
+        runs = Runs(
+            public_corpus(),
+            design,
+            study_folder(out),
+            lambda: bool(minutes) and time.monotonic() - start > 60 * minutes,
+            tell,
+        )
+        runs()
+    _finish(keyphrase_report(runs), out, None)
 
 
 def _sentences(data: str, pairs: int, seed: int, *, sources: bool = False) -> Sentences:
