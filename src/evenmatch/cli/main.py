@@ -29,6 +29,7 @@ from evenmatch.cli.score import score
 from evenmatch.cli.serve import serve
 from evenmatch.cli.study import study
 from evenmatch.cli.trouble import one_line_trouble
+from evenmatch.cli.tune import tune
 from evenmatch.version import __version__
 
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
@@ -56,6 +57,7 @@ app.command("fit")(fit)
 app.command("distil")(distil)
 app.command("calibrate")(calibrate)
 app.command("serve")(serve)
+app.command("tune")(tune)
 app.command("list")(list_names)
 app.command("explain")(explain)
 app.add_typer(study, name="study", context_settings=HELP_NAMES)
