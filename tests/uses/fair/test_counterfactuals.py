@@ -68,10 +68,10 @@ def test_only_sentences_about_a_group_have_counterfactuals() -> None:
 def test_a_parser_tells_object_from_possessive() -> None:
     from evenmatch.units.parser_spacy import Spacy
 
-    texts = ["They gave her flowers.", "They watered her flowers."]
+    texts = ["They made her happy.", "They watered her flowers."]
     found = counterfactuals(texts, parser=Spacy())
     assert [each.swapped for each in found] == [
-        "They gave him flowers.",
+        "They made him happy.",
         "They watered his flowers.",
     ]
 

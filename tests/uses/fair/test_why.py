@@ -34,7 +34,7 @@ def test_equal_candidates_are_said_to_move_nothing() -> None:
 
 
 @pytest.mark.model
-def test_she_is_nearer_to_the_nurse_than_he_is() -> None:
+def test_the_pronoun_is_what_moves_the_score_beside_the_nurse() -> None:
     """Paper 003's figure 3, on the embedded encoder."""
     texts = "The CEO helped the nurse because {} needed help"
     found = explain_pair(
@@ -45,8 +45,7 @@ def test_she_is_nearer_to_the_nurse_than_he_is() -> None:
             texts.format("the nurse"),
         )
     )
-    assert found.gap > 0
-    assert found.shares[0].unit_a == "she"
+    assert (found.shares[0].unit_a, found.shares[0].unit_b) == ("she", "he")
 
 
 def test_biases_are_set_out_by_paradigm_and_encoder() -> None:
