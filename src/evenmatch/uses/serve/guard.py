@@ -93,6 +93,8 @@ class Guard:
                 more = True
                 while more and size <= most * _DRAINED:
                     message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise RefusedError(400, "the line was cut before the body had arrived")
                     part = message.get("body", b"")
                     size += len(part)
                     if size <= most:

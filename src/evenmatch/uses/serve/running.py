@@ -14,6 +14,8 @@ from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.scoring.settings import make_run
 from evenmatch.uses.serve.limits import Limits
 
+_BACKLOG = 2048  # connections that wait to be taken, as uvicorn has it
+
 
 def serve(
     metrics: Sequence[str] = (),
@@ -44,6 +46,7 @@ def serve(
     with _listening(host, port) as sock:
         menu = make_menu(metrics, settings)
         app = make_app(menu, limits, run=settings, token=token)
+        sock.listen(_BACKLOG)  # who reads the next line may connect at once
         shown = f"[{host}]" if ":" in host else host
         tell(f"serving {', '.join(menu.names)} at http://{shown}:{sock.getsockname()[1]}/")
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on")

@@ -77,7 +77,7 @@ const mapTable = (shown) => {
   const body = rows.map((unit, i) =>
     `<tr role="row"><th scope="row" role="rowheader">${escaped(short(unit))}</th>${columns.map((_, j) => cell(i, j)).join("")}</tr>`);
   return `<table role="grid" aria-label="similarities; candidate in rows, reference in columns" ` +
-    `class="${columns.length > 8 ? "dense" : ""}"><thead><tr role="row"><td></td>${heads.join("")}</tr></thead>` +
+    `class="${columns.length > 8 ? "dense" : ""}"><thead><tr role="row"><td role="presentation"></td>${heads.join("")}</tr></thead>` +
     `<tbody>${body.join("")}</tbody></table>`;
 };
 

@@ -7,6 +7,11 @@ const UPRIGHT = 560; // pixels; below, units stand below each other
 class Viewer extends HTMLElement {
   connectedCallback() {
     if (this.shadowRoot) return;
+    if (document.readyState === "loading" && !this.nextSibling) {
+      // Already defined by an earlier output: the parser has not yet come to what is inside.
+      document.addEventListener("DOMContentLoaded", () => this.connectedCallback(), { once: true });
+      return;
+    }
     const source = this.querySelector('script[type="application/json"]');
     this.given = JSON.parse(source.textContent);
     this.known = new Map(this.given.shown.map((s) => [this.key(s.candidate, s.reference, s.name), s]));

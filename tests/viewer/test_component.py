@@ -1,0 +1,172 @@
+"""The viewer as a person uses it: in a browser, by mouse, by keyboard, on a phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenmatch as em
+from evenmatch.viewer.page import alignment_page
+from evenmatch.viewer.shown import all_shown, alternatives
+from tests.viewer.conftest import Open
+
+METRIC = em.build("align(vectors=hashed, alignment=lsa)")
+A, B, REFERENCE = "the the cat sat", "the cat sat down", "the cat sat down"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One candidate, by every way to align."""
+    return written(tmp_path_factory.mktemp("one"), [A])
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two candidates to compare."""
+    return written(tmp_path_factory.mktemp("two"), [A, B])
+
+
+def written(folder: Path, candidates: list[str]) -> str:
+    metrics = [("mine", METRIC), *alternatives(METRIC)]
+    also = all_shown(metrics, candidates, REFERENCE)
+    file = folder / "page.html"
+    file.write_text(alignment_page(em.align(A, REFERENCE, METRIC), also=also), "utf-8")
+    return file.as_uri()
+
+
+def said(page: Any) -> str:
+    return str(page.get_by_role("status").inner_text())
+
+
+def test_every_pair_is_a_link_and_every_unit_a_box(page: str, visit: Open) -> None:
+    seen = visit(page)
+    aligned = em.align(A, REFERENCE, METRIC)
+    assert seen.locator("path.link").count() == len(aligned.pairs)
+    assert seen.locator(".unit").count() == 8
+    assert f"score {aligned.score.value:.4f}" in said(seen)
+
+
+def test_another_metric_changes_the_links(page: str, visit: Open) -> None:
+    seen = visit(page)
+    before = seen.locator("path.link").count()
+    seen.get_by_label("Metric").select_option("greedy, else the same")
+    greedy = em.align(A, REFERENCE, "align(vectors=hashed)")
+    seen.wait_for_function("document.location.hash.includes('greedy')")
+    assert seen.locator("path.link").count() == len(greedy.pairs) != before
+    assert f"{greedy.score.value:.4f}" in said(seen)
+
+
+def test_pointing_at_a_link_says_its_numbers(page: str, visit: Open) -> None:
+    seen = visit(page)
+    seen.locator("path.link").first.dispatch_event("pointerover")
+    assert "similarity 1.000, weight 1.00" in said(seen)
+
+
+def test_pointing_at_a_cell_says_its_numbers(page: str, visit: Open) -> None:
+    seen = visit(page)
+    seen.get_by_label("Heat map").check()
+    seen.locator(".viewer td.heat").nth(1).hover()
+    assert said(seen).startswith("“the” – “cat”: similarity")
+    assert "no pair" in said(seen)
+
+
+def test_two_candidates_are_compared_and_the_difference_explained(both: str, visit: Open) -> None:
+    seen = visit(both)
+    assert seen.locator(".viewer figure").count() == 2
+    why = seen.get_by_role("region", name="the difference explained").inner_text()
+    assert "B scores higher than A by" in why
+    assert "“down” is covered" in why
+    assert "1.00 by “down” in B: recall +0.2" in why
+
+
+def test_the_keyboard_alone_reaches_everything(page: str, visit: Open) -> None:
+    seen = visit(page)
+    seen.get_by_role("textbox", name="Candidate").focus()
+    for _ in range(3):  # the reference, the metric, the view
+        seen.keyboard.press("Tab")
+    seen.keyboard.press("ArrowRight")
+    seen.locator(".viewer table").wait_for()
+    for _ in range(4):  # two buttons, the region, its first cell
+        seen.keyboard.press("Tab")
+    seen.keyboard.press("ArrowDown")
+    seen.keyboard.press("ArrowRight")
+    assert said(seen).startswith("“the” – “cat”")
+    assert (
+        seen.evaluate(
+            "document.querySelector('evenmatch-viewer').shadowRoot.activeElement.tabIndex"
+        )
+        == 0
+    )
+
+
+def test_arrows_walk_over_units_and_between_the_rows(page: str, visit: Open) -> None:
+    seen = visit(page)
+    seen.locator(".unit").first.focus()
+    seen.keyboard.press("ArrowRight")
+    assert said(seen).startswith("candidate “the” (no. 2)")
+    seen.keyboard.press("ArrowDown")
+    assert said(seen).startswith("reference “cat”")
+
+
+def test_every_control_and_unit_has_a_name_to_read_aloud(page: str, visit: Open) -> None:
+    seen = visit(page)
+    for role, name in (("combobox", "Metric"), ("radio", "Links"), ("button", "Copy as SVG")):
+        assert seen.get_by_role(role, name=name).count() == 1
+    assert seen.get_by_role("img", name="reference “down”").count() == 1
+    seen.get_by_label("Heat map").check()
+    assert seen.get_by_role("gridcell").count() == 16
+
+
+@pytest.mark.parametrize("view", ["links", "map"])
+def test_the_picture_copied_is_svg_that_stands_alone(page: str, visit: Open, view: str) -> None:
+    seen = visit(f"{page}#v={view}")
+    seen.get_by_role("button", name="Copy as SVG").click()
+    seen.get_by_text("The picture was copied").wait_for()
+    copied = seen.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("<svg xmlns=")
+    read = "new DOMParser().parseFromString(s, 'image/svg+xml').querySelector('parsererror')"
+    assert seen.evaluate(f"s => {read} === null", copied)
+
+
+def test_an_address_brings_back_what_was_seen(page: str, visit: Open) -> None:
+    seen = visit(page)
+    seen.get_by_label("Metric").select_option("transport, else the same")
+    seen.get_by_label("Heat map").check()
+    again = visit(seen.url)
+    assert again.get_by_label("Metric").input_value() == "transport, else the same"
+    assert again.locator(".viewer td.heat").count() == 16
+
+
+@pytest.mark.parametrize("view", ["links", "map"])
+def test_a_narrow_screen_needs_no_sideways_scrolling(both: str, visit: Open, view: str) -> None:
+    seen = visit(f"{both}#v={view}", width=360)
+    assert seen.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_dark_is_dark_and_light_is_light(page: str, visit: Open) -> None:
+    colour = (
+        "getComputedStyle(document.querySelector('evenmatch-viewer').shadowRoot"
+        ".querySelector('.evenmatch')).backgroundColor"
+    )
+    assert visit(page).evaluate(colour) == "rgb(255, 255, 255)"
+    assert visit(page, dark=True).evaluate(colour) == "rgb(22, 25, 29)"
+
+
+def test_markup_in_a_text_is_shown_and_not_run(tmp_path: Path, visit: Open) -> None:
+    text = "<img src=x onerror=alert(1)> </script><script>alert(2)</script>"
+    file = tmp_path / "page.html"
+    file.write_text(alignment_page(em.align(text, text, METRIC)), "utf-8")
+    seen = visit(file.as_uri())
+    assert seen.locator(".unit").count() > 2
+    assert seen.locator("img[src]").count() == 0
+
+
+def test_a_notebook_output_works_by_itself(tmp_path: Path, visit: Open) -> None:
+    outputs = [em.align(text, REFERENCE, METRIC)._repr_html_() for text in (A, B)]
+    file = tmp_path / "notebook.html"
+    file.write_text(f"<meta charset=utf-8><body>{''.join(map(str, outputs))}</body>", "utf-8")
+    seen = visit(file.as_uri())
+    assert seen.locator("svg.links").count() == 2
+    assert "#" not in seen.url
