@@ -26,6 +26,7 @@ from evenmatch.cli.main import main
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS_MODEL = "<!-- runs with the model -->"
+NEEDS_PARSER = "<!-- runs with the parser -->"
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _VERSION = re.compile(r"(?<=evenmatch )\d+\.\d+\.\d+\w*")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -49,7 +50,9 @@ def blocks(page: Path) -> Iterator[Block]:
 def pages_with_code() -> Iterator[Any]:
     for page in PAGES:
         if any(block.language in ("python", "console") for block in blocks(page)):
-            marks = [pytest.mark.model] if NEEDS_MODEL in page.read_text("utf-8") else []
+            text = page.read_text("utf-8")
+            marks = [pytest.mark.model] if NEEDS_MODEL in text else []
+            marks += [pytest.mark.model("minilm", "en_core_web_sm")] if NEEDS_PARSER in text else []
             yield pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 
 
