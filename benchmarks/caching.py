@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import texts
 
-COUNTS = (4000, 16000)
+COUNTS = (2000, 8000)
 _PROGRAM = """
 import json, sys
 import evenmatch as em

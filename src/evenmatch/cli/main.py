@@ -4,66 +4,73 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from evenmatch.cli.align import align
-from evenmatch.cli.audit import audit
-from evenmatch.cli.baseline import baseline
-from evenmatch.cli.cache import cache
-from evenmatch.cli.calibrate import calibrate
-from evenmatch.cli.choose_layer import choose_layer
-from evenmatch.cli.compare import compare
-from evenmatch.cli.data import data
-from evenmatch.cli.debias import debias
-from evenmatch.cli.distil import distil
-from evenmatch.cli.explain import explain
-from evenmatch.cli.fit import fit
-from evenmatch.cli.keyphrases import keyphrases
-from evenmatch.cli.meta import meta
-from evenmatch.cli.models import models
-from evenmatch.cli.names import list_names
 from evenmatch.cli.output import say
-from evenmatch.cli.score import score
-from evenmatch.cli.serve import serve
-from evenmatch.cli.study import study
 from evenmatch.cli.trouble import one_line_trouble
-from evenmatch.cli.tune import tune
 from evenmatch.version import __version__
 
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 DEBUG = "--debug"
 
-app = typer.Typer(
-    name="evenmatch",
-    help="Score generated text by how its parts align with a reference.",
-    context_settings=HELP_NAMES,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-app.command("score")(score)
-app.command("align")(align)
-app.command("compare")(compare)
-app.command("meta")(meta)
-app.command("audit")(audit)
-app.command("debias")(debias)
-app.command("keyphrases")(keyphrases)
-app.command("baseline")(baseline)
-app.command("choose-layer")(choose_layer)
-app.command("fit")(fit)
-app.command("distil")(distil)
-app.command("calibrate")(calibrate)
-app.command("serve")(serve)
-app.command("tune")(tune)
-app.command("list")(list_names)
-app.command("explain")(explain)
-app.add_typer(study, name="study", context_settings=HELP_NAMES)
-app.add_typer(models, name="models", context_settings=HELP_NAMES)
-app.add_typer(cache, name="cache", context_settings=HELP_NAMES)
-app.add_typer(data, name="data", context_settings=HELP_NAMES)
+# Where each command is found: a function, or a group of commands. Only the one that is asked for
+# is imported, since all of them together take longer to load than most need to run.
+COMMANDS = {
+    "score": "score:score",
+    "align": "align:align",
+    "compare": "compare:compare",
+    "meta": "meta:meta",
+    "audit": "audit:audit",
+    "debias": "debias:debias",
+    "keyphrases": "keyphrases:keyphrases",
+    "baseline": "baseline:baseline",
+    "choose-layer": "choose_layer:choose_layer",
+    "fit": "fit:fit",
+    "distil": "distil:distil",
+    "calibrate": "calibrate:calibrate",
+    "serve": "serve:serve",
+    "tune": "tune:tune",
+    "list": "names:list_names",
+    "explain": "explain:explain",
+    "study": "study:study",
+    "catseq": "catseq:catseq",
+    "models": "models:models",
+    "cache": "cache:cache",
+    "data": "data:data",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command: exit 0 done, 1 our error in one line, 2 wrong usage."""
+    given, debug = _without_debug(sys.argv[1:] if arguments is None else arguments)
+    wanted = [given[0]] if given and given[0] in COMMANDS else list(COMMANDS)
+    with one_line_trouble(debug=debug):
+        _app(wanted)(given, prog_name="evenmatch")
+
+
+def _app(wanted: Sequence[str]) -> typer.Typer:
+    """The command line with these commands."""
+    app = typer.Typer(
+        name="evenmatch",
+        help="Score generated text by how its parts align with a reference.",
+        context_settings=HELP_NAMES,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_options)
+    for name in wanted:
+        module, _, attribute = COMMANDS[name].partition(":")
+        found = getattr(import_module(f"evenmatch.cli.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name, context_settings=HELP_NAMES)
+        else:
+            app.command(name)(found)
+    return app
 
 
 def _say_version(wanted: bool) -> None:
@@ -72,7 +79,6 @@ def _say_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     _version: Annotated[
         bool,
@@ -83,13 +89,6 @@ def _options(
     ] = False,
 ) -> None:
     """The options that stand before any command."""
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command: exit 0 done, 1 our error in one line, 2 wrong usage."""
-    given, debug = _without_debug(sys.argv[1:] if arguments is None else arguments)
-    with one_line_trouble(debug=debug):
-        app(given, prog_name="evenmatch")
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:

@@ -83,9 +83,9 @@ class Running:
     ] = None
 
     @contextmanager
-    def settings(self) -> Iterator[dict[str, Any]]:
-        """The run settings of the library; progress is told while the block runs."""
-        with telling_progress(self.progress) as tell_progress:
+    def settings(self, word: str = "scored") -> Iterator[dict[str, Any]]:
+        """The run settings of the library; progress is told meanwhile, in pairs `word`."""
+        with telling_progress(self.progress, word) as tell_progress:
             yield {
                 "device": self.device,
                 "threads": self.threads,

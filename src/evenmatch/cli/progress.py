@@ -17,29 +17,31 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 
 @contextmanager
-def telling_progress(wanted: bool | None) -> Iterator[Progress | None]:
-    """A function to call with (done, total) pairs, total 0 where unknown; None for silence."""
+def telling_progress(wanted: bool | None, word: str = "scored") -> Iterator[Progress | None]:
+    """A function to call with (done, total) pairs, total 0 where unknown; None for silence.
+
+    `word` says what is done with a pair.
+    """
     terminal = sys.stderr.isatty()
     if wanted is False or (wanted is None and not terminal):
         yield None
     elif terminal:
-        with _bar() as bar:
+        with _bar(word) as bar:
             yield bar
     else:
-        yield _lines()
+        yield _lines(word)
 
 
 @contextmanager
-def _bar() -> Iterator[Progress]:
+def _bar(word: str) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Display
 
     columns = (
-        TextColumn("scoring"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("pairs"),
+        TextColumn(f"pairs {word}"),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
@@ -54,7 +56,7 @@ def _bar() -> Iterator[Progress]:
         yield show
 
 
-def _lines() -> Progress:
+def _lines(word: str) -> Progress:
     """Plain lines, for a log: not more often than every few seconds, and always the last."""
     last = time.monotonic()
     pace = Pace()
@@ -63,7 +65,7 @@ def _lines() -> Progress:
         nonlocal last
         rate = pace.rate(done)
         if done == total or time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-            known = f"{done} of {total} pairs scored" if total else f"{done} pairs scored"
+            known = f"{done} of {total} pairs {word}" if total else f"{done} pairs {word}"
             tell(known + (f", {rate:.0f} a second" if rate else "") + _left(done, total, rate))
             last = time.monotonic()
 
@@ -79,19 +81,21 @@ def _left(done: int, total: int, rate: float) -> str:
 class Pace:
     """How many pairs a second, since the first that were told: what an earlier run did is no work.
 
-    >>> pace = Pace(iter([0.0, 10.0]).__next__)
-    >>> pace.rate(500), pace.rate(700)
-    (0.0, 20.0)
+    >>> pace = Pace(iter([0.0, 10.0, 20.0]).__next__)
+    >>> pace.rate(500), pace.rate(700), pace.rate(16)  # fewer than before: other work has begun
+    (0.0, 20.0, 0.0)
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._start: tuple[int, float] | None = None
+        self._start = (0, 0.0)
+        self._last: int | None = None
 
     def rate(self, done: int) -> float:
         """Pairs a second up to now; 0.0 where that is not known yet."""
         now = self._clock()
-        if self._start is None:
+        if self._last is None or done < self._last:
             self._start = (done, now)
+        self._last = done
         before, start = self._start
         return (done - before) / (now - start) if now > start else 0.0

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+PLAN = """
+train = "documents.jsonl"
+valid = "documents.jsonl"
+words = 30
+
+[shape]
+embedding = 8
+hidden = 8
+attention = 8
+
+[likelihood]
+epochs = 2
+batch = 4
+rate = 0.01
+look_every = 2
+
+[[stages]]
+reward = "f1"
+epochs = 1
+batch = 4
+look_every = 2
+"""
+
+
+@pytest.fixture
+def plan(command: Command) -> str:
+    rows = [
+        {"text": f"we study {kind} nets .", "keyphrases": [f"{kind} nets"]} for kind in "abcdef"
+    ]
+    Path("documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("plan.toml").write_text(PLAN)
+    return "plan.toml"
+
+
+def test_a_generator_is_trained_and_predicts_into_a_file_that_can_be_scored(
+    command: Command, plan: str
+) -> None:
+    said = command("catseq", "train", plan, "-o", "made")
+    assert said.code == 0, said.err
+    assert [line.split()[0] for line in said.out.splitlines()] == [
+        "course",
+        "likelihood",
+        "stage-1",
+    ]
+    said = command("catseq", "predict", "made/stage-1", "documents.jsonl", "-o", "predicted.jsonl")
+    assert said.code == 0, said.err
+    assert "wrote 6 documents to predicted.jsonl" in said.err
+    rows = [json.loads(line) for line in Path("predicted.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in rows] == [f"we study {kind} nets ." for kind in "abcdef"]
+    assert command("keyphrases", "predicted.jsonl", "-m", "fg").code == 0
+
+
+def test_a_folder_without_a_generator_is_one_line(command: Command, plan: str) -> None:
+    said = command("catseq", "predict", ".", "documents.jsonl", "-o", "predicted.jsonl")
+    assert said.code == 1
+    assert "there is no keyphrase generator in" in said.err
+
+
+def test_an_arm_that_is_not_there_is_one_line(command: Command) -> None:
+    said = command("study", "keyphrases", "--arm", "3RL")
+    assert said.code == 1
+    assert "the experiment has no arm '3RL'" in said.err
