@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 import evenmatch as em
+from tests.uses.serve.process import LSA, running
 from tests.viewer.conftest import Open
-
-LSA = "align(vectors=hashed, alignment=lsa)"
-GREEDY = "align(vectors=hashed)"
-
-
-@contextmanager
-def serving(*options: str) -> Iterator[str]:
-    """A server of its own; gives its address."""
-    command = [sys.executable, "-m", "evenmatch", "serve", "-m", LSA, "-m", GREEDY, "--port", "0"]
-    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr
-        found = re.search(r"http://\S+", process.stderr.readline())
-        assert found
-        try:
-            yield found[0]
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(20)
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with serving() as found:
+    with running() as (_, found):
         yield found
 
 
@@ -55,7 +33,7 @@ def test_an_address_holds_the_texts_and_the_second_candidate(address: str, visit
 
 
 def test_a_locked_server_is_opened_by_its_token(visit: Open) -> None:
-    with serving("--token", "secret") as locked:
+    with running("--token", "secret") as (_, locked):
         # The browser notes the first answer in its console by itself.
         seen = visit(f"{locked}#c=&r=", home=locked, expected="401")
         seen.get_by_label("Token").fill("secret")

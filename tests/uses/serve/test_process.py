@@ -10,8 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import httpx
@@ -19,24 +17,10 @@ import pytest
 
 import evenmatch as em
 from tests.cli.conftest import Command, command
+from tests.uses.serve.process import LSA, running
 
 __all__ = ["command"]
-LSA = "align(vectors=hashed, alignment=lsa)"
 BODY = {"candidates": ["the the cat"] * 20, "references": ["the cat sat"] * 20}
-
-
-@contextmanager
-def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server process and its address."""
-    line = [sys.executable, "-m", "evenmatch", "serve", "-m", LSA, "--port", "0", *options]
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr
-        found = re.search(r"http://\S+", process.stderr.readline())
-        assert found
-        try:
-            yield process, found[0]
-        finally:
-            process.kill()
 
 
 def ended(process: subprocess.Popen[str]) -> str:
