@@ -130,6 +130,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("bartscore_recall", model="facebook/bart-large-cnn"),
         Row("prism", model="facebook/m2m100_418M"),
         Row("regression(model='Elron/bleurt-tiny-512')", model="Elron/bleurt-tiny-512"),
+        Row("fitted(model='made-here/fitted')", model="made-here/fitted"),
         Row("bleurt", model="Elron/bleurt-base-512"),
         Row("frugalscore", model="moussaKam/frugalscore_tiny_bert-base_bert-score"),
         Row("bleu", excused=_POOLS),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.making import Epochs, Out, Seed, show
+from evenmatch.cli.making import SEEN, Epochs, Out, Seed, show
 from evenmatch.cli.options import Json, Running, takes_run_options
 from evenmatch.scoring.together import as_metric
 from evenmatch.uses.train.distil import LESSON
@@ -54,7 +54,7 @@ def distil(
     """Train a small metric to imitate another and save it as a folder to name as a metric."""
     as_metric(metric)  # a mistake in it is said before any data is read
     lesson = Lesson(epochs=epochs, rate=LESSON.rate, seed=seed)
-    with running.settings() as settings:
+    with running.settings(SEEN) as settings:
         made = make(
             metric,
             data,

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from evenmatch.cli.making import Epochs, Out, Seed, TrainOn, show
+from evenmatch.cli.making import SEEN, Epochs, Out, Seed, TrainOn, show
 from evenmatch.cli.options import Json, Running, takes_run_options
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.uses.train.fit import fit as make
 from evenmatch.uses.train.keyphrase_fit import USUAL, fit_keyphrases
 from evenmatch.uses.train.lesson import Lesson
+
+
+class Kinds(StrEnum):
+    """How a fitted metric reads its two texts."""
+
+    towers = "towers"
+    cross = "cross"
 
 
 @takes_run_options()
@@ -36,6 +44,13 @@ def fit(
     hold_out: Annotated[
         float, typer.Option(metavar="SHARE", help="How many segments to set apart without --test.")
     ] = 0.1,
+    kind: Annotated[
+        Kinds,
+        typer.Option(
+            metavar="KIND",
+            help="towers: each text goes through the encoder alone; cross: both side by side.",
+        ),
+    ] = Kinds.towers,
     model: Annotated[
         str, typer.Option(metavar="MODEL", help="The encoder to start from, by name or folder.")
     ] = "minilm",
@@ -59,7 +74,7 @@ def fit(
     """Train a metric on ratings and save it as a folder that can be named as a metric."""
     how: dict[str, Any] = {"model": model, "frozen": frozen, "hold_out": hold_out}
     lesson = Lesson(epochs=epochs, seed=seed)
-    with running.settings() as settings:
+    with running.settings(SEEN) as settings:
         if keyphrases:
             if test or subset:
                 raise typer.BadParameter("--keyphrases takes neither --test nor --subset")
@@ -67,5 +82,6 @@ def fit(
             made = fit_keyphrases(data, out, lesson=paced, **how, **settings)
         else:
             ratings = read_ratings(data, subsets=subset or ())
-            made = make(ratings, out, test=test or None, lesson=lesson, **how, **settings)
+            given = {"test": test or None, "kind": kind.value, **how}
+            made = make(ratings, out, lesson=lesson, **given, **settings)
     show(made, json)

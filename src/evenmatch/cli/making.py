@@ -28,6 +28,9 @@ Epochs: TypeAlias = Annotated[
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")]
 
+# What training does with a pair, and judging after it.
+SEEN = "seen"
+
 
 def show(made: Made, json: bool) -> None:
     """Print what was made, for people or for programs, and how to name it as a metric."""

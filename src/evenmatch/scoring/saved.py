@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 from evenmatch.errors import DataError
 from evenmatch.registry import build
+from evenmatch.storage.packages import EMBEDDED
 
 METRIC = "metric.json"
-HERE = "{here}"  # stands for the folder in the spec of a saved metric
+HERE = "{here}"  # stands for the folder in the spec of a saved metric, {here/NAME} for one in it
+_HERE = re.compile(r"\{here(/[\w.-]+)?\}")
+_RESTS_ON = ("model", "weights", "adapter")  # settings that may be a folder or a file
 
 
 def is_path(given: str) -> bool:
@@ -30,6 +36,37 @@ def write_metric(folder: Path, spec: str) -> None:
     (folder / METRIC).write_text(json.dumps({"metric": spec}, indent=2) + "\n", "utf-8")
 
 
+def write_whole(folder: Path, spec: str) -> str:
+    """Say what metric a folder is, and put beside it what the spec names by path; the new spec.
+
+    So the folder can be moved, and what it was made of thrown away.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found = _paths(spec)
+    inside = {path: f"part-{n}" for n, path in enumerate(dict.fromkeys(p for *_, p in found), 1)}
+    for path, name in inside.items():
+        copy = shutil.copytree if path.is_dir() else shutil.copyfile
+        copy(path, folder / name)
+    written = spec.encode()
+    for start, end, path in reversed(found):
+        written = written[:start] + f"{{here/{inside[path]}}}".encode() + written[end:]
+    write_metric(folder, written.decode())
+    return written.decode()
+
+
+def _paths(spec: str) -> list[tuple[int, int, Path]]:
+    """Where a spec names a folder or file of this machine: from byte to byte, and which."""
+    found = []
+    for node in ast.walk(ast.parse(spec, mode="eval")):
+        if isinstance(node, ast.keyword) and node.arg in _RESTS_ON:
+            given = node.value
+            if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                path = Path(given.value).expanduser()
+                if given.value and given.value not in EMBEDDED and path.exists():
+                    found.append((given.col_offset, given.end_col_offset or 0, path))
+    return sorted(found, key=lambda each: each[0])
+
+
 def read_metric(given: str) -> Any:
     """The metric that a folder, or the file in it, describes."""
     path = Path(given).expanduser()
@@ -43,4 +80,4 @@ def read_metric(given: str) -> Any:
         spec = json.loads(file.read_text("utf-8"))["metric"]
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{file} describes no metric ({error!r}); make it again") from None
-    return build(str(spec).replace(HERE, repr(str(file.parent))))
+    return build(_HERE.sub(lambda own: repr(f"{file.parent}{own[1] or ''}"), str(spec)))

@@ -126,7 +126,7 @@ def fresh_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # a summary of the first token that no metric reads
     module = placed(model.eval().requires_grad_(False), device)
-    owner, attribute = _find_stack(module, depth(checkpoint))
+    owner, attribute = find_stack(module, depth(checkpoint))
     norms = (getattr(module, name, None) for name in _FINAL_NORMS)
     return Blocks(
         module,
@@ -146,7 +146,7 @@ def load_embeddings(checkpoint: Checkpoint) -> Array:
     return weight.detach().float().numpy()
 
 
-def _find_stack(module: Any, count: int) -> tuple[Any, str]:
+def find_stack(module: Any, count: int) -> tuple[Any, str]:
     """The module and attribute that list the blocks; (None, '') where blocks are shared."""
     import torch
 

@@ -13,11 +13,12 @@ from evenmatch.vectors.tokens import unreadable
 
 
 def load_auto(
-    kind: str, checkpoint: Checkpoint, trust_remote_code: bool
+    kind: str, checkpoint: Checkpoint, trust_remote_code: bool, *, outputs: int = 0
 ) -> tuple[Any, Mapping[str, Any]]:
     """A model by one of transformers' Auto classes, and what it says of how loading went.
 
-    Pickled weights are read as weights only: a file that would run code is refused.
+    Pickled weights are read as weights only: a file that would run code is refused. `outputs` asks
+    for a head with so many numbers, new where the folder has none.
     """
     verify(checkpoint)
     with quiet_transformers():
@@ -32,6 +33,7 @@ def load_auto(
                 dtype=torch.float32,
                 weights_only=True,
                 output_loading_info=True,
+                **({"num_labels": outputs} if outputs else {}),
             )
         except pickle.UnpicklingError:
             raise unsafe(str(checkpoint.folder)) from None

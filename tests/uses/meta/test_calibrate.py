@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from evenmatch.scoring.saved import read_metric
 from evenmatch.uses.meta.calibrate import PARTS
 from evenmatch.uses.meta.calibrate_monotone import monotone
 from evenmatch.uses.meta.calibrate_ridge import agreement, choose, gather, solved, weigh
+from tests.uses.train.small import save_tiny
 
 HASHED = "align(vectors=hashed)"
 WORDS = "the a cat dog sat ran on under mat tree red blue house rain sun".split()
@@ -44,6 +46,13 @@ def make(subset: str, seed: int, weights: tuple[float, float], count: int = 40) 
 @pytest.fixture(scope="module")
 def sets() -> list[RatedSet]:
     return [make(subset, seed, (2.0, -1.0)) for seed, subset in enumerate("abc")]
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """The folder of a BERT with four small blocks and random weights."""
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    return Path(save_tiny(tmp_path / "tiny"))
 
 
 def test_a_blend_finds_the_weights_ratings_were_made_with(
@@ -102,6 +111,21 @@ def test_the_card_says_what_the_blend_is_made_of(sets: list[RatedSet], tmp_path:
     card = (made.folder / "README.md").read_text()
     assert "| part | weight |" in card
     assert "fitted on: made (120 rated outputs)" in card
+
+
+def test_a_blend_takes_along_what_it_is_made_of(
+    sets: list[RatedSet], tiny: Path, tmp_path: Path
+) -> None:
+    part = f"f_disc(model={str(tiny)!r}, layer=2)"
+    made = em.calibrate(sets, tmp_path / "m", [part, "reference_length"])
+    pairs = ["the cat sat"], ["a cat sat"]
+    before = em.score(*pairs, str(made.folder))
+    shutil.rmtree(tiny)
+    made.folder.rename(tmp_path / "moved")
+    assert em.score(*pairs, str(tmp_path / "moved")) == before
+    assert "sha256:" in before.signature
+    for text in ("README.md", "metric.json"):
+        assert str(tiny) not in (tmp_path / "moved" / text).read_text()
 
 
 def test_what_is_left_out_is_left_out() -> None:

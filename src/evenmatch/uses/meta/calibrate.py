@@ -14,13 +14,12 @@ from evenmatch.data.ratings_reading import Ratings, as_sets, names_of
 from evenmatch.data.tables import Table
 from evenmatch.errors import InputError
 from evenmatch.registry import spec
-from evenmatch.scoring.ask import name_of
 from evenmatch.scoring.blend import Blend
-from evenmatch.scoring.saved import write_metric
+from evenmatch.scoring.saved import read_metric, write_whole
 from evenmatch.scoring.settings import make_run
 from evenmatch.scoring.together import as_metric
 from evenmatch.types import Metric
-from evenmatch.uses.meta.calibrate_judging import judge
+from evenmatch.uses.meta.calibrate_judging import judge, recipe_of
 from evenmatch.uses.meta.calibrate_monotone import monotone
 from evenmatch.uses.meta.calibrate_ridge import choose, gather, weigh
 from evenmatch.uses.meta.calibrate_scores import Rated, score_rated
@@ -81,24 +80,25 @@ def calibrate(
     sets = as_sets(data)
     rated = score_rated(parts, sets, how, seed=seed)
     found = _mapped(parts[0], rated) if len(parts) == 1 else _blended(parts, rated, most)
-    write_metric(folder, spec(found.metric))
+    written = write_whole(folder, spec(found.metric))
+    metric: Metric = read_metric(str(folder))
     facts = {
         "fitted on": f"{names_of(sets)} ({len(rated.ratings)} rated outputs)",
         "how": found.how,
-        "metric": f"`{spec(found.metric)}`",
+        "metric": f"`{written}`",
     }
     judged: dict[str, Table] = {"What it is made of": found.table}
     document: dict[str, Any] = {}
     if test is not None:
-        tables, document = judge(found.metric, found.single, as_sets(test), run, seed=seed)
+        tables, document = judge(metric, found.single, as_sets(test), run, seed=seed)
         judged |= tables
     made = Made(
         folder,
         "A metric calibrated by ratings",
-        found.metric.signature,
+        metric.signature,
         facts,
         judged,
-        {"folder": str(folder), "signature": found.metric.signature, **facts, **document},
+        {"folder": str(folder), "signature": metric.signature, **facts, **document},
     )
     write_card(made)
     return made
@@ -121,7 +121,7 @@ def _blended(parts: Sequence[Metric], rated: Rated, most: int) -> _Found:
     bias = float((rated.ratings - rated.scores[:, at] @ weights).mean())
     metric = Blend(tuple(parts[i] for i in at), tuple(weights.tolist()), round(bias, _DIGITS))
     rows = [
-        [name_of(parts[i]), f"{w:.4g}", f"{value:.4f}"]
+        [recipe_of(parts[i]), f"{w:.4g}", f"{value:.4f}"]
         for i, w, value in zip(at, weights, chosen.agreement, strict=True)
     ]
     how = (

@@ -29,7 +29,7 @@ def judge(
 
     `single` is the metric that was calibrated, or the best of a blend's parts.
     """
-    names = {name_of(metric): "calibrated", name_of(single): name_of(single)}
+    names = {name_of(metric): "calibrated", name_of(single): recipe_of(single)}
     found = correlate([metric, single], sets, "segment", seed=seed, **run)
     pairs = [tuple(names)]
     by_set = agreement_differences(found, pairs)  # type: ignore[arg-type]  # two names
@@ -40,6 +40,11 @@ def judge(
     what = f"Agreement on other ratings: {names_of(sets)}"
     rows = [{k: v for k, v in asdict(e).items() if k != "cluster"} for e in entries]
     return {what: _table(entries)}, {"rows": rows}
+
+
+def recipe_of(metric: Metric) -> str:
+    """What a metric is, models in folders by content: what a card can say on any machine."""
+    return metric.signature.split(" · ")[0]
 
 
 def _table(entries: Sequence[Entry]) -> Table:

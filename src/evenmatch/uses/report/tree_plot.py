@@ -47,7 +47,9 @@ def _edges(axes: Axes, places: Sequence[Place]) -> None:
     for place in places:
         if place.parent >= 0:
             above = places[place.parent]
-            axes.plot([above.x, place.x], [above.y, place.y], color=marks.STRIPE, linewidth=1, zorder=1)
+            axes.plot(
+                [above.x, place.x], [above.y, place.y], color=marks.STRIPE, linewidth=1, zorder=1
+            )
 
 
 def _link(axes: Axes, link: Link, pair: TreePair) -> None:

@@ -116,13 +116,8 @@ class Upper:
 
 def load_upper(checkpoint: Checkpoint, frozen: int, device: str, height: int = 0) -> Upper:
     """A copy of an encoder to train above its first `frozen` blocks; `height` cuts it off there."""
-    deepest = depth(checkpoint)
-    height = height or deepest
-    if not 0 <= frozen < height <= deepest:
-        raise InputError(
-            f"{checkpoint.spoken} has {deepest} blocks; fewer can be frozen than are kept, "
-            f"got {frozen} of {height}"
-        )
+    height = height or depth(checkpoint)
+    check_frozen(checkpoint, frozen, height)
     blocks = fresh_blocks(checkpoint, trust_remote_code=False, device=device)
     upper = Upper(blocks, frozen, height)
     if blocks.owner is None or not _comes_apart(upper):
@@ -133,6 +128,16 @@ def load_upper(checkpoint: Checkpoint, frozen: int, device: str, height: int = 0
     for weight in upper.parameters():
         weight.requires_grad_(True)
     return upper
+
+
+def check_frozen(checkpoint: Checkpoint, frozen: int, height: int) -> None:
+    """Refuse to freeze all blocks that are kept, or to keep more than there are."""
+    deepest = depth(checkpoint)
+    if not 0 <= frozen < height <= deepest:
+        raise InputError(
+            f"{checkpoint.spoken} has {deepest} blocks; fewer can be frozen than are kept, "
+            f"got {frozen} of {height}"
+        )
 
 
 def _comes_apart(upper: Upper) -> bool:
