@@ -14,6 +14,8 @@ from benchmarks import (
     peers,
     phrases,
     products,
+    scale,
+    scale_page,
     sharing,
     stream,
     structure,
@@ -30,6 +32,7 @@ ALL: dict[str, Callable[[], dict[str, Any]]] = {
     "caching": caching.run,
     "growth": growth.run,
     "stream": stream.run,
+    "scale": scale.run,
     "structure": structure.run,
     "phrases": phrases.run,
 }
@@ -49,6 +52,7 @@ def main(wanted: list[str]) -> None:
             print(f"  {key}: {value}")
         save(name, result)
     write_page()
+    scale_page.write_page()
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from evenmatch.uses.meta.compare_result import Comparison
     from evenmatch.uses.meta.layers_choosing import choose_layer
     from evenmatch.uses.report.meta_page import write_report
+    from evenmatch.uses.scale.large import score_files
     from evenmatch.uses.train.distil import distil
     from evenmatch.uses.train.fit import fit
     from evenmatch.uses.train.lesson import Lesson
@@ -98,6 +99,7 @@ _LATE = {
     "read_fair_pairs": "evenmatch.data.fair_pairs",
     "read_ratings": "evenmatch.data.ratings_reading",
     "reward": "evenmatch.uses.train.rewards",
+    "score_files": "evenmatch.uses.scale.large",
     "score_keyphrases": "evenmatch.uses.keyphrases.scores",
     "write_report": "evenmatch.uses.report.meta_page",
 }
@@ -178,6 +180,7 @@ __all__ = [
     "register",
     "reward",
     "score",
+    "score_files",
     "score_keyphrases",
     "solve",
     "solve_batch",

@@ -1,0 +1,51 @@
+"""What kills cost: workers die at random, lose the shard they are at, and start again.
+
+Simulated, since a week of kills cannot be waited for; beside it the expectation for one worker,
+whose shard of s seconds takes (exp(rs) - 1) * (1/r + d) on average under r kills a second and d
+seconds to start again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import Any
+
+import numpy as np
+
+WORKERS, SHARDS, SEED = 16, 4000, 0
+START_UP = 10.0
+
+
+def table() -> list[dict[str, Any]]:
+    """The overhead for several lengths of a shard and rates of kills."""
+    return [
+        {
+            "shard seconds": seconds,
+            "kills per worker and hour": kills,
+            "simulated": round(overhead(seconds, kills / 3600, START_UP, seed=SEED), 4),
+            "expected": round(expectation(seconds, kills / 3600, START_UP), 4),
+        }
+        for seconds in (10, 60, 600)
+        for kills in (0.1, 1, 10)
+    ]
+
+
+def expectation(seconds: float, rate: float, start_up: float) -> float:
+    """The share of time lost by one worker on average."""
+    return math.expm1(rate * seconds) * (1 / rate + start_up) / seconds - 1
+
+
+def overhead(seconds: float, rate: float, start_up: float, *, seed: int) -> float:
+    """How much longer a run of many shards takes than without a kill."""
+    rng = np.random.default_rng(seed)
+    free = [0.0] * WORKERS
+    end = 0.0
+    for _ in range(SHARDS):
+        now = heapq.heappop(free)
+        while (life := rng.exponential(1 / rate)) < seconds:
+            now += life + start_up
+        now += seconds
+        end = max(end, now)
+        heapq.heappush(free, now)
+    return end / (math.ceil(SHARDS / WORKERS) * seconds) - 1
