@@ -103,7 +103,7 @@ class Diagonal:
 
 
 @dataclass(frozen=True)
-class Worst:
+class Pessimist:
     """Finds the one-to-one alignment of least total, and calls it exact."""
 
     exact: bool = True
@@ -123,7 +123,7 @@ BROKEN = (
     Scribbler,
     Gossip,
     Diagonal,
-    Worst,
+    Pessimist,
 )
 
 
@@ -145,7 +145,7 @@ def registered(registry: None) -> None:
         (Scribbler(), "inputs", "it wrote to the similarity"),
         (Gossip(), "alone", "solved together with others"),
         (Diagonal(), "permutation", "in another order is aligned otherwise"),
-        (Worst(), "exact total", "was called exact"),
+        (Pessimist(), "exact total", "was called exact"),
         (em.Hashed(), "registered", "registered as encoder"),
         (em.Lsa, "registered", r"give an instance, Lsa\(\)"),
     ],
@@ -163,7 +163,7 @@ def test_more_than_the_best_partner_offers_is_caught() -> None:
 
 
 def test_a_solver_that_does_not_claim_to_be_exact_is_excused_from_the_total() -> None:
-    check_solver(Worst(exact=False))
+    check_solver(Pessimist(exact=False))
 
 
 def test_a_promise_that_a_solver_does_not_make_can_be_excused() -> None:

@@ -118,7 +118,8 @@ class TokenMatch:
         if missing := empty_flags(x, y):
             value = float(len(missing) == 2)
             return Score(value, value, value, odd(value, x, y))
-        value, precision, recall, count = tally
+        value, precision, recall = tally[:3]
+        count = max(tally[3], 1.0)  # units that are no phrases have no words to share
         mean = value / count
         return Score(mean, precision / count, recall / count, odd(mean, x, y))
 

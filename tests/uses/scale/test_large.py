@@ -246,6 +246,7 @@ def test_a_missing_folder_is_said_first(given: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.model
+@pytest.mark.slow
 def test_workers_share_the_vector_cache(given: Path, tmp_path: Path, empty_cache: Path) -> None:
     for name in ("cold", "warm"):
         out = tmp_path / f"{name}.jsonl"

@@ -93,6 +93,7 @@ tune(sys.argv[1], watch=watch)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_nothing_but_time(tmp_path: Path) -> None:
     settings = tiny(tmp_path, "whole", patience=9, keep_every=2)
     config = tmp_path / "run.toml"
