@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from evenmatch.cli.options import Format, Json, PrintFormat, Running, takes_run_options
+from evenmatch.cli.options import (
+    Confidence,
+    Format,
+    Json,
+    PrintFormat,
+    Resamples,
+    Running,
+    Seed,
+    Trials,
+    takes_run_options,
+)
 from evenmatch.cli.output import as_json, say, tell
 from evenmatch.data.tables import as_latex, records_as_tsv
 from evenmatch.uses.fair.audit import audit as audit_metrics
@@ -54,16 +64,10 @@ def audit(
     worst: Annotated[
         int, typer.Option(min=0, metavar="N", help="How many pairs of each to show.")
     ] = 1,
-    confidence: Annotated[
-        float, typer.Option(metavar="SHARE", help="How sure the intervals are to be.")
-    ] = 0.95,
-    resamples: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How often pairs are drawn again.")
-    ] = 1000,
-    trials: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How often scores are swapped at random.")
-    ] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
+    confidence: Confidence = 0.95,
+    resamples: Resamples = 1000,
+    trials: Trials = 10_000,
+    seed: Seed = 0,
     out: Annotated[
         str,
         typer.Option(

@@ -11,6 +11,7 @@ import typer
 from evenmatch.cli.options import (
     Json,
     Running,
+    Seed,
     takes_run_options,
 )
 from evenmatch.cli.output import say, say_json, tell
@@ -44,7 +45,7 @@ def baseline(
     pairs: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many random pairings to score.")
     ] = 2000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
+    seed: Seed = 0,
     out: Annotated[
         str,
         typer.Option(

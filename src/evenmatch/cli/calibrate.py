@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.making import Out, Seed, TrainOn, show
-from evenmatch.cli.options import Json, Running, takes_run_options
+from evenmatch.cli.making import Out, TrainOn, show
+from evenmatch.cli.options import Json, Running, Seed, takes_run_options
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.scoring.together import as_metric
 from evenmatch.uses.meta.calibrate import PARTS

@@ -9,6 +9,7 @@ import typer
 from evenmatch.cli.options import (
     Json,
     Running,
+    Seed,
     takes_run_options,
 )
 from evenmatch.cli.output import say, say_json, tell
@@ -55,7 +56,7 @@ def choose_layer(
     by_subset: Annotated[
         bool, typer.Option("--by-subset", help="Hold out subset by subset instead.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
+    seed: Seed = 0,
     store: Annotated[
         bool,
         typer.Option("--store/--no-store", help="Keep the choice for layer='auto' of this model."),

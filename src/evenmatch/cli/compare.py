@@ -10,11 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from evenmatch.cli.options import (
+    Confidence,
     Format,
     Json,
     Metrics,
     PrintFormat,
+    Resamples,
     Running,
+    Seed,
+    Trials,
     takes_run_options,
 )
 from evenmatch.cli.output import as_json, say
@@ -53,16 +57,10 @@ def compare(
             metavar="FILE", help="What the candidates were made from.", show_default=False
         ),
     ] = "",
-    confidence: Annotated[
-        float, typer.Option(metavar="SHARE", help="How sure the intervals are to be.")
-    ] = 0.95,
-    resamples: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How often segments are drawn again.")
-    ] = 1000,
-    trials: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How often outputs are swapped at random.")
-    ] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
+    confidence: Confidence = 0.95,
+    resamples: Resamples = 1000,
+    trials: Trials = 10_000,
+    seed: Seed = 0,
     style: PrintFormat = Format.text,
     json: Json = False,
     *,

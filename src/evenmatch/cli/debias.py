@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.making import Seed, show
-from evenmatch.cli.options import Json, Running, takes_run_options
+from evenmatch.cli.making import show
+from evenmatch.cli.options import Json, Running, Seed, takes_run_options
 from evenmatch.uses.fair.debias import debias as make
 from evenmatch.uses.fair.lesson import Lesson
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.making import SEEN, Epochs, Out, Seed, show
-from evenmatch.cli.options import Json, Running, takes_run_options
+from evenmatch.cli.making import SEEN, Epochs, Out, show
+from evenmatch.cli.options import Json, Running, Seed, takes_run_options
 from evenmatch.scoring.together import as_metric
 from evenmatch.uses.train.distil import LESSON
 from evenmatch.uses.train.distil import distil as make

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from evenmatch.cli.making import SEEN, Epochs, Out, Seed, TrainOn, show
-from evenmatch.cli.options import Json, Running, takes_run_options
+from evenmatch.cli.making import SEEN, Epochs, Out, TrainOn, show
+from evenmatch.cli.options import Json, Running, Seed, takes_run_options
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.uses.train.fit import fit as make
 from evenmatch.uses.train.keyphrase_fit import USUAL, fit_keyphrases

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.options import Format, Json, PrintFormat, Running, takes_run_options
+from evenmatch.cli.options import (
+    Confidence,
+    Format,
+    Json,
+    PrintFormat,
+    Resamples,
+    Running,
+    Seed,
+    Trials,
+    takes_run_options,
+)
 from evenmatch.cli.output import as_json, say, tell
 from evenmatch.data.tables import as_latex, as_tsv
 from evenmatch.uses.keyphrases.scores import USUAL, score_keyphrases
@@ -52,16 +62,10 @@ def keyphrases(
         bool,
         typer.Option("--strict", help="Refuse a file with a line or field that cannot be read."),
     ] = False,
-    confidence: Annotated[
-        float, typer.Option(metavar="SHARE", help="How sure the intervals are to be.")
-    ] = 0.95,
-    resamples: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How often documents are drawn again.")
-    ] = 1000,
-    trials: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How often outputs are swapped at random.")
-    ] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
+    confidence: Confidence = 0.95,
+    resamples: Resamples = 1000,
+    trials: Trials = 10_000,
+    seed: Seed = 0,
     style: PrintFormat = Format.text,
     json: Json = False,
     *,

@@ -26,7 +26,6 @@ Out: TypeAlias = Annotated[
 Epochs: TypeAlias = Annotated[
     int, typer.Option(min=1, metavar="N", help="How often each pair is seen.")
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")]
 
 # What training does with a pair, and judging after it.
 SEEN = "seen"

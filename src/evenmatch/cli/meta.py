@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from evenmatch.cli.options import (
+    Confidence,
     Format,
     Json,
     PrintFormat,
     Running,
+    Seed,
     takes_run_options,
 )
 from evenmatch.cli.output import as_json, say, tell
@@ -110,13 +112,11 @@ def meta(
             help="A system's score is the corpus score where a metric has one (BLEU, chrF, TER).",
         ),
     ] = True,
-    confidence: Annotated[
-        float, typer.Option(metavar="SHARE", help="How sure the intervals are to be.")
-    ] = 0.95,
+    confidence: Confidence = 0.95,
     resamples: Annotated[
         int, typer.Option(min=1, metavar="N", help="Resamples of intervals and tests.")
     ] = 1000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")] = 0,
+    seed: Seed = 0,
     out: Annotated[
         str,
         typer.Option(

@@ -48,6 +48,17 @@ PrintFormat: TypeAlias = Annotated[
         help=f"How to print the result: {', '.join(Format)}.",
     ),
 ]
+Confidence: TypeAlias = Annotated[
+    float, typer.Option(metavar="SHARE", help="How sure the intervals are to be.")
+]
+Resamples: TypeAlias = Annotated[
+    int,
+    typer.Option(min=1, metavar="N", help="How often scores are drawn again, for intervals."),
+]
+Trials: TypeAlias = Annotated[
+    int, typer.Option(min=1, metavar="N", help="How often scores are swapped at random, for tests.")
+]
+Seed: TypeAlias = Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")]
 
 
 @dataclass(frozen=True)

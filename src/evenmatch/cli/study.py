@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from evenmatch.cli.options import Json, Running, takes_run_options
+from evenmatch.cli.options import Json, Running, Seed, takes_run_options
 from evenmatch.cli.output import say, say_json, tell
 from evenmatch.data.catalogue import data_set
 from evenmatch.data.ratings_reading import read_ratings
@@ -45,7 +45,6 @@ Data: TypeAlias = Annotated[
 Out: TypeAlias = Annotated[
     str, typer.Option(metavar="FOLDER", help="Where results, figures and the page go.")
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")]
 
 
 @study.command("lisa")

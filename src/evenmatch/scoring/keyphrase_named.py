@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from evenmatch.alignment.assign import Greedy, Lsa
 from evenmatch.registry import register
+from evenmatch.registry.borrowing import with_settings_of
 from evenmatch.scoring.keyphrase import KeyphraseMetric
 from evenmatch.scoring.keyphrase_by_metric import ByMetric
 from evenmatch.scoring.keyphrase_f1 import F1At
@@ -113,61 +114,14 @@ def keyphrase_f1(
 
 
 @register("metric", "f1_at_5")
-def f1_at_5(
-    which: Which = "all",
-    pad: bool = True,
-    average: Literal["macro", "mean", "micro"] = "macro",
-    similarity: Similarity = Exact(),
-    duplicates: Policy = "drop",
-    reference_duplicates: Literal["drop", "keep"] = "drop",
-    invalid: Policy = "drop",
-    most: int = 200,
-    no_reference: Literal["count", "skip"] = "count",
-    stem: Literal["porter", "none"] = "porter",
-    tokens: Literal["auto", "whitespace", "words"] = "auto",
-) -> KeyphraseMetric:
+@with_settings_of(keyphrase_f1, "k")
+def f1_at_5(**settings: Any) -> KeyphraseMetric:
     """F1@5: the first five phrases, made up to five by wrong ones (see `keyphrase_f1`)."""
-    return keyphrase_f1(
-        5,
-        which,
-        pad,
-        average,
-        similarity,
-        duplicates,
-        reference_duplicates,
-        invalid,
-        most,
-        no_reference,
-        stem,
-        tokens,
-    )
+    return keyphrase_f1(5, **settings)
 
 
 @register("metric", "f1_at_m")
-def f1_at_m(
-    which: Which = "all",
-    average: Literal["macro", "mean", "micro"] = "macro",
-    similarity: Similarity = Exact(),
-    duplicates: Policy = "drop",
-    reference_duplicates: Literal["drop", "keep"] = "drop",
-    invalid: Policy = "drop",
-    most: int = 200,
-    no_reference: Literal["count", "skip"] = "count",
-    stem: Literal["porter", "none"] = "porter",
-    tokens: Literal["auto", "whitespace", "words"] = "auto",
-) -> KeyphraseMetric:
+@with_settings_of(keyphrase_f1, "k", "pad")
+def f1_at_m(**settings: Any) -> KeyphraseMetric:
     """F1@M: all phrases there are (see `keyphrase_f1`)."""
-    return keyphrase_f1(
-        "M",
-        which,
-        True,
-        average,
-        similarity,
-        duplicates,
-        reference_duplicates,
-        invalid,
-        most,
-        no_reference,
-        stem,
-        tokens,
-    )
+    return keyphrase_f1("M", **settings)

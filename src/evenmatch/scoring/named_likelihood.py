@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 from evenmatch.registry import register
+from evenmatch.registry.borrowing import with_settings_of
 from evenmatch.scoring.likelihood import PROMPT, Likelihood
 
 _BART = "facebook/bart-large-cnn"
@@ -30,27 +32,17 @@ def bartscore(
 
 
 @register("metric", "bartscore_precision")
-def bartscore_precision(
-    model: str = _BART,
-    prompt: str = PROMPT,
-    weights: str = "",
-    long: Literal["truncate", "error"] = "truncate",
-    trust_remote_code: bool = False,
-) -> Likelihood:
+@with_settings_of(bartscore)
+def bartscore_precision(**settings: Any) -> Likelihood:
     """BARTScore's precision: the candidate's log-probability after the reference."""
-    return Likelihood(model, "precision", prompt, "", "", weights, long, trust_remote_code)
+    return replace(bartscore(**settings), direction="precision")
 
 
 @register("metric", "bartscore_recall")
-def bartscore_recall(
-    model: str = _BART,
-    prompt: str = PROMPT,
-    weights: str = "",
-    long: Literal["truncate", "error"] = "truncate",
-    trust_remote_code: bool = False,
-) -> Likelihood:
+@with_settings_of(bartscore)
+def bartscore_recall(**settings: Any) -> Likelihood:
     """BARTScore's recall: the reference's log-probability after the candidate."""
-    return Likelihood(model, "recall", prompt, "", "", weights, long, trust_remote_code)
+    return replace(bartscore(**settings), direction="recall")
 
 
 @register("metric", "prism")
