@@ -154,7 +154,7 @@ class Run:
     """How a call is carried out: nothing here changes what a metric means.
 
     `batch_tokens` bounds one forward pass; `threads` 0 leaves torch's own setting;
-    `progress` is called with (done, total) pairs.
+    `progress` is called with (done, total) pairs; `on` does the scoring in place of this process.
     """
 
     device: str = "cpu"
@@ -162,6 +162,16 @@ class Run:
     batch_tokens: int = 512
     cache: Cache | None = None
     progress: Callable[[int, int], None] | None = None
+    on: Elsewhere | None = None
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """Scores pairs in other processes: each metric's scores, and the counts of `Totalled` ones."""
+
+    def share_out(
+        self, metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run, /
+    ) -> list[tuple[Scores, Array | None]]: ...
 
 
 class Splitter(Protocol):

@@ -56,7 +56,7 @@ def test_a_corrupt_row_is_one_line_and_the_rest_is_kept(command: Command) -> Non
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["x.jsonl", "--workers", "2"], "--workers, --resume and the like need --on"),
+        (["x.jsonl", "--workers", "2"], "--workers, --resume, --parts and the like need --on"),
         (["x.jsonl", "--on", "ray"], "--on needs --out"),
         (["-c", "a", "-r", "b", "--on", "ray"], "--on takes FILE or a folder, not -c and -r"),
         (["x.jsonl", "--on", "ray", "--segments"], "every pair's scores go to --out"),

@@ -19,6 +19,7 @@ from evenmatch.cli.options import (
     takes_run_options,
 )
 from evenmatch.cli.output import as_json, say, tell
+from evenmatch.cli.scale import Parts, Scaling, takes_scale_options
 from evenmatch.data.tables import as_latex, records_as_tsv
 from evenmatch.uses.fair.audit import audit as audit_metrics
 from evenmatch.uses.fair.audit_result import Audit
@@ -26,6 +27,7 @@ from evenmatch.uses.report.audit_page import write_audit
 from evenmatch.uses.report.meta_page import check_page
 
 
+@takes_scale_options
 @takes_run_options(cache=True)
 def audit(
     data: Annotated[
@@ -78,14 +80,16 @@ def audit(
     ] = "",
     style: PrintFormat = Format.text,
     json: Json = False,
+    parts: Parts = "",
     *,
     running: Running,
+    scaling: Scaling,
 ) -> None:
     """Measure social bias: how differently texts score that differ only in whom they speak of."""
     if out:
         check_page(out)
     wanted = metric or ([] if published else ["bertscore"])
-    with running.settings() as settings:
+    with running.settings() as settings, scaling.elsewhere(running.threads, parts) as on:
         found = audit_metrics(
             list(dict.fromkeys(wanted)),
             data,
@@ -96,6 +100,7 @@ def audit(
             resamples=resamples,
             trials=trials,
             seed=seed,
+            on=on,
             **settings,
         )
     if out:

@@ -18,6 +18,7 @@ from evenmatch.cli.options import (
     takes_run_options,
 )
 from evenmatch.cli.output import as_json, say, tell
+from evenmatch.cli.scale import Parts, Scaling, takes_scale_options
 from evenmatch.data.tables import as_latex, as_tsv
 from evenmatch.uses.keyphrases.scores import USUAL, score_keyphrases
 from evenmatch.uses.keyphrases.table import KeyphraseTable
@@ -25,6 +26,7 @@ from evenmatch.uses.keyphrases.table import KeyphraseTable
 _TROUBLE_TOLD = 5
 
 
+@takes_scale_options
 @takes_run_options()
 def keyphrases(
     data: Annotated[
@@ -68,11 +70,13 @@ def keyphrases(
     seed: Seed = 0,
     style: PrintFormat = Format.text,
     json: Json = False,
+    parts: Parts = "",
     *,
     running: Running,
+    scaling: Scaling,
 ) -> None:
     """Score keyphrases: present, absent and all, with intervals and tests between systems."""
-    with running.settings() as settings:
+    with running.settings() as settings, scaling.elsewhere(running.threads, parts) as on:
         found = score_keyphrases(
             data,
             list(dict.fromkeys(metric or USUAL)),
@@ -83,6 +87,7 @@ def keyphrases(
             resamples=resamples,
             trials=trials,
             seed=seed,
+            on=on,
             **settings,
         )
     _tell_trouble(found)

@@ -18,6 +18,7 @@ from evenmatch.cli.options import (
     takes_run_options,
 )
 from evenmatch.cli.output import as_json, say, tell
+from evenmatch.cli.scale import Parts, Scaling, takes_scale_options
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.data.tables import as_latex, records_as_tsv
 from evenmatch.uses.meta.agreement import correlate
@@ -53,6 +54,7 @@ class Outliers(StrEnum):
     keep = "keep"
 
 
+@takes_scale_options
 @takes_run_options(cache=True)
 def meta(
     data: Annotated[
@@ -127,15 +129,17 @@ def meta(
     ] = "",
     style: PrintFormat = Format.text,
     json: Json = False,
+    parts: Parts = "",
     *,
     running: Running,
+    scaling: Scaling,
 ) -> None:
     """Compare metrics with people's ratings: agreement, intervals, significance clusters."""
     if out:
         check_page(out)
     wanted = metric or ([] if official else ["bertscore"])
     ratings = read_ratings(data, subsets=subset or ())
-    with running.settings() as settings:
+    with running.settings() as settings, scaling.elsewhere(running.threads, parts) as on:
         found = correlate(
             list(dict.fromkeys(wanted)),
             ratings,
@@ -147,6 +151,7 @@ def meta(
             confidence=confidence,
             resamples=resamples,
             seed=seed,
+            on=on,
             **settings,
         )
     if out:

@@ -1,26 +1,30 @@
-"""The options of a large run, and evenmatch score under them."""
+"""Options of commands whose pairs can be shared out to workers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
-from evenmatch.cli.options import Command, Running, spells_out
-from evenmatch.cli.output import tell
-from evenmatch.cli.result import Result, tell_beside
-from evenmatch.errors import DataError
-from evenmatch.scoring.everything import chosen
-from evenmatch.scoring.settings import make_run
-from evenmatch.uses.scale.large import RETRIES, SHARD_ROWS, Outcome, score_files
+from evenmatch.cli.options import Command, spells_out
+from evenmatch.uses.scale.large import RETRIES, SHARD_ROWS
 from evenmatch.uses.scale.pool import Runner
 from evenmatch.uses.scale.processes import Processes
 from evenmatch.uses.scale.ray_actors import Ray
+from evenmatch.uses.scale.sharing import Sharing, sharing_out
 
-_FAILURES_TOLD = 10
+Parts: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="DIR",
+        help="With --on, keep finished shards here; the next run does only what is missing.",
+        show_default=False,
+    ),
+]
 
 
 class On(StrEnum):
@@ -32,23 +36,19 @@ class On(StrEnum):
 
 @dataclass(frozen=True)
 class Scaling:
-    """How a large input is shared out: the options beside those every run of metrics has."""
+    """How many pairs are shared out: the options beside those every run of metrics has."""
 
     on: Annotated[
         On | None,
         typer.Option(
             metavar="WHERE",
-            help="Share FILE out to workers: processes of this machine, or ray. Needs --out.",
+            help="Share the pairs out to workers: processes of this machine, or ray.",
             show_default=False,
         ),
     ] = None
     workers: Annotated[
         int, typer.Option(min=0, metavar="N", help="How many workers; 0 is one for each core.")
     ] = 0
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on with the run that --out holds: do what is missing."),
-    ] = False
     shard_rows: Annotated[
         int, typer.Option(min=1, metavar="N", help="Rows that a worker is given at a time.")
     ] = SHARD_ROWS
@@ -89,18 +89,11 @@ class Scaling:
         ),
     ] = ""
 
-    def check(self, file: str, out: str, *, segments: bool, lines: bool) -> None:
-        """Refuse, as wrong usage, what does not go with --on, and what goes only with it."""
-        if self.on is None:
-            if self != Scaling(shard_rows=self.shard_rows, retries=self.retries):
-                raise typer.BadParameter("--workers, --resume and the like need --on")
-            return
-        if lines or not file:
-            raise typer.BadParameter("--on takes FILE or a folder, not -c and -r")
-        if segments:
-            raise typer.BadParameter("with --on every pair's scores go to --out; drop --segments")
-        if not out:
-            raise typer.BadParameter("--on needs --out: a .jsonl, .tsv or .parquet file, or DIR")
+    def check(self, *others: object) -> None:
+        """Refuse, as wrong usage, what goes only with --on, `others` among it, or with --on ray."""
+        plain = Scaling(shard_rows=self.shard_rows, retries=self.retries)
+        if self.on is None and (any(others) or self != plain):
+            raise typer.BadParameter("--workers, --resume, --parts and the like need --on")
         if self.on is not On.ray and (self.ray_address or self.ray_working_dir or self.ray_models):
             raise typer.BadParameter("--ray-address and the like need --on ray")
 
@@ -112,45 +105,23 @@ class Scaling:
             )
         return Processes(self.workers, threads)
 
+    @contextmanager
+    def elsewhere(self, threads: int, parts: str) -> Iterator[Sharing | None]:
+        """The run setting `on`: workers where they are asked for, and else none."""
+        self.check(parts)
+        if self.on is None:
+            yield None
+            return
+        with sharing_out(
+            self.runner(threads),
+            parts=parts,
+            shard_rows=self.shard_rows,
+            retries=self.retries,
+            max_failures=self.max_failures,
+        ) as sharing:
+            yield sharing
+
 
 def takes_scale_options(command: Command) -> Command:
     """A command whose `scaling` parameter is spelt out as the options of `Scaling`."""
     return spells_out("scaling", Scaling)(command)
-
-
-def score_large(
-    file: str, out: str, metrics: Sequence[str], running: Running, scaling: Scaling
-) -> Result:
-    """The result of a large run; what failed is told, and then it is an error."""
-    with running.settings() as settings:
-        wanted, reasons = chosen(metrics, make_run(**settings))
-        found = score_files(
-            file,
-            out,
-            wanted,
-            on=scaling.runner(running.threads),
-            resume=scaling.resume,
-            shard_rows=scaling.shard_rows,
-            retries=scaling.retries,
-            max_failures=scaling.max_failures,
-            **settings,
-        )
-    if found.kept:
-        tell(f"{found.kept} of {found.rows} rows were done before")
-    if found.failures:
-        raise _given_up(found, out)
-    result = Result(found.tallies, found.flagged, absent=reasons)
-    tell_beside(result)
-    return result
-
-
-def _given_up(found: Outcome, out: str) -> DataError:
-    for failure in found.failures[:_FAILURES_TOLD]:
-        tell(str(failure))
-    count = len(found.failures)
-    if count > _FAILURES_TOLD:
-        tell(f"and {count - _FAILURES_TOLD} more")
-    return DataError(
-        f"{count} {'shard' if count == 1 else 'shards'} failed; the other {found.rows} rows are "
-        f"done and kept for {out}; mend the rows named above and go on with --resume"
-    )

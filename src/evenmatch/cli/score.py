@@ -18,7 +18,8 @@ from evenmatch.cli.options import (
 )
 from evenmatch.cli.output import say
 from evenmatch.cli.result import tell_beside
-from evenmatch.cli.scale import Scaling, score_large, takes_scale_options
+from evenmatch.cli.scale import Scaling, takes_scale_options
+from evenmatch.cli.score_large import check_large, score_large
 from evenmatch.data.pairs import LineFiles, PairFile, pair_file
 from evenmatch.data.rows import SUFFIXES, appearing, is_row_file
 from evenmatch.scoring.everything import chosen
@@ -33,7 +34,7 @@ PairRecords: TypeAlias = Annotated[
         metavar="FILE",
         help="A .jsonl, .tsv or .parquet file with the fields candidate (or prediction), "
         "references (or reference) and perhaps source; - is JSONL on standard input. "
-        "With --on also a folder of .jsonl and .parquet files.",
+        "With --on, which needs --out, also a folder of .jsonl and .parquet files.",
         show_default=False,
     ),
 ]
@@ -75,6 +76,10 @@ Out: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Resume: TypeAlias = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on with the run that --out holds: do what is missing."),
+]
 
 
 @takes_scale_options
@@ -89,6 +94,7 @@ def score(
     style: PrintFormat = Format.text,
     json: Json = False,
     out: Out = "",
+    resume: Resume = False,
     *,
     running: Running,
     scaling: Scaling,
@@ -99,10 +105,11 @@ def score(
     -m all takes every metric of texts that needs no download, and says why the others cannot run.
     --on shares a large FILE out to workers, and --resume goes on where an earlier run ended.
     """
-    lines = bool(candidates or references or sources)
-    scaling.check(file, out, segments=segments, lines=lines)
+    scaling.check(resume)
     if scaling.on is not None:
-        say(score_large(file, out, metric, running, scaling).printed(_style(style, json)))
+        check_large(file, out, segments=segments, lines=bool(candidates or references or sources))
+        result = score_large(file, out, metric, running, scaling, resume)
+        say(result.printed(_style(style, json)))
         return
     _check_out(out)
     pairs = _input(file, candidates, references, sources)

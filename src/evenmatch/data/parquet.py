@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from evenmatch.data.addresses import opened_anywhere
 from evenmatch.data.records import FIELDS, pair_of
 from evenmatch.data.texts import is_rereadable
 from evenmatch.errors import DataError, MissingExtraError
@@ -57,7 +58,7 @@ def parquet_records(
 def opened_table(path: str) -> Iterator[Any]:
     """A Parquet file, open; damage is said in one line."""
     pyarrow = load_pyarrow()
-    with open(path, "rb") as raw:
+    with opened_anywhere(path) as raw:
         try:
             with pyarrow.parquet.ParquetFile(raw) as file:
                 yield file

@@ -8,8 +8,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, cast
 
+from evenmatch.data.addresses import opened_anywhere
 from evenmatch.errors import DataError
 
 STANDARD_INPUT = "-"
@@ -69,8 +70,11 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         yield sys.stdin.buffer
         return
     try:
-        opened: Any = gzip.open if path.endswith(".gz") else open
-        with opened(path, "rb") as file:
-            yield file
+        with opened_anywhere(path) as raw:
+            if not path.endswith(".gz"):
+                yield raw
+                return
+            with gzip.open(raw, "rb") as file:
+                yield cast(IO[bytes], file)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DataError(f"{path} is no whole gzip file ({error}); compress it again") from None

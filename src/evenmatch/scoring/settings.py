@@ -7,13 +7,14 @@ import sys
 from typing import Any
 
 from evenmatch.errors import InputError
-from evenmatch.types import Cache, Run
+from evenmatch.types import Cache, Elsewhere, Run
 
 
 def make_run(**settings: Any) -> Run:
     """Run settings by name; an unknown one is refused.
 
-    `cache` is True, 'exact', a folder, or a `Cache`; `progress` is True or a function.
+    `cache` is True, 'exact', a folder, or a `Cache`; `progress` is True or a function; `on` is what
+    `sharing_out` gives.
     """
     known = [field.name for field in dataclasses.fields(Run)]
     for name in settings:
@@ -23,7 +24,7 @@ def make_run(**settings: Any) -> Run:
         value = settings.get(name, least)
         if type(value) is not int or value < least:
             raise InputError(f"{name} must be a whole number, at least {least}, got {value!r}")
-    given = {"cache": as_cache, "progress": _as_progress}
+    given = {"cache": as_cache, "progress": _as_progress, "on": _as_elsewhere}
     return Run(**{k: given[k](v) if k in given else v for k, v in settings.items()})
 
 
@@ -57,6 +58,12 @@ def _as_progress(given: Any) -> Any:
     if given in (None, False) or callable(given):
         return given or None
     raise InputError(f"progress takes True or a function of (done, total), got {given!r}")
+
+
+def _as_elsewhere(given: Any) -> Any:
+    if given is None or isinstance(given, Elsewhere):
+        return given
+    raise InputError(f"on takes what sharing_out(...) gives, got {given!r}")
 
 
 def _line(done: int, total: int) -> None:

@@ -32,6 +32,8 @@ def _read(given: str) -> Any:
 
 def score_together(metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run) -> list[Scores]:
     """The scores of each metric, in the order of `metrics`."""
+    if run.on is not None:
+        return [scores for scores, _ in run.on.share_out(metrics, pairs, run)]
     aligned = [m for m in metrics if isinstance(m, AlignMetric)]
     shared = dict(zip(aligned, score_aligned(aligned, pairs, run), strict=True)) if aligned else {}
     return [shared[m] if isinstance(m, AlignMetric) else _alone(m, pairs, run) for m in metrics]

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import evenmatch as em
+from evenmatch.uses.scale.job import Failed, Job, Reply, Task
+from evenmatch.uses.scale.pool import Pool
+from evenmatch.uses.scale.worker import Worker
 
 METRICS = ["align(vectors=hashed(dim=32), alignment=lsa)", "chrf"]
 
@@ -45,3 +50,37 @@ def expected(rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> list[dic
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@dataclass
+class Here:
+    """A pool of one worker in this process; `harm` may spoil a task before it is done."""
+
+    harm: Any = None
+
+    @contextmanager
+    def __call__(self, job: Job) -> Iterator[Pool]:
+        yield HerePool(Worker(job), self.harm)
+
+
+@dataclass
+class HerePool:
+    worker: Worker
+    harm: Any
+    task: Task | None = None
+    greeted: bool = False
+
+    def idle(self) -> int:
+        return int(self.greeted and self.task is None)
+
+    def give(self, task: Task) -> None:
+        self.task = task
+
+    def replies(self) -> list[Reply]:
+        if not self.greeted:
+            self.greeted = True
+            return [self.worker.ready]
+        assert self.task is not None
+        task, self.task = self.task, None
+        spoilt: Failed | None = self.harm(task) if self.harm else None
+        return [spoilt or self.worker(task)]

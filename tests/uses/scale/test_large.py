@@ -6,9 +6,11 @@ import gzip
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,43 +23,17 @@ from evenmatch.uses.scale.large import Outcome, score_files
 from evenmatch.uses.scale.pool import Pool
 from evenmatch.uses.scale.processes import Processes
 from evenmatch.uses.scale.worker import Worker
-from tests.uses.scale.conftest import METRICS, expected, read_jsonl, records, write_jsonl
+from tests.uses.scale.conftest import (
+    METRICS,
+    Here,
+    HerePool,
+    expected,
+    read_jsonl,
+    records,
+    write_jsonl,
+)
 
 ROWS = records(50)
-
-
-@dataclass
-class Here:
-    """A pool of one worker in this process; `harm` may spoil a task before it is done."""
-
-    harm: Any = None
-
-    @contextmanager
-    def __call__(self, job: Job) -> Iterator[Pool]:
-        yield HerePool(Worker(job), self.harm)
-
-
-@dataclass
-class HerePool:
-    worker: Worker
-    harm: Any
-    task: Task | None = None
-    greeted: bool = False
-
-    def idle(self) -> int:
-        return int(self.greeted and self.task is None)
-
-    def give(self, task: Task) -> None:
-        self.task = task
-
-    def replies(self) -> list[Reply]:
-        if not self.greeted:
-            self.greeted = True
-            return [self.worker.ready]
-        assert self.task is not None
-        task, self.task = self.task, None
-        spoilt: Failed | None = self.harm(task) if self.harm else None
-        return [spoilt or self.worker(task)]
 
 
 @pytest.fixture
@@ -256,11 +232,9 @@ def test_workers_share_the_vector_cache(given: Path, tmp_path: Path, empty_cache
     assert (empty_cache / "states" / "data.mdb").is_file()
 
 
-def test_a_worker_ends_soon_after_its_driver(given: Path, tmp_path: Path) -> None:
-    import subprocess
-    import sys
-    import time
-
+@pytest.fixture
+def orphan(given: Path, tmp_path: Path) -> int:
+    """The worker of a driver that was killed after its first shard."""
     program = (
         "import os, signal, sys\n"
         "from evenmatch.uses.scale.large import score_files\n"
@@ -274,13 +248,23 @@ def test_a_worker_ends_soon_after_its_driver(given: Path, tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL
-    worker = Path(f"/proc/{done.stdout.split()[0]}")
+    return int(done.stdout.split()[0])
+
+
+def test_a_worker_ends_soon_after_its_driver(orphan: int) -> None:
+    worker = Path(f"/proc/{orphan}")
     for _ in range(100):
         if not worker.exists() or "Z" in (worker / "stat").read_text().split():
             break
         time.sleep(0.1)
     else:
         pytest.fail("the worker is still there")
+
+
+@pytest.mark.usefixtures("orphan")
+def test_a_run_goes_on_where_its_driver_was_killed(given: Path, tmp_path: Path) -> None:
+    assert run(given, tmp_path / "o.jsonl", resume=True).kept == 7
+    assert read_jsonl(tmp_path / "o.jsonl") == expected(ROWS, METRICS)
 
 
 def test_what_is_done_says_where_time_went(given: Path, tmp_path: Path) -> None:

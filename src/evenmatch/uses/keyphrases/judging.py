@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias, get_args
 from evenmatch.data.documents import DocumentSet
 from evenmatch.errors import InputError
 from evenmatch.scoring.ask import name_of
+from evenmatch.scoring.counted import score_counted
 from evenmatch.scoring.keyphrase import KeyphraseMetric
-from evenmatch.scoring.keyphrase_shared import judge_keyphrases
 from evenmatch.scoring.together import as_metric
 from evenmatch.types import Array, Metric, Run
 
@@ -62,11 +62,12 @@ def judge_documents(
     pairs = [each.pair(system) for each in documents.documents for system in systems]
     asked = [(name, column) for name in metrics for column in COLUMNS]
     ready = [dataclasses.replace(metrics[name], which=column) for name, column in asked]
-    judged = judge_keyphrases(ready, pairs, run)
+    judged = score_counted(ready, pairs, run)
     counts = {
         (name, column, system): table[index :: len(systems)]
         for (name, column), (_, table) in zip(asked, judged, strict=True)
         for index, system in enumerate(systems)
+        if table is not None  # metrics of keyphrases all count
     }
     whole = judged[asked.index((asked[0][0], "all"))][0].segments
     flagged = {

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from evenmatch.data.ratings import RatedSet
+from evenmatch.scoring.counted import score_counted
 from evenmatch.scoring.languages import warn_of_other_languages
 from evenmatch.scoring.settings import shifted
-from evenmatch.scoring.together import score_together
 from evenmatch.stats.arrays import Flags, Floats, Indexes
-from evenmatch.types import Metric, Pair, Run, Scores, Totalled
+from evenmatch.types import Array, Metric, Pair, Run, Scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,23 +99,20 @@ def _marks(
 ) -> dict[str, Marks]:
     pairs = rated.pairs(cells)
     warn_of_other_languages(list(metrics.values()), pairs)
-    totalled = {name: m for name, m in metrics.items() if corpus and isinstance(m, Totalled)}
-    shared = {name: m for name, m in metrics.items() if name not in totalled}
-    scores = dict(zip(shared, score_together(list(shared.values()), pairs, run), strict=True))
+    scored = score_counted(list(metrics.values()), pairs, run)
     found = {}
-    for name, metric in metrics.items():
-        if name in totalled:
-            found[name] = _by_totals(metric, rated, cells, pairs)
+    for (name, metric), (scores, counts) in zip(metrics.items(), scored, strict=True):
+        if corpus and counts is not None:
+            found[name] = _by_totals(metric, scores, counts, rated, cells)
         else:
-            found[name] = _by_means(metric, scores[name], rated, cells, pairs, corpus)
+            found[name] = _by_means(metric, scores, rated, cells, pairs, corpus)
     return found
 
 
 def _by_totals(
-    metric: Any, rated: RatedSet, cells: tuple[Indexes, Indexes], pairs: Sequence[Pair]
+    metric: Any, scores: Scores, counts: Array, rated: RatedSet, cells: tuple[Indexes, Indexes]
 ) -> Marks:
     """Corpus scores of all systems from one count of the pairs."""
-    scores, counts = metric.counted(pairs)
     totals = np.zeros((len(rated.systems), np.shape(counts)[1]))
     np.add.at(totals, cells[0], counts)
     known = np.bincount(cells[0], minlength=len(rated.systems)) > 0

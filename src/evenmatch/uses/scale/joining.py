@@ -5,16 +5,28 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from evenmatch.data.addresses import is_address, upload
 from evenmatch.data.parquet import join_tables
 from evenmatch.data.rows import appearing
 
 
 def join_parts(parts: Sequence[Path], out: str) -> None:
-    """One file of all rows; it appears whole or not at all."""
+    """One file of all rows; it appears whole or not at all.
+
+    At an address of another place it is made here and then copied there; whether half a copy can be
+    seen on the way is up to that place.
+    """
+    if is_address(out):
+        with tempfile.TemporaryDirectory(dir=parts[0].parent) as folder:
+            whole = str(Path(folder) / Path(out).name)
+            join_parts(parts, whole)
+            upload(whole, out)
+        return
     with appearing(out) as place:
         if out.lower().endswith(".parquet"):
             join_tables([str(part) for part in parts], place)

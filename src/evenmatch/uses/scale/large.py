@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,14 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evenmatch.data.addresses import is_address, local, store_of
 from evenmatch.data.rows import is_row_file
 from evenmatch.errors import DataError, InputError
 from evenmatch.scoring.settings import make_run
 from evenmatch.scoring.tally import Tally
-from evenmatch.types import Run
-from evenmatch.uses.scale.driving import Driver, Failure
-from evenmatch.uses.scale.job import Done, Job, Ready
+from evenmatch.uses.scale.driving import Failure
+from evenmatch.uses.scale.job import Job
 from evenmatch.uses.scale.joining import form_of, join_parts
+from evenmatch.uses.scale.keeping import NO_ROOM, Keeper, as_sent, header_of
 from evenmatch.uses.scale.loading import loading
 from evenmatch.uses.scale.manifest import Manifest, open_manifest
 from evenmatch.uses.scale.pool import Runner
@@ -28,8 +28,6 @@ from evenmatch.uses.scale.sums import joined
 
 SHARD_ROWS = 2000
 RETRIES = 2
-_LAYOUT = 1
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -71,21 +69,16 @@ def score_files(
     """
     settings = make_run(**run)
     names = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric))
+    out = local(out)
     folder, form = _place(out)
     shards = plan_shards(path, shard_rows)
     with loading() as load:
         wanted = recipes(names, shards, load)
-        header = {
-            "layout": _LAYOUT,
-            "metrics": wanted.signatures,
-            "form": form,
-            "shard_rows": shard_rows,
-            "vectors": "compact" if settings.cache and not settings.cache.exact else "exact",
-        }
+        header = header_of(wanted, form, shard_rows, settings)
         with open_manifest(folder, header, shards, resume=resume) as manifest:
             before = dict(manifest.done)
-            keeper = _Keeper(manifest, wanted, form, settings, shards)
-            job = Job(wanted.specs, form, _plain(settings), os.getcwd(), wanted.tables)
+            keeper = Keeper(manifest, wanted, form, settings, shards)
+            job = Job(wanted.specs, form, as_sent(settings), os.getcwd(), wanted.tables)
             failures = keeper.work(on, job, load, retries, max_failures)
             if not failures and is_row_file(out):
                 _join([manifest.part(s.number, form) for s in shards], out)
@@ -94,6 +87,8 @@ def score_files(
 
 def _place(out: str) -> tuple[Path, str]:
     """The folder that keeps the parts, and their suffix."""
+    if is_address(out):
+        return _place_here(out)
     if is_row_file(out):
         if not Path(out).resolve().parent.is_dir():
             raise DataError(f"there is no folder to write {out} in; make it first")
@@ -106,78 +101,25 @@ def _place(out: str) -> tuple[Path, str]:
     return Path(out), ".jsonl"
 
 
-def _plain(run: Run) -> dict[str, Any]:
-    """Run settings as they travel; progress is told here and not there."""
-    return {
-        "device": run.device,
-        "threads": run.threads,
-        "batch_tokens": run.batch_tokens,
-        "cache": run.cache,
-    }
-
-
-@dataclass(frozen=True)
-class _Keeper:
-    """Keeps what workers send and tells how far the run has come."""
-
-    manifest: Manifest
-    recipes: Recipes
-    form: str
-    run: Run
-    shards: Sequence[Shard]
-
-    def work(
-        self, on: Runner, job: Job, load: Any, retries: int, max_failures: int | None
-    ) -> list[Failure]:
-        todo = [shard for shard in self.shards if shard.number not in self.manifest.done]
-        self._tell()
-        if not todo:
-            return []
-        with on(job) as pool:
-            driver = Driver(pool, load, self.keep, self.check, retries, max_failures)
-            return driver(todo)
-
-    def check(self, ready: Ready) -> None:
-        self.recipes.check(ready.signatures)
-
-    def keep(self, shard: Shard, done: Done) -> None:
-        self.recipes.check({name: own["signature"] for name, own in done.tallies.items()})
-        found = {
-            "form": self.form,
-            "tallies": done.tallies,
-            "flags": done.flags,
-            "seconds": {k: round(v, 4) for k, v in done.seconds.items()},
-        }
-        try:
-            self.manifest.enter(shard, done.data, found)
-        except OSError as error:
-            raise self._no_room(error) from None
-        self._tell()
-
-    def _no_room(self, error: OSError) -> OSError:
-        if error.errno not in _NO_ROOM:
-            return error
-        return DataError(
-            f"{error.filename}: {(error.strerror or '').lower()}; {len(self.manifest.done)} of "
-            f"{len(self.shards)} shards are done and kept; make room and go on with --resume"
+def _place_here(address: str) -> tuple[Path, str]:
+    """The parts of a file that will lie elsewhere: beside nothing, so in the working directory."""
+    store_of(address)  # better refused now than after hours
+    if not is_row_file(address):
+        raise InputError(
+            f"an address takes one file, got {address}; let it end in .jsonl, .tsv or .parquet"
         )
-
-    def _tell(self) -> None:
-        if self.run.progress is not None:
-            last = self.shards[-1]
-            done = sum(line["rows"] for line in self.manifest.done.values())
-            self.run.progress(done, last.first + last.rows)
+    return Path(f"{Path(address).name}.parts"), form_of(address)
 
 
 def _join(parts: Sequence[Path], out: str) -> None:
     try:
         join_parts(parts, out)
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in NO_ROOM:
             raise
         raise DataError(
             f"{out}: {(error.strerror or '').lower()}; every shard is done and kept in "
-            f"{out}.parts; make room and go on with --resume"
+            f"{parts[0].parent}; make room and go on with --resume"
         ) from None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -27,6 +27,11 @@ class Recipes:
 
     parts: Mapping[str, Metric]
     signatures: Mapping[str, str]
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Metric]) -> Recipes:
+        """Metrics by name, with the signatures they have here."""
+        return cls(parts, {name: part.signature for name, part in parts.items()})
 
     @property
     def specs(self) -> tuple[tuple[str, str], ...]:
@@ -58,14 +63,15 @@ def recipes(
     """The metrics of these names; idf is counted over the whole input first, where asked."""
     if not names:
         raise InputError("the list of metrics is empty; name at least one")
-    parts = {name: _counted(as_metric(name), _Pairs(shards, load)) for name in names}
+    parts = {name: counted(as_metric(name), _Pairs(shards, load)) for name in names}
     sample = list(_Pairs(shards[:1], load, lenient=True))
     if sample:
         warn_of_other_languages(list(parts.values()), sample)
-    return Recipes(parts, {name: part.signature for name, part in parts.items()})
+    return Recipes.of(parts)
 
 
-def _counted(metric: Metric, pairs: _Pairs) -> Metric:
+def counted(metric: Metric, pairs: Iterable[Pair]) -> Metric:
+    """The metric with its idf counted from these pairs, where it asks for that."""
     return with_counts(metric, pairs) if isinstance(metric, AlignMetric) else metric
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from evenmatch.data.addresses import check_rereadable, files_under, is_address, local
 from evenmatch.data.tabular import is_json
 from evenmatch.errors import DataError, InputError
 from evenmatch.uses.scale.cuts import Cut
@@ -52,7 +53,7 @@ def plan_shards(path: str, rows: int) -> list[Shard]:
         raise InputError(f"a shard holds at least 1 row, got {rows}")
     shards: list[Shard] = []
     first = 0
-    for file in _files(path):
+    for file in _files(local(path)):
         for cut in _cuts(file, rows):
             shards.append(Shard(len(shards), first, file, cut))
             first += cut.rows
@@ -62,16 +63,26 @@ def plan_shards(path: str, rows: int) -> list[Shard]:
 
 
 def _files(path: str) -> list[str]:
+    if is_address(path):
+        # Asked whether it is a folder, a web server would send the whole file.
+        found = _known(path, [path] if _is_known(path) else files_under(path))
+        check_rereadable(found[0])
+        return found
     place = Path(path)
-    if not place.is_dir():
-        if not _is_known(path):
-            raise InputError(
-                f"cannot cut {path} into shards; give .jsonl or .parquet, or a folder of them"
-            )
-        if place.exists() and not place.is_file():
-            raise InputError(f"{path} can be read only once; save it to a file first")
-        return [path]
-    found = sorted(str(p) for p in place.rglob("*") if p.is_file() and _is_known(str(p)))
+    if place.is_dir():
+        return _known(path, sorted(str(p) for p in place.rglob("*") if p.is_file()))
+    if place.exists() and not place.is_file():
+        raise InputError(f"{path} can be read only once; save it to a file first")
+    return _known(path, [path])
+
+
+def _known(path: str, files: list[str]) -> list[str]:
+    """The files of pairs among those a path stands for."""
+    found = [file for file in files if _is_known(file)]
+    if not found and files == [path]:
+        raise InputError(
+            f"cannot cut {path} into shards; give .jsonl or .parquet, or a folder of them"
+        )
     if not found:
         raise DataError(f"the folder {path} holds no .jsonl and no .parquet file")
     return found

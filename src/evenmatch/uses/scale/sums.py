@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from evenmatch.scoring.tally import Tally
-from evenmatch.types import Metric, Scores, Totalled
+from evenmatch.types import Array, Metric, Scores, Totalled
 
 
-def tally_of(scores: Scores, totals: list[float] | None) -> dict[str, Any]:
+def tally_of(scores: Scores, counts: Array | None) -> dict[str, Any]:
     """What the record keeps of one metric's scores of a shard."""
     tally = Tally().plus(scores)
     kept: dict[str, Any] = {
@@ -23,7 +23,7 @@ def tally_of(scores: Scores, totals: list[float] | None) -> dict[str, Any]:
         "signature": tally.signature,
     }
     if scores.corpus is not None:
-        kept["corpus"] = {"totals": totals}
+        kept["corpus"] = {"totals": None if counts is None else counts.sum(0).tolist()}
     return kept
 
 

@@ -11,16 +11,18 @@ from pathlib import Path
 
 from evenmatch.data.rows import Row, row_file, rows_of
 from evenmatch.errors import EvenmatchError
+from evenmatch.scoring.counted import score_counted
 from evenmatch.scoring.settings import make_run
 from evenmatch.scoring.tally import count_flags
 from evenmatch.scoring.together import as_metric, score_together
-from evenmatch.types import Metric, Pair, Run, Scores, Totalled
+from evenmatch.types import Metric, Pair, Run
 from evenmatch.uses.scale.job import Done, Failed, Job, Ready, Task
 from evenmatch.uses.scale.loading import pairs_in
+from evenmatch.uses.scale.packed import PACKED, Counted, packed
 from evenmatch.uses.scale.sums import tally_of
 from evenmatch.vectors.tables import keep_text
 
-_TRIAL = [Pair("a short text", ("a short text",))]
+_TRIAL = [Pair("a short text", ("a short text",), "a short text")]
 
 
 class Worker:
@@ -61,26 +63,19 @@ class Worker:
 
     def _scored(self, task: Task, pairs: Sequence[Pair]) -> Done:
         start = time.perf_counter()
-        totals = {}
-        found: list[Scores | None] = [None] * len(self._metrics)
-        for n, metric in enumerate(self._metrics):
-            if isinstance(metric, Totalled):
-                found[n], counts = metric.counted(pairs)
-                totals[n] = counts.sum(0).tolist()
-        others = [n for n, scores in enumerate(found) if scores is None]
-        rest = score_together([self._metrics[n] for n in others], pairs, self._run)
-        for n, scores in zip(others, rest, strict=True):
-            found[n] = scores
-        whole = [scores for scores in found if scores is not None]
+        found = score_counted(self._metrics, pairs, self._run)
         scored = time.perf_counter()
         names = [name for name, _ in self._job.metrics]
-        data = b"" if task.only else _file(rows_of(task.first, names, whole), self._job.form)
+        data = b"" if task.only else self._written(task.first, names, found)
         seconds = {"score": scored - start, "write": time.perf_counter() - scored}
-        tallies = {
-            name: tally_of(scores, totals.get(n))
-            for n, (name, scores) in enumerate(zip(names, whole, strict=True))
-        }
-        return Done(task.number, data, tallies, dict(count_flags(whole)), seconds)
+        tallies = {n: tally_of(*own) for n, own in zip(names, found, strict=True)}
+        flags = count_flags([scores for scores, _ in found])
+        return Done(task.number, data, tallies, dict(flags), seconds)
+
+    def _written(self, first: int, names: Sequence[str], found: Sequence[Counted]) -> bytes:
+        if self._job.form == PACKED:
+            return packed(found)
+        return _file(rows_of(first, names, [scores for scores, _ in found]), self._job.form)
 
 
 def one_line(error: BaseException) -> str:
