@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from evenmatch.uses.scale.large import RETRIES
+
 WORKERS, SHARDS, SEED = 16, 4000, 0
 START_UP = 10.0
 
@@ -25,6 +27,7 @@ def table() -> list[dict[str, Any]]:
             "kills per worker and hour": kills,
             "simulated": round(overhead(seconds, kills / 3600, START_UP, seed=SEED), 4),
             "expected": round(expectation(seconds, kills / 3600, START_UP), 4),
+            "given up": round(given_up(seconds, kills / 3600), 6),
         }
         for seconds in (10, 60, 600)
         for kills in (0.1, 1, 10)
@@ -34,6 +37,11 @@ def table() -> list[dict[str, Any]]:
 def expectation(seconds: float, rate: float, start_up: float) -> float:
     """The share of time lost by one worker on average."""
     return math.expm1(rate * seconds) * (1 / rate + start_up) / seconds - 1
+
+
+def given_up(seconds: float, rate: float) -> float:
+    """The share of shards that are killed at every try."""
+    return (-math.expm1(-rate * seconds)) ** (RETRIES + 1)
 
 
 def overhead(seconds: float, rate: float, start_up: float, *, seed: int) -> float:

@@ -19,36 +19,76 @@ _MODELS = {
 def write_page() -> None:
     """Write docs/results/large-runs.md from the result of the benchmark."""
     result = load("scale")
-    if result is None:
-        return
-    lines = ["# Cost of large runs", "", *_measured(result), *_models(result), *_kills(result)]
-    PAGE.write_text("\n".join([*lines, f"Command: `{result['command']}`", ""]), "utf-8")
+    if result is not None:
+        PAGE.write_text(page(result), "utf-8")
 
 
-def _measured(r: dict[str, Any]) -> list[str]:
-    shares = ", ".join(f"{k} {v:.2%}" for k, v in r["share of a worker's time"].items())
-    memory = r["peak MB of a worker by rows in a shard"]
-    sizes = " and ".join(f"{mb} MB with {int(n):,} rows in a shard" for n, mb in memory.items())
+def page(r: dict[str, Any]) -> str:
+    """The page of one result."""
+    sections = (_speed(r), _time(r), _scaling(r), _memory(r), _models(r), _kills(r))
+    lines = ["# Cost of large runs", "", *(line for own in sections for line in [*own, ""])]
+    return "\n".join([*lines, f"Command: `{r['command']}`", ""])
+
+
+def _speed(r: dict[str, Any]) -> list[str]:
     return [
-        f"`{r['metric']}` on {r['pairs']:,} pairs ({r['texts']}), workers of one thread, on",
-        f"{r['machine']['cores']} cores ({r['machine']['processor']}).",
+        f"`{r['metric']}` on {r['pairs']:,} pairs ({r['texts']}), in shards of",
+        f"{r['rows in a shard']} rows, workers of one thread, on {r['machine']['cores']} cores",
+        f"({r['machine']['processor']}).",
         "",
         "| workers | pairs per second |",
         "|--:|--:|",
         f"| 1 | {r['one worker, pairs per second']} |",
         f"| 2 | {r['two workers, pairs per second']} |",
         "",
-        f"Two workers do {r['two workers over one']}× what one does. A run of one row takes",
-        f"{r['start-up seconds']} seconds: that is the start-up, paid once a worker, side by side.",
-        f"Where a worker's time goes: {shares}. Encoding and aligning are both in `score`; how",
-        "they divide is on the [page on speed](speed.md). The driver reads, hands out and syncs",
-        "while workers work, so more of them add up until it is the bottleneck: it moves some",
-        "hundred bytes a pair.",
+        f"Two workers do {r['two workers over one']:.2f}× what one does.",
+    ]
+
+
+def _time(r: dict[str, Any]) -> list[str]:
+    shares, around = r["share of a worker's time"], r["seconds around the workers' work"]
+    return [
+        "## Where time goes",
         "",
-        f"A worker takes at most {sizes} (texts and scores alone: vectors are bounded by windows",
-        "whatever the shard). So the largest shard is one whose texts fit in memory a few times",
-        "over; a smaller one loses less to a kill.",
+        f"Start-up: a run of one row takes {r['start-up seconds']} seconds, most of it spent on",
+        "loading packages and the model; workers start side by side. Then, of a worker's time:",
         "",
+        "| what | share |",
+        "|---|--:|",
+        *(f"| {what} | {share:.2%} |" for what, share in shares.items()),
+        "",
+        "All that is not a worker's work (start-up, cutting the input, waiting for the last",
+        f"shard, joining the parts) took {around} seconds of the",
+        "run by one worker.",
+    ]
+
+
+def _scaling(r: dict[str, Any]) -> list[str]:
+    driver, worker = r["driver milliseconds a pair"], r["worker milliseconds a pair"]
+    most = f"about {worker / driver:,.0f}" if driver > 0 else "any number of"
+    return [
+        "## Expected scaling",
+        "",
+        f"For each pair a worker works {worker:.2f} ms and the driver, which reads, hands out,",
+        f"syncs and joins, {driver:.3f} ms. Workers share nothing else, so their speeds add up",
+        f"until the driver is busy all the time, with {most} workers of this model; a larger",
+        "model moves that further out. This is computed from the two times, not measured on so",
+        "many machines.",
+    ]
+
+
+def _memory(r: dict[str, Any]) -> list[str]:
+    (few, small), (many, large) = (
+        (int(n), mb) for n, mb in r["peak MB of a worker by rows in a shard"].items()
+    )
+    row = max(large - small, 1) / max(many - few, 1)
+    return [
+        "## The largest shard",
+        "",
+        f"A worker takes at most {small} MB with {few:,} rows in a shard and {large} MB with",
+        f"{many:,}: {row * 1024:.0f} kB a row, for texts, scores and the window of vectors that is",
+        f"held at a time. At that rate a shard of {1024 / row:,.0f} rows takes one GB more; a",
+        "smaller one loses less to a kill, so nothing is won by shards near the limit.",
     ]
 
 
@@ -58,13 +98,12 @@ def _models(r: dict[str, Any]) -> list[str]:
     return [
         "## A million pairs by model size",
         "",
-        "The first row is measured, the others scaled by the weights that a token meets; larger",
-        "matrices run somewhat better than that.",
+        "The first row is measured, the others are scaled by the weights that a token meets;",
+        "larger matrices run somewhat better than that.",
         "",
         "| model | millions of weights on the way | hours of one core |",
         "|---|--:|--:|",
         *(f"| {name} | {w:.0f} | {hours * w / first:.1f} |" for name, w in _MODELS.items()),
-        "",
     ]
 
 
@@ -72,18 +111,19 @@ def _kills(r: dict[str, Any]) -> list[str]:
     return [
         "## What kills cost",
         "",
-        "Simulated: 16 workers, 4000 shards, each worker killed at random and back after 10 s;",
-        "beside it the expectation for one worker. The simulation adds the idle end of a run.",
+        "Simulated: 16 workers, 4000 shards, each worker killed at random, back after 10 s and",
+        "doing its shard again; beside it the expectation for one worker, and how many shards are",
+        "killed so often that two retries give them up. The simulation tries for ever, and adds",
+        "the idle end of a run.",
         "",
-        "| seconds a shard takes | kills per worker and hour | time added | expected |",
-        "|--:|--:|--:|--:|",
+        "| seconds a shard takes | kills per worker and hour | time added | expected | given up |",
+        "|--:|--:|--:|--:|--:|",
         *(
             f"| {row['shard seconds']} | {row['kills per worker and hour']} | "
-            f"{row['simulated']:.1%} | {row['expected']:.1%} |"
+            f"{row['simulated']:.1%} | {row['expected']:.1%} | {row['given up']:.2%} |"
             for row in r["overhead by kills"]
         ),
         "",
-        "Shards of ten seconds to a minute cost next to nothing under any rate seen in practice;",
-        "`--shard-rows` sets them.",
-        "",
+        "Shards of ten seconds to a minute cost next to nothing at a kill an hour; `--shard-rows`",
+        "sets them.",
     ]
