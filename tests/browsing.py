@@ -1,3 +1,5 @@
+"""Pages in a browser, as tests visit them."""
+
 from __future__ import annotations
 
 import shutil

@@ -16,6 +16,8 @@ from evenmatch.scoring.keyphrase_scorer import OWN_SCORER, own_scorer
 from evenmatch.storage.folders import models_dir
 from evenmatch.storage.packages import EMBEDDED
 from evenmatch.vectors import checkpoints
+from tests.browsing import browser as browser
+from tests.browsing import visit as visit
 
 # Settled before anything of evenmatch or transformers is asked where things lie: no test writes to
 # a user's cache, and none reaches for the network.

@@ -10,7 +10,7 @@ import pytest
 import evenmatch as em
 from evenmatch.viewer.page import alignment_page
 from evenmatch.viewer.shown import all_shown, alternatives
-from tests.viewer.conftest import Open
+from tests.browsing import Open
 
 METRIC = em.build("align(vectors=hashed, alignment=lsa)")
 A, B, REFERENCE = "the the cat sat", "the cat sat down", "the cat sat down"

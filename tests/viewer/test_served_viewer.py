@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 import evenmatch as em
+from tests.browsing import Open
 from tests.uses.serve.process import LSA, running
-from tests.viewer.conftest import Open
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from evenmatch.data.tables import as_latex, records_as_tsv
 from evenmatch.uses.fair.audit import audit as audit_metrics
 from evenmatch.uses.fair.audit_result import Audit
 from evenmatch.uses.report.audit_page import write_audit
-from evenmatch.uses.report.meta_page import check_page
+from evenmatch.uses.report.whole_page import check_page
 
 
 @takes_scale_options

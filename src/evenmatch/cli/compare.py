@@ -104,6 +104,7 @@ def document(found: Comparison) -> dict[str, Any]:
     return {
         "rows": found.rows,
         "systems": [asdict(score) for score in found.scores],
+        "higher_is_better": dict(found.higher_is_better),
         "signatures": dict(found.signatures),
         "testing": asdict(found.testing),
     }

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.output import say
+from evenmatch.cli.output import commanded, say
 from evenmatch.cli.trouble import one_line_trouble
 from evenmatch.version import __version__
 
@@ -31,6 +31,7 @@ COMMANDS = {
     "fit": "fit:fit",
     "distil": "distil:distil",
     "calibrate": "calibrate:calibrate",
+    "report": "report:report",
     "serve": "serve:serve",
     "tune": "tune:tune",
     "list": "names:list_names",
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command: exit 0 done, 1 our error in one line, 2 wrong usage."""
     given, debug = _without_debug(sys.argv[1:] if arguments is None else arguments)
     wanted = [given[0]] if given and given[0] in COMMANDS else list(COMMANDS)
-    with one_line_trouble(debug=debug):
+    with one_line_trouble(debug=debug), commanded(given):
         _app(wanted)(given, prog_name="evenmatch")
 
 

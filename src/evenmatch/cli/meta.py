@@ -23,7 +23,8 @@ from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.data.tables import as_latex, records_as_tsv
 from evenmatch.uses.meta.agreement import correlate
 from evenmatch.uses.meta.agreement_result import Agreement
-from evenmatch.uses.report.meta_page import check_page, write_report
+from evenmatch.uses.report.meta_page import write_report
+from evenmatch.uses.report.whole_page import check_page
 
 
 class AtLevel(StrEnum):

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
+
+_command: ContextVar[str] = ContextVar("command", default="")
+
+
+@contextmanager
+def commanded(arguments: Sequence[str]) -> Iterator[None]:
+    """The command that is carried out meanwhile; results say it."""
+    token = _command.set(shlex.join(["evenmatch", *arguments]))
+    try:
+        yield
+    finally:
+        _command.reset(token)
 
 
 def say(text: str) -> None:
@@ -20,14 +36,15 @@ def line_width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
-def say_json(document: Any) -> None:
+def say_json(document: Mapping[str, Any]) -> None:
     """Print one JSON document."""
     say(as_json(document))
 
 
-def as_json(document: Any) -> str:
-    """A document as JSON to read and to parse."""
-    return json.dumps(document, indent=2)
+def as_json(document: Mapping[str, Any]) -> str:
+    """A document as JSON to read and to parse, with the command that made it."""
+    command = _command.get()
+    return json.dumps({**document, **({"command": command} if command else {})}, indent=2)
 
 
 def tell(message: str) -> None:

@@ -41,7 +41,7 @@ def alignment_page(
 def served_page(names: Sequence[str]) -> str:
     """The page of a server that aligns with these metrics; it asks nobody else."""
     element = _element([], names, "<p>This page needs a script to ask the server.</p>", served=True)
-    return _page("evenmatch", f"{element}\n{_script()}", "'self'")
+    return _page("evenmatch", f"{element}\n{viewer_script()}", "'self'")
 
 
 def alignment_part(aligned: Aligned, trees: TreePair | None = None) -> str:
@@ -77,7 +77,7 @@ def _page(title: str, part: str, connect: str) -> str:
 
 def _component(own: Sequence[Shown], static: str, *, page: bool) -> str:
     names = list(dict.fromkeys(one.name for one in own))
-    return f"{_element(own, names, static, page=page)}\n{_script()}"
+    return f"{_element(own, names, static, page=page)}\n{viewer_script()}"
 
 
 def _element(
@@ -143,8 +143,18 @@ def _scrolled(content: str, name: str) -> str:
     return f'<div class="wide" role="region" tabindex="0" aria-label="{name}">{content}</div>'
 
 
+def viewer_element(own: Sequence[Shown], inside: str) -> str:
+    """The component as one of several parts of a page; what is `inside` shows without a script."""
+    return _element(own, list(dict.fromkeys(one.name for one in own)), inside, page=False)
+
+
+def viewer_style() -> str:
+    """The style of what alignments are drawn with; all of it under one class."""
+    return _file("style.css")
+
+
 @cache
-def _script() -> str:
+def viewer_script() -> str:
     """The component, in a scope of its own: a notebook holds it once per output."""
     style = json.dumps(_file("style.css") + _file("component/component.css"))
     parts = "\n".join(_file(f"component/{name}") for name in _SCRIPTS)

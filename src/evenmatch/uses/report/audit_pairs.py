@@ -5,11 +5,12 @@ from __future__ import annotations
 from html import escape
 
 from evenmatch.data.fair_texts import fair_pair
+from evenmatch.errors import EvenmatchError
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.scoring.together import as_metric
 from evenmatch.uses.fair.audit import PUBLISHED
 from evenmatch.uses.fair.audit_result import Audit, Worst
 from evenmatch.uses.fair.why import Explained, explain_pair
+from evenmatch.uses.report.metrics_here import metric_here
 from evenmatch.viewer.links import links
 
 
@@ -27,10 +28,13 @@ def pairs_part(audit: Audit) -> str:
 def _why(audit: Audit, case: Worst) -> Explained | None:
     if audit.signatures[case.metric] == PUBLISHED:
         return None
-    metric = as_metric(case.metric)
+    metric = metric_here(case.metric)
     if not isinstance(metric, AlignMetric):
         return None
-    return explain_pair(fair_pair(case.cand_a, case.ref_a, case.cand_b, case.ref_b), metric)
+    try:
+        return explain_pair(fair_pair(case.cand_a, case.ref_a, case.cand_b, case.ref_b), metric)
+    except EvenmatchError:  # its model is not here
+        return None
 
 
 def _case(case: Worst, why: Explained | None) -> str:

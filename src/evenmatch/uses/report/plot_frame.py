@@ -86,7 +86,9 @@ def upward(scale: Scale, left: float, right: float, name: str) -> Iterator[str]:
     for tick in scale.ticks:
         y = scale(tick)
         yield f'<path d="M{left:.1f} {y:.1f}H{right:.1f}" stroke="{LINE}"/>'
-        yield text(left - 6, y + 4, _number(tick, scale.step), anchor="end", colour=QUIET, size=11)
+        yield text(
+            left - 6, y + 4, tick_label(tick, scale.step), anchor="end", colour=QUIET, size=11
+        )
     middle = (scale.start + scale.end) / 2
     yield (
         f'<text transform="translate(14 {middle:.1f}) rotate(-90)" text-anchor="middle" '
@@ -99,7 +101,7 @@ def along(scale: Scale, top: float, bottom: float, name: str) -> Iterator[str]:
     for tick in scale.ticks:
         x = scale(tick)
         yield f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" stroke="{LINE}"/>'
-        number = _number(tick, scale.step)
+        number = tick_label(tick, scale.step)
         yield text(x, bottom + 16, number, anchor="middle", colour=QUIET, size=11)
     middle = (scale.start + scale.end) / 2
     yield text(middle, bottom + 36, name, anchor="middle", colour=QUIET)
@@ -119,7 +121,12 @@ def key_width(names: Sequence[str]) -> float:
     return LEFT + sum(34 + LETTER * len(name) for name in names)
 
 
-def _number(value: float, step: float) -> str:
+def tick_label(value: float, step: float) -> str:
+    """A number on a scale, with as many decimals as its steps need.
+
+    >>> tick_label(0.30000000000000004, 0.1), tick_label(0.25, 0.25)
+    ('0.3', '0.25')
+    """
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     if not math.isclose(step * 10**digits, round(step * 10**digits)):
         digits += 1

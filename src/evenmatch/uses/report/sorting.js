@@ -1,15 +1,19 @@
+// A column's name sorts by it: numbers from the greatest, words from the first; again, the other way.
 for (const table of document.querySelectorAll("table.sorted")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => head.firstChild.addEventListener("click", () => {
-    const down = head.getAttribute("aria-sort") !== "descending";
-    heads.forEach((other) => other.setAttribute("aria-sort", "none"));
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const numbers = head.classList.contains("number");
+    const first = numbers ? "descending" : "ascending", other = numbers ? "ascending" : "descending";
+    const order = head.getAttribute("aria-sort") === first ? other : first;
+    for (const each of heads) each.setAttribute("aria-sort", "none");
+    head.setAttribute("aria-sort", order);
+    const turn = order === "ascending" ? 1 : -1;
     const key = (row) => row.cells[column].textContent;
     const rows = [...table.tBodies[0].rows].sort((a, b) => {
-      const [x, y] = [Number(key(a)), Number(key(b))];
-      if (Number.isNaN(x) !== Number.isNaN(y)) return Number.isNaN(x) ? 1 : -1;
-      const order = Number.isNaN(x) ? key(b).localeCompare(key(a)) : y - x;
-      return down ? order : -order;
+      if (!numbers) return turn * key(a).localeCompare(key(b));
+      const [x, y] = [parseFloat(key(a)), parseFloat(key(b))];
+      if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
+      return turn * (x - y);
     });
     table.tBodies[0].append(...rows);
   }));

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from evenmatch.data.tables import Table, as_tsv
 
@@ -35,12 +37,24 @@ class Report:
     figures: Mapping[str, str]
     notes: Sequence[str]
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """All of it as JSON has it."""
+        return {
+            "title": self.title,
+            "findings": list(self.findings),
+            "tables": {name: [list(row) for row in table] for name, table in self.tables.items()},
+            "figures": dict(self.figures),
+            "notes": list(self.notes),
+        }
+
     def write(self, folder: Path) -> Path:
         """Write all of it into a folder; gives the page's path."""
         for name, table in self.tables.items():
             (folder / f"{name}.tsv").write_text(as_tsv(table) + "\n", "utf-8")
         for name, figure in self.figures.items():
             (folder / f"{name}.svg").write_text(figure, "utf-8")
+        (folder / "result.json").write_text(json.dumps(self.document, indent=1), "utf-8")
         page = folder / "index.html"
         page.write_text(self.page(), "utf-8")
         return page

@@ -1,0 +1,86 @@
+"""evenmatch report: a result as one page that can be mailed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenmatch.cli.output import tell
+from evenmatch.data.pairs import LineFiles, PairFile, pair_file
+from evenmatch.uses.report.results import read_result, result_page
+from evenmatch.uses.report.whole_page import check_page, write_page
+
+
+def report(
+    result: Annotated[
+        str,
+        typer.Argument(
+            metavar="RESULT.json",
+            help="What score, compare, meta, audit, keyphrases, tune or study printed with --json.",
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PAGE.html",
+            help="Where the page goes.",
+            show_default="beside the result",
+        ),
+    ] = "",
+    texts: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="The file that was scored; then the worst and the best texts are shown, with "
+            "their alignments.",
+            show_default=False,
+        ),
+    ] = "",
+    candidates: Annotated[
+        str,
+        typer.Option(
+            "--candidates",
+            "-c",
+            metavar="FILE",
+            help="The same as lines: the candidates.",
+            show_default=False,
+        ),
+    ] = "",
+    references: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--references",
+            "-r",
+            metavar="FILE",
+            help="The same as lines: the references; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    examples: Annotated[
+        int, typer.Option(min=0, metavar="N", help="How many of the worst, and of the best.")
+    ] = 3,
+) -> None:
+    """Make one page of a result: tables that sort, plots, examples, and how it was made.
+
+    The page loads nothing from elsewhere, so it can be mailed or put beside a paper.
+    """
+    place = check_page(out or Path(result).with_suffix(".html"))
+    given = _texts(texts, candidates, references or [])
+    page = result_page(
+        read_result(result), pairs=None if given is None else list(given), examples=examples
+    )
+    tell(f"wrote {write_page(page, place)}")
+
+
+def _texts(file: str, candidates: str, references: list[str]) -> PairFile | None:
+    if file and (candidates or references):
+        raise typer.BadParameter("give either --texts, or -c and -r; not both")
+    if file:
+        return pair_file(file)
+    if bool(candidates) != bool(references):
+        raise typer.BadParameter("-c and -r go together: the candidates and their references")
+    return LineFiles(candidates, tuple(references)) if candidates else None

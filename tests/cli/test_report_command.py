@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+LSA = "align(vectors=hashed, alignment=lsa)"
+
+
+@pytest.fixture
+def result(command: Command) -> str:
+    Path("c.txt").write_text("the the cat\na dog\n")
+    Path("r.txt").write_text("the cat\na small dog\n")
+    done = command("score", "-c", "c.txt", "-r", "r.txt", "-m", LSA, "--segments", "--json")
+    Path("result.json").write_text(done.out)
+    return "result.json"
+
+
+def test_a_result_says_which_command_made_it(command: Command, result: str) -> None:
+    said = json.loads(Path(result).read_text())["command"]
+    assert said == f"evenmatch score -c c.txt -r r.txt -m '{LSA}' --segments --json"
+
+
+def test_a_page_is_written_beside_its_result(command: Command, result: str) -> None:
+    done = command("report", result)
+    assert (done.code, done.out, done.err) == (0, "", "evenmatch: wrote result.html\n")
+    assert "evenmatch score -c c.txt" in Path("result.html").read_text("utf-8")
+
+
+def test_texts_bring_examples(command: Command, result: str) -> None:
+    lines = [
+        json.dumps({"candidate": c, "reference": r})
+        for c, r in (("the the cat", "the cat"), ("a dog", "a small dog"))
+    ]
+    Path("pairs.jsonl").write_text("\n".join(lines) + "\n")
+    assert command("report", result, "-o", "a.html", "--texts", "pairs.jsonl").code == 0
+    assert command("report", result, "-o", "b.html", "-c", "c.txt", "-r", "r.txt").code == 0
+    page = Path("a.html").read_text("utf-8")
+    assert page == Path("b.html").read_text("utf-8")
+    assert page.count("<evenmatch-viewer style") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--texts", "c.jsonl", "-c", "c.txt"), "give either --texts, or -c and -r; not both"),
+        (("-c", "c.txt"), "-c and -r go together"),
+    ],
+)
+def test_texts_given_by_halves_are_wrong_usage(
+    command: Command, result: str, arguments: tuple[str, ...], words: str
+) -> None:
+    done = command("report", result, *arguments)
+    assert done.code == 2
+    assert words in " ".join(done.err.replace("│", " ").split())
+
+
+def test_a_file_of_no_known_kind_is_one_line(command: Command) -> None:
+    Path("odd.json").write_text('{"rows": []}')
+    done = command("report", "odd.json")
+    assert done.code == 1
+    assert done.err.startswith("evenmatch: no result that can be shown: it holds 'rows'")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_page_by_another_name_is_refused_before_anything_is_read(command: Command) -> None:
+    done = command("report", "none.json", "-o", "page.txt")
+    assert done.code == 1
+    assert "a page's name ends in .html or .htm, got 'page.txt'" in done.err

@@ -1,0 +1,76 @@
+"""The viewer with a structure metric: its trees beside the other views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import evenmatch as em
+from evenmatch.units.parser_files import ParseFile
+from evenmatch.units.subtrees import Subtrees
+from evenmatch.viewer.page import alignment_page
+from evenmatch.viewer.shown import all_shown
+from evenmatch.viewer.tree_layout import tree_pair
+from tests.browsing import Open
+from tests.units.parsed import BY, HAVING, write_conllu
+
+FLAT = em.build("align(vectors=hashed)")
+
+
+@pytest.fixture(scope="module")
+def splitter(tmp_path_factory: pytest.TempPathFactory) -> Subtrees:
+    return Subtrees(ParseFile(write_conllu(tmp_path_factory.mktemp("parses"))))
+
+
+@pytest.fixture(scope="module")
+def metric(splitter: Subtrees) -> em.AlignMetric:
+    return em.AlignMetric(
+        splitter, em.build("hashed(lower=False)"), em.build("same_label"), em.build("greedy")
+    )
+
+
+@pytest.fixture
+def page(tmp_path: Path, metric: em.AlignMetric) -> str:
+    """A structure metric and a flat one to switch to."""
+    also = all_shown([("structure", metric), ("flat", FLAT)], [BY], HAVING)
+    file = tmp_path / "page.html"
+    file.write_text(alignment_page(em.align(BY, HAVING, metric), also=also), "utf-8")
+    return file.as_uri()
+
+
+def test_trees_are_drawn_with_a_line_for_every_joint(
+    page: str, visit: Open, splitter: Subtrees, metric: em.AlignMetric
+) -> None:
+    seen = visit(page)
+    seen.get_by_label("Trees").check()
+    wanted = tree_pair(splitter, BY, HAVING, em.align(BY, HAVING, metric))
+    seen.locator("svg.trees").wait_for()
+    assert seen.locator("svg.trees .joint").count() == len(wanted.links)
+    assert seen.locator("svg.trees .alone").count() == 2
+    assert seen.get_by_role("img", name="a tree of 8 nodes and one of 8").count() == 1
+
+
+def test_a_metric_without_trees_shows_links_and_offers_none(page: str, visit: Open) -> None:
+    seen = visit(f"{page}#v=trees")
+    seen.locator("svg.trees").wait_for()
+    seen.get_by_label("Metric").select_option("flat")
+    seen.locator("svg.links").wait_for()
+    assert seen.get_by_label("Trees").is_disabled()
+    seen.get_by_label("Metric").select_option("structure")
+    seen.locator("svg.trees").wait_for()
+
+
+def test_trees_are_copied_as_svg(page: str, visit: Open) -> None:
+    seen = visit(f"{page}#v=trees")
+    seen.get_by_role("button", name="Copy as SVG").click()
+    seen.get_by_text("The picture was copied").wait_for()
+    copied = seen.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("<svg")
+    assert "telescope" in copied
+
+
+def test_trees_on_a_narrow_screen_scroll_by_themselves(page: str, visit: Open) -> None:
+    seen = visit(f"{page}#v=trees", width=360)
+    seen.locator("svg.trees").wait_for()
+    assert seen.evaluate("document.documentElement.scrollWidth") <= 360
