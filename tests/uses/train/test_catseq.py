@@ -164,7 +164,7 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     plan = write_plan(tmp_path, count=20)
     train_catseq(plan, tmp_path / "out", enough=lambda: True)
     plan.write_text(plan.read_text().replace("seed = 3", "seed = 4"))
-    with pytest.raises(DataError, match="from training with other settings or documents"):
+    with pytest.raises(DataError, match="from a run with other settings, texts or model"):
         train_catseq(plan, tmp_path / "out")
 
 

@@ -190,7 +190,7 @@ def test_a_model_without_a_decoder_of_its_own_is_refused() -> None:
         ("epoch = 3", "has no setting 'epoch'; did you mean 'epochs'?"),
         ("zzz = 3", "has no setting 'zzz'; known: train, valid"),
         ("epochs = 'x'", "epochs in .* must be a whole number, got 'x'"),
-        ("shape = 3", r"shape in .* must be a table, \[shape\], got 3"),
+        ("shape = 3", r"\[shape\] of .* must be a table, got 3"),
         ("[shape]\nwidht = 3", r"\[shape\] of .* has no setting 'widht'; did you mean 'width'"),
         ("epochs = ", "is no TOML"),
     ],

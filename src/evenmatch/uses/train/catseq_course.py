@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from evenmatch.data.rows import appearing
-from evenmatch.errors import DataError, InputError
+from evenmatch.errors import InputError
 from evenmatch.uses.train.catseq_model import CatSeq
+from evenmatch.uses.train.state_file import StateFile
 
 # What a step is worth: the loss to go down by, and the number to tell people.
 Step: TypeAlias = Callable[[int], tuple[Any, float]]
-
-_DAMAGED = (pickle.UnpicklingError, RuntimeError, KeyError, TypeError, EOFError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +67,7 @@ class History:
 
 @dataclass(frozen=True)
 class Keeper:
-    """A file with everything a course needs to go on, replaced whole or not at all.
-
-    `recipe` says what is trained on what; a file of another recipe is refused.
-    """
+    """The file that a course goes on from; one of another recipe is refused."""
 
     path: Path
     recipe: Mapping[str, Any]
@@ -81,42 +75,29 @@ class Keeper:
 
     def save(self, model: CatSeq, optimizer: Any, best: Any, history: History) -> None:
         """Write the state after the last step."""
-        import torch
-
         state = {
-            "recipe": dict(self.recipe),
             "model": model.parts.state_dict(),
             "optimizer": optimizer.state_dict(),
             "best": best,
             "history": asdict(history),
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with appearing(str(self.path)) as place:
-            torch.save(state, place)
+        StateFile(self.path, self.recipe).write(state)
 
     def load(self, model: CatSeq, optimizer: Any) -> tuple[Any, History]:
         """Put model and optimizer where they were; the best weights so far, and the history."""
-        import torch
-
-        if not self.path.exists():
+        found = StateFile(self.path, self.recipe).read(_taken)
+        if found is None:
             return _copied(model), History()
-        try:
-            state = torch.load(self.path, weights_only=True)
-            same = state["recipe"] == dict(self.recipe)
-        except _DAMAGED as error:
-            raise DataError(
-                f"cannot read {self.path} ({type(error).__name__}); remove it to start again"
-            ) from None
-        if not same:
-            raise DataError(
-                f"{self.path} is from training with other settings or documents; "
-                "use those, or another folder, or remove it to start again"
-            )
+        state, history = found
         model.parts.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
-        kept = state["history"]
-        looks = [(step, quality) for step, quality in kept["looks"]]
-        return state["best"], History(kept["told"], looks, kept["ended"])
+        return state["best"], history
+
+
+def _taken(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], History]:
+    kept = state["history"]
+    looks = [(step, quality) for step, quality in kept["looks"]]
+    return state, History(kept["told"], looks, kept["ended"])
 
 
 def take(

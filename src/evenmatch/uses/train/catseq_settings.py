@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from os import PathLike
-from pathlib import Path
 from typing import Any, TypeVar
 
 from evenmatch.errors import InputError
 from evenmatch.uses.train.catseq_course import Course
 from evenmatch.uses.train.catseq_model import Shape
+from evenmatch.uses.train.settings_file import check_settings, read_toml
 
 _Made = TypeVar("_Made")
 # Chan et al.'s (2019): slower than learning to write, and in larger batches.
@@ -61,12 +59,7 @@ def read_plan(path: str | PathLike[str]) -> Plan:
     `train` and `valid` are lists of what `read_documents` takes; `[shape]` and `[likelihood]` are
     tables; each `[[stages]]` has a `reward` beside the settings of its course.
     """
-    try:
-        table = tomllib.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no TOML: {error}") from None
+    table = read_toml(path)
     where = str(path)
     documents = {name: _documents(table.pop(name, None), name, where) for name in _SETS}
     return Plan(**documents, settings=_settings(table, where))
@@ -106,19 +99,7 @@ def _stage(table: Mapping[str, Any], where: str) -> Stage:
 
 def _changed(usual: _Made, given: Any, where: str, *, others: tuple[str, ...] = ()) -> _Made:
     """The usual settings with those given, each of the kind it has to be."""
-    if not isinstance(given, Mapping):
-        raise InputError(f"{where} must be a table, got {given!r}")
     known = {each.name: getattr(usual, each.name) for each in dataclasses.fields(usual)}  # type: ignore[arg-type]  # a dataclass
-    known = {name: value for name, value in known.items() if isinstance(value, (int, float))}
-    for name, value in given.items():
-        if name not in known:
-            near = get_close_matches(name, [*known, *others], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-            raise InputError(f"{where} has no setting {name!r}; {hint}")
-        wanted = type(known[name])
-        if type(value) is not wanted and not (wanted is float and type(value) is int):
-            raise InputError(f"{name} in {where} must be {_KINDS[wanted]}, got {value!r}")
+    kinds = {name: type(value) for name, value in known.items() if isinstance(value, (int, float))}
+    check_settings(given, kinds, where, others=others)
     return dataclasses.replace(usual, **given)  # type: ignore[type-var]  # a dataclass
-
-
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false"}

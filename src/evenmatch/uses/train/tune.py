@@ -15,7 +15,7 @@ from evenmatch.data.rows import appearing
 from evenmatch.scoring.ngram_sacrebleu import Bleu
 from evenmatch.types import Pair
 from evenmatch.uses.train.tune_batches import Examples, examples_of
-from evenmatch.uses.train.tune_course import MODEL, History, Keeper, Step, Watch, take
+from evenmatch.uses.train.tune_course import MODEL, Course, History, Keeper, Step, Watch, take
 from evenmatch.uses.train.tune_logs import logging_to
 from evenmatch.uses.train.tune_loss import mixed_loss
 from evenmatch.uses.train.tune_policy import Policy, load_policy, make_policy
@@ -70,24 +70,27 @@ def tune(
     folder.mkdir(parents=True, exist_ok=True)
     policy = _policy(wanted, examples)
     keeper = Keeper(folder, _recipe(wanted, examples, others))
+    course = Course(
+        steps=examples.steps * wanted.epochs,
+        look_every=wanted.look_every or examples.steps,
+        step=_step(policy, wanted, examples),
+        look=lambda: _bleu(policy, wanted, others),
+    )
     with logging_to(folder / LOGS) as log:
+        both = _one_after_the_other(log, watch)
+        history = take(policy, wanted, keeper, course, watch=both, enough=enough)
+    return _written(Tuned(folder / MODEL, history), folder)
 
-        def watched(history: History) -> None:
-            log(history)
-            watch(history)
 
-        history = take(
-            policy,
-            wanted,
-            keeper,
-            steps=examples.steps * wanted.epochs,
-            look_every=wanted.look_every or examples.steps,
-            step=_step(policy, wanted, examples),
-            look=lambda: _bleu(policy, wanted, others),
-            watch=watched,
-            enough=enough,
-        )
-    tuned = Tuned(folder / MODEL, history)
+def _one_after_the_other(first: Watch, second: Watch) -> Watch:
+    def both(history: History) -> None:
+        first(history)
+        second(history)
+
+    return both
+
+
+def _written(tuned: Tuned, folder: Path) -> Tuned:
     with appearing(str(folder / RESULT)) as place:
         Path(place).write_text(json.dumps(tuned.document, indent=1), "utf-8")
     return tuned

@@ -100,7 +100,22 @@ def make_policy(shape: Shape, texts: Iterable[str], seed: int) -> Policy:
         )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return Policy(untyped.T5ForConditionalGeneration(config), tokenizer)
+            model = untyped.T5ForConditionalGeneration(config)
+        _settle(model, shape.width)
+        return Policy(model, tokenizer)
+
+
+def _settle(model: Any, width: int) -> None:
+    """Make the embeddings small, and the last norm large in turn.
+
+    As T5 begins, input and output embeddings being the same and large, a piece makes itself by far
+    the likeliest to come next, and a small model takes hundreds of steps to unlearn it.
+    """
+    import torch
+
+    with torch.no_grad():
+        model.shared.weight.mul_(width**-0.5)
+        model.decoder.final_layer_norm.weight.mul_(width**0.5)
 
 
 def _vocabulary(texts: Iterable[str], words: int) -> Any:

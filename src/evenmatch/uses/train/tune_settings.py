@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from os import PathLike
-from pathlib import Path
-from typing import Any
 
 from evenmatch.errors import InputError
-
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+from evenmatch.uses.train.settings_file import KINDS, check_settings, read_toml
 
 
 def _at_least(name: str, value: float, least: int) -> None:
@@ -93,33 +87,18 @@ def read_tuning(path: str | PathLike[str]) -> Tuning:
 
     Settings of a small T5 stand under `[shape]`.
     """
-    try:
-        table = tomllib.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no TOML: {error}") from None
+    table = read_toml(path)
     shape = table.pop("shape", {})
-    if not isinstance(shape, Mapping):
-        raise InputError(f"shape in {path} must be a table, [shape], got {shape!r}")
-    _check(table, Tuning, str(path))
-    _check(shape, Shape, f"[shape] of {path}")
+    check_settings(table, _kinds(Tuning), str(path), others=("shape",))
+    check_settings(shape, _kinds(Shape), f"[shape] of {path}")
     for name in ("train", "valid", "out"):
         if not table.get(name):
             raise InputError(f"{path} needs {name} = '…'")
     return Tuning(**table, shape=Shape(**shape))
 
 
-def _check(table: Mapping[str, Any], made: type[Tuning] | type[Shape], where: str) -> None:
-    """Refuse settings that do not exist or are of another kind."""
+def _kinds(made: type[Tuning] | type[Shape]) -> dict[str, type]:
+    """The settings that are one value, by name."""
+    by_name = {kind.__name__: kind for kind in KINDS}
     fields = {each.name: str(each.type) for each in dataclasses.fields(made)}
-    known = {name: kind for name, kind in fields.items() if kind != "Shape"}
-    by_name = {kind.__name__: kind for kind in _KINDS}
-    for name, value in table.items():
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-            raise InputError(f"{where} has no setting {name!r}; {hint}")
-        wanted = by_name[known[name]]
-        if type(value) is not wanted and not (wanted is float and type(value) is int):
-            raise InputError(f"{name} in {where} must be {_KINDS[wanted]}, got {value!r}")
+    return {name: by_name[kind] for name, kind in fields.items() if kind in by_name}
