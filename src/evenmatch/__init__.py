@@ -36,9 +36,13 @@ from evenmatch.version import __version__
 
 if TYPE_CHECKING:
     from evenmatch.alignment.checks import check_solver
+    from evenmatch.compat.openrlhf import for_openrlhf
+    from evenmatch.compat.trl import for_trl
+    from evenmatch.compat.verl import for_verl
     from evenmatch.data.cards import Made
     from evenmatch.data.documents_reading import read_documents
     from evenmatch.data.fair_pairs import FairSet, read_fair_pairs
+    from evenmatch.data.graphs_files import read_graphs, write_graphs
     from evenmatch.data.ratings import RatedSet
     from evenmatch.data.ratings_reading import read_ratings
     from evenmatch.scoring.checks import check_metric
@@ -64,7 +68,9 @@ if TYPE_CHECKING:
     from evenmatch.uses.train.distil import distil
     from evenmatch.uses.train.fit import fit
     from evenmatch.uses.train.lesson import Lesson
-    from evenmatch.uses.train.rewards import Reward, reward
+    from evenmatch.uses.train.rewards import Reward, length_term, repetition_term, reward
+    from evenmatch.uses.train.tune import tune
+    from evenmatch.uses.train.tune_settings import Tuning
     from evenmatch.vectors.checks import check_encoder
 
 # What one does with scores is loaded when first asked for: most programs only score.
@@ -102,6 +108,15 @@ _LATE = {
     "score_files": "evenmatch.uses.scale.large",
     "score_keyphrases": "evenmatch.uses.keyphrases.scores",
     "write_report": "evenmatch.uses.report.meta_page",
+    "for_openrlhf": "evenmatch.compat.openrlhf",
+    "for_trl": "evenmatch.compat.trl",
+    "for_verl": "evenmatch.compat.verl",
+    "length_term": "evenmatch.uses.train.rewards",
+    "read_graphs": "evenmatch.data.graphs_files",
+    "repetition_term": "evenmatch.uses.train.rewards",
+    "tune": "evenmatch.uses.train.tune",
+    "Tuning": "evenmatch.uses.train.tune_settings",
+    "write_graphs": "evenmatch.data.graphs_files",
 }
 
 __all__ = [
@@ -153,6 +168,7 @@ __all__ = [
     "Subtrees",
     "TopK",
     "Transformer",
+    "Tuning",
     "Uniform",
     "Units",
     "UnknownNameError",
@@ -172,12 +188,18 @@ __all__ = [
     "debias",
     "distil",
     "fit",
+    "for_openrlhf",
+    "for_trl",
+    "for_verl",
+    "length_term",
     "measure_baseline",
     "names",
     "read_documents",
     "read_fair_pairs",
+    "read_graphs",
     "read_ratings",
     "register",
+    "repetition_term",
     "reward",
     "score",
     "score_files",
@@ -185,6 +207,8 @@ __all__ = [
     "solve",
     "solve_batch",
     "spec",
+    "tune",
+    "write_graphs",
     "write_report",
 ]
 

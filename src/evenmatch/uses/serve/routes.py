@@ -28,6 +28,7 @@ from evenmatch.uses.serve.limits import Limits, RefusedError, check_lengths, che
 from evenmatch.uses.serve.menu import Menu
 from evenmatch.uses.serve.work import Aligning, Rewarding, Scoring
 from evenmatch.uses.train.rewards_judging import Rated
+from evenmatch.uses.train.rewards_responses import response_of
 from evenmatch.version import __version__
 from evenmatch.viewer.page import served_page
 
@@ -115,11 +116,11 @@ def _not_offered(name: str, offered: Sequence[str]) -> RefusedError:
 
 
 def _responses(queries: Sequence[str], prompts: Sequence[str]) -> list[str]:
-    """Queries without the prompts they begin with."""
+    """Queries without the prompts they begin with, and without special tokens."""
     if prompts and len(prompts) != len(queries):
         raise RefusedError(409, f"{len(queries)} queries but {len(prompts)} prompts")
     starts = prompts or [""] * len(queries)
-    return [query.removeprefix(start) for query, start in zip(queries, starts, strict=True)]
+    return [response_of(query, start) for query, start in zip(queries, starts, strict=True)]
 
 
 def _scores(scores: Scores) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from evenmatch.scoring.settings import make_run
 from evenmatch.scoring.together import as_metric
 from evenmatch.types import Metric, Pair
 from evenmatch.uses.train.rewards_judging import Rated, judge
-from evenmatch.uses.train.rewards_terms import Clipped, Constant, Joined, Judged, Term, judges
+from evenmatch.uses.train.rewards_shape import Length, Repetition
+from evenmatch.uses.train.rewards_terms import Clipped, Constant, Joined, Judged, Term, leaves
+from evenmatch.version import __version__
 
 
 def reward(metric: str | Metric, **run: Any) -> Reward:
@@ -31,6 +33,27 @@ def reward(metric: str | Metric, **run: Any) -> Reward:
     return Reward(Judged(as_metric(metric), make_run(**run)))
 
 
+def length_term(low: float = 0.8, high: float = 1.25) -> Reward:
+    """A reward for length: 1 from `low` to `high` times the reference's words, less outside.
+
+    Half the words that `low` asks for, or twice those that `high` allows, are worth 0.5. Of several
+    references the one that suits best counts.
+
+    >>> length_term()([Pair("a b", ("a b",)), Pair("a b a b a b a b a b", ("a b c d",))])
+    [1.0, 0.5]
+    """
+    return Reward(Length(float(low), float(high)))
+
+
+def repetition_term(size: int = 2) -> Reward:
+    """A reward for not repeating: the share of runs of `size` words that are new in the text.
+
+    >>> repetition_term()([Pair("the cat the cat the", ("a cat",))])
+    [0.5]
+    """
+    return Reward(Repetition(size))
+
+
 @dataclass(frozen=True)
 class Reward:
     """What a text is worth to a trainer; `+`, `-`, `*` and `clip` make new rewards of old ones."""
@@ -46,7 +69,7 @@ class Reward:
 
         In such a row every metric counts as 0; nothing a policy can write ends the training.
         """
-        judged = judge(judges(self.term), pairs)
+        judged = judge(leaves(self.term), pairs)
         odd = sorted({row for found in judged.values() for row in found.odd})
         worth = {leaf: found.values for leaf, found in judged.items()}
         return Rated(tuple(self.term.worth(worth, row) for row in range(len(pairs))), tuple(odd))
@@ -54,9 +77,10 @@ class Reward:
     @property
     def signature(self) -> str:
         """The expression of its metrics, then what they rest on."""
-        parts = [leaf.metric.signature.split(" · ") for leaf in judges(self.term)]
-        facts = dict.fromkeys(fact for part in parts for fact in part[1:])
-        return " · ".join([self.term.written(), *facts])
+        metrics = [leaf.metric for leaf in leaves(self.term) if isinstance(leaf, Judged)]
+        facts = [fact for metric in metrics for fact in metric.signature.split(" · ")[1:]]
+        every = dict.fromkeys([f"evenmatch {__version__}", *facts])
+        return " · ".join([self.term.written(), *every])
 
     def clip(self, low: float, high: float) -> Reward:
         """The reward, but never below `low` or above `high`."""

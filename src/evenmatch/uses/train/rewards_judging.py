@@ -1,4 +1,4 @@
-"""Metrics asked for rewards: scores brought between 0 and 1, odd texts counted and not raised."""
+"""Metrics and shapes asked for rewards: between 0 and 1, odd texts counted and not raised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from evenmatch.errors import EvenmatchError
 from evenmatch.scoring.pairs import check_pairs
 from evenmatch.scoring.together import score_together
 from evenmatch.types import Metric, Pair, Run, Score
-from evenmatch.uses.train.rewards_terms import Judged
+from evenmatch.uses.train.rewards_shape import Length, Repetition
+from evenmatch.uses.train.rewards_terms import Judged, Leaf
 
 # Nothing can be said of such a text; that two empty texts are alike is no merit of a policy.
 _ODD = frozenset({"empty_candidate", "empty_reference", "unknown_only"})
@@ -25,16 +26,25 @@ class Rated:
     odd: tuple[int, ...] = ()
 
 
-def judge(judges: Sequence[Judged], pairs: Sequence[Pair]) -> dict[Judged, Rated]:
-    """What each metric gives each pair, between 0 and 1; equal texts are read once for all."""
+def judge(leaves: Sequence[Leaf], pairs: Sequence[Pair]) -> dict[Leaf, Rated]:
+    """What each leaf gives each pair, between 0 and 1; equal texts are read once for all."""
     check_pairs(pairs)
     sound = [_sound(pair) for pair in pairs]
-    found: dict[Judged, Rated] = {}
-    for run in dict.fromkeys(j.run for j in judges):
-        asked = [j for j in judges if j.run == run]
-        rows = _scored([j.metric for j in asked], sound, run)
-        found |= {j: rated(j.metric, row) for j, row in zip(asked, rows, strict=True)}
+    metrics = [leaf for leaf in leaves if isinstance(leaf, Judged)]
+    found: dict[Leaf, Rated] = {
+        leaf: _shaped(leaf, sound) for leaf in leaves if not isinstance(leaf, Judged)
+    }
+    for run in dict.fromkeys(leaf.run for leaf in metrics):
+        asked = [leaf for leaf in metrics if leaf.run == run]
+        rows = _scored([leaf.metric for leaf in asked], sound, run)
+        found |= {leaf: rated(leaf.metric, row) for leaf, row in zip(asked, rows, strict=True)}
     return found
+
+
+def _shaped(leaf: Length | Repetition, pairs: Sequence[Pair]) -> Rated:
+    values = [leaf.rate(pair) for pair in pairs]
+    odd = tuple(row for row, value in enumerate(values) if value is None)
+    return Rated(tuple(value or 0.0 for value in values), odd)
 
 
 def rated(metric: Metric, scores: Sequence[Score | None]) -> Rated:
