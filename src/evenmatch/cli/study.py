@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 from evenmatch.cli.options import Json, Running, Seed, takes_run_options
-from evenmatch.cli.output import say, say_json, tell
+from evenmatch.cli.output import tell
+from evenmatch.cli.study_output import Out, finish
+from evenmatch.cli.study_training import graphs, keyphrases
 from evenmatch.data.catalogue import data_set
 from evenmatch.data.ratings_reading import read_ratings
-from evenmatch.data.tables import as_text
 from evenmatch.uses.study.cells import study_folder
-from evenmatch.uses.study.keyphrase_arms import ABLATIONS, ARMS, Design
-from evenmatch.uses.study.keyphrase_corpus import public_corpus
-from evenmatch.uses.study.keyphrase_report import keyphrase_report
-from evenmatch.uses.study.keyphrase_runs import Runs
 from evenmatch.uses.study.lisa import ALGORITHMS, LENGTHS, Grid, run_lisa
 from evenmatch.uses.study.lisa_advice import worth_report
 from evenmatch.uses.study.lisa_gradient import METHODS, Lesson
@@ -25,12 +21,12 @@ from evenmatch.uses.study.lisa_lessons import lessons_report, take_lessons
 from evenmatch.uses.study.lisa_report import lisa_report
 from evenmatch.uses.study.lisa_table import document, rows_of
 from evenmatch.uses.study.lisa_worth import Measures, measure_worth
-from evenmatch.uses.study.page import Report
 from evenmatch.uses.study.sentences import TRANSLATIONS, Sentences, find_sentences
-from evenmatch.uses.train.threads import training_threads
 from evenmatch.vectors.transformer import Transformer
 
 study = typer.Typer(help="The papers' experiments, resumable.", no_args_is_help=True)
+study.command("keyphrases")(keyphrases)
+study.command("graphs")(graphs)
 
 
 Data: TypeAlias = Annotated[
@@ -41,9 +37,6 @@ Data: TypeAlias = Annotated[
         "source. Without it, WMT17's translations where they are, else a small sample.",
         show_default=False,
     ),
-]
-Out: TypeAlias = Annotated[
-    str, typer.Option(metavar="FOLDER", help="Where results, figures and the page go.")
 ]
 
 
@@ -105,7 +98,7 @@ def lisa(
     with running.settings() as settings:
         runs = run_lisa(sentences, grid, folder, seed=seed, **settings)
     rows = rows_of(runs)
-    _finish(lisa_report(runs, rows), out, document(runs, rows) if json else None)
+    finish(lisa_report(runs, rows), out, document(runs, rows) if json else None)
 
 
 @study.command("lisa-quality")
@@ -139,7 +132,7 @@ def lisa_quality(
             Measures(rounds=rounds, device=running.device),
             **settings,
         )
-    _finish(worth_report(worth), out, asdict(worth) if json else None)
+    finish(worth_report(worth), out, asdict(worth) if json else None)
 
 
 @study.command("lisa-gradient")
@@ -172,69 +165,10 @@ def lisa_gradient(
     folder = study_folder(out)
     found = take_lessons(sentences, Transformer(model), lessons, folder, told=tell)
     report = lessons_report(found, sentences)
-    _finish(report, out, {"curves": [asdict(curve) for curve in found]} if json else None)
-
-
-@study.command("keyphrases")
-def keyphrases(
-    out: Out = "keyphrase-study",
-    arm: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ARM",
-            help="What to train for; may be given several times.",
-            show_default=", ".join(ARMS),
-        ),
-    ] = None,
-    ablations: Annotated[
-        bool,
-        typer.Option("--ablations", help="Also 2RL(FG) with each part of FG left out (8 stages)."),
-    ] = False,
-    seed: Annotated[
-        list[int] | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Which random numbers; may be given several times.",
-            show_default="1, 2, 3",
-        ),
-    ] = None,
-    minutes: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="Pause after so long, 0 for never; then run again."),
-    ] = 40,
-    threads: Annotated[int, typer.Option(min=1, metavar="N", help="Threads to train with.")] = 1,
-) -> None:
-    """Keyphrases: likelihood, then reinforcement by F1, FG or FB in one stage or two (paper 004).
-
-    Goes on where it was stopped; the tables and figures are of the runs that are done.
-    """
-    arms = (*(arm or ARMS), *(ABLATIONS if ablations else ()))
-    design = Design(arms, tuple(seed or (1, 2, 3)))
-    start = time.monotonic()
-    with training_threads(threads):
-        runs = Runs(
-            public_corpus(),
-            design,
-            study_folder(out),
-            lambda: bool(minutes) and time.monotonic() - start > 60 * minutes,
-            tell,
-        )
-        runs()
-    _finish(keyphrase_report(runs), out, None)
+    finish(report, out, {"curves": [asdict(curve) for curve in found]} if json else None)
 
 
 def _sentences(data: str, pairs: int, seed: int, *, sources: bool = False) -> Sentences:
     found = find_sentences(data, pairs, seed, sources=sources)
     tell(f"{len(found)} pairs of {found.name}")
     return found
-
-
-def _finish(report: Report, out: str, document: dict[str, Any] | None) -> None:
-    """Write a study's folder, and say what it found."""
-    tell(f"wrote {report.write(study_folder(out))}")
-    if document is not None:
-        say_json(document)
-    else:
-        tables = [as_text(table) for table in report.tables.values()]
-        say("\n\n".join([*tables, "\n".join(report.findings)]))

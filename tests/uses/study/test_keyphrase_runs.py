@@ -12,7 +12,8 @@ from evenmatch.uses.study.keyphrase_arms import ABLATIONS, ARMS, MLE, Design
 from evenmatch.uses.study.keyphrase_corpus import Corpus, public_corpus, without
 from evenmatch.uses.study.keyphrase_report import keyphrase_report, shares
 from evenmatch.uses.study.keyphrase_runs import Runs
-from evenmatch.uses.study.keyphrase_table import gap, scored, table_one, table_two
+from evenmatch.uses.study.keyphrase_table import scored, table_one, table_two
+from evenmatch.uses.study.seeds import gap
 from evenmatch.uses.train.catseq_course import Course
 from evenmatch.uses.train.catseq_model import Shape
 from evenmatch.uses.train.catseq_settings import Settings, Stage

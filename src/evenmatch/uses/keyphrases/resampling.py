@@ -81,9 +81,14 @@ def bootstrap_p(one: Drawn, two: Drawn) -> float:
 
 def randomisation_p(one: Drawn, two: Drawn) -> float:
     """The p-value of no difference, by swapping outputs (Riezler & Maxwell 2005)."""
+    return p_value(swapped_differences(one, two), one.value - two.value, "two-sided")
+
+
+def swapped_differences(one: Drawn, two: Drawn) -> Floats:
+    """What the difference would be, had the outputs been swapped as each trial says."""
     swapped = two.total + one.moved - two.moved
-    draws = one.score(swapped) - two.score(one.total + two.total - swapped)
-    return p_value(draws, one.value - two.value, "two-sided")
+    found: Floats = one.score(swapped) - two.score(one.total + two.total - swapped)
+    return found
 
 
 def mean_of_seeds(several: Sequence[Drawn]) -> tuple[float, Floats]:

@@ -14,12 +14,13 @@ from evenmatch.uses.study.keyphrase_runs import Result, Runs, by_arm
 from evenmatch.uses.study.keyphrase_table import (
     Scored,
     differences,
-    gap,
     scored,
     table_one,
     table_two,
 )
 from evenmatch.uses.study.page import Report
+from evenmatch.uses.study.runs import missing
+from evenmatch.uses.study.seeds import gap
 
 _BANDS = 5  # between nothing and everything, which have bands of their own
 _SHOWN = (MLE, "RL(F1)", "RL(FG)", "2RL(FG)")
@@ -29,12 +30,12 @@ def keyphrase_report(runs: Runs) -> Report:
     """What the results that there are say; runs that are missing are said to be."""
     results = runs.results()
     found = scored(results, runs.corpus) if results else []
-    missing = [node.name for node in runs.design.nodes() if runs.kept(node) is None]
+    lacking = [node.name for node in runs.design.nodes() if runs.kept(node) is None]
     tables = {"present phrases": table_one(found), "differences": differences(found)}
     tables |= {f"words of phrases, {d}": table_two(found, d) for d in runs.corpus.tests if found}
     return Report(
         "Keyphrases: likelihood, and reinforcement in one stage or two",
-        [*_missing(missing, len(results)), *claims(found)],
+        [*missing(lacking, len(results)), *claims(found)],
         tables if found else {},
         figures(found, results) if found else {},
         _notes(runs.corpus, runs.design, results),
@@ -100,11 +101,6 @@ def shares(values: Floats) -> list[tuple[float, float]]:
     places = [0.0, *((i + 0.5) / _BANDS for i in range(_BANDS)), 1.0]
     every = max(len(values), 1)  # an arm may have written nothing at all
     return [(at, float(count) / every) for at, count in zip(places, counts, strict=True)]
-
-
-def _missing(names: Sequence[str], done: int) -> Iterator[str]:
-    if names:
-        yield f"{done} runs are done, {len(names)} are not: {', '.join(names)}; run it again"
 
 
 def _notes(corpus: Corpus, design: Design, results: Sequence[Result]) -> list[str]:

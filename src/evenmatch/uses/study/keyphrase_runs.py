@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -11,10 +9,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from evenmatch.data.documents import Document, DocumentSet
-from evenmatch.data.rows import appearing
 from evenmatch.uses.study.cells import Cells, slug
 from evenmatch.uses.study.keyphrase_arms import ARMS, SCORER, Design, Node
 from evenmatch.uses.study.keyphrase_corpus import Corpus
+from evenmatch.uses.study.runs import carry_out, read_packed, thinned, write_packed
 from evenmatch.uses.train.catseq import Lessons, Trained, lessons_of, train_likelihood, train_stage
 from evenmatch.uses.train.catseq_generator import load_generator
 from evenmatch.uses.train.keyphrase_fit import fit_keyphrases
@@ -23,7 +21,6 @@ Predictions: TypeAlias = Mapping[
     str, tuple[tuple[str, ...], ...]
 ]  # by test set, document by document
 
-_POINTS = 60  # of a curve that are kept
 _TAUGHT_BY = 1200  # documents whose predicted phrases teach the scorer
 _PAIRS = 8000  # of phrases, to teach it
 
@@ -53,13 +50,7 @@ class Runs:
 
     def __call__(self) -> list[Result]:
         """Every result, made now where it is not there; fewer when it was `enough` before."""
-        found = []
-        for node in self.design.nodes():
-            result = self.kept(node) or self._made(node)
-            if result is None:
-                break
-            found.append(result)
-        return found
+        return carry_out(self.design.nodes(), self.kept, self._made)
 
     def results(self) -> list[Result]:
         """The results that there are."""
@@ -84,10 +75,10 @@ class Runs:
         predictions = {
             name: tuple(generator(documents)) for name, documents in self.corpus.tests.items()
         }
-        _write_predictions(self._predictions(node), predictions)
+        write_packed(self._predictions(node), predictions)
         history = trained.history
         found = {
-            "told": _thinned(history.told),
+            "told": thinned(history.told),
             "looks": history.looks,
             "steps": len(history.told),
             "seconds": round(time.monotonic() - start),
@@ -153,23 +144,8 @@ class Runs:
         return self.folder / "predictions" / f"{slug(node.name)}.json.gz"
 
 
-def _thinned(values: Sequence[float]) -> list[float]:
-    """The means of so many stretches, so that a curve keeps its shape in a small file."""
-    size = -(-len(values) // _POINTS)
-    stretches = (values[i : i + size] for i in range(0, len(values), size))
-    return [round(sum(each) / len(each), 4) for each in stretches]
-
-
-def _write_predictions(path: Path, predictions: Predictions) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(predictions)
-    with appearing(str(path)) as place:
-        # Without a date, so that the same predictions are the same file.
-        Path(place).write_bytes(gzip.compress(text.encode(), mtime=0))
-
-
 def _read_predictions(path: Path) -> Predictions:
-    found = json.loads(gzip.decompress(path.read_bytes()))
+    found = read_packed(path)
     return {name: tuple(map(tuple, each)) for name, each in found.items()}
 
 

@@ -13,17 +13,17 @@ from evenmatch.scoring.keyphrase import KeyphraseMetric
 from evenmatch.scoring.keyphrase_f1 import TokenMatch
 from evenmatch.scoring.keyphrase_named import f1_at_5, f1_at_m, fg
 from evenmatch.stats.arrays import Floats
-from evenmatch.stats.intervals import Interval
 from evenmatch.types import Run
 from evenmatch.uses.keyphrases.judging import Judged, judge_documents
-from evenmatch.uses.keyphrases.resampling import Drawn, draw, interval, mean_of_seeds
+from evenmatch.uses.keyphrases.resampling import Drawn, draw
 from evenmatch.uses.study.keyphrase_arms import ABLATIONS, ARMS, FIRST, MLE
 from evenmatch.uses.study.keyphrase_corpus import Corpus
 from evenmatch.uses.study.keyphrase_runs import Result, by_arm
+from evenmatch.uses.study.seeds import cell, gap, mean_over_seeds, shared_seeds
 
 METRICS: Mapping[str, KeyphraseMetric] = {"F1@M": f1_at_m(), "F1@5": f1_at_5(), "FG": fg()}
 TOKENS = "token F1"
-_RESAMPLES, _CONFIDENCE = 1000, 0.95
+_RESAMPLES = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,16 +38,6 @@ class Scored:
     token_f1: Floats
     tokens: tuple[float, float, float]  # token F, P and R over all phrases
     phrases: float  # predicted present phrases per document
-
-    def value(self, metric: str) -> Interval:
-        """The mean over seeds, with the bounds that resampled documents give it."""
-        value, draws = mean_of_seeds(self.drawn[metric])
-        return Interval(value, *interval(draws, _CONFIDENCE))
-
-    def spread(self, metric: str) -> float:
-        """How far the best and the worst seed lie apart."""
-        values = [each.value for each in self.drawn[metric]]
-        return max(values) - min(values)
 
 
 def scored(results: Sequence[Result], corpus: Corpus) -> list[Scored]:
@@ -103,7 +93,7 @@ def table_one(found: Sequence[Scored]) -> Table:
     header = ["", "seeds", *(f"{name} {m}" for name in data for m in METRICS)]
     lines = []
     for arm, own in _lines(found, ARMS):
-        cells = [_cell(own[name].value(m)) for name in data for m in METRICS]
+        cells = [cell(mean_over_seeds(own[name], m)) for name in data for m in METRICS]
         lines.append([arm, str(len(own[data[0]].seeds)), *cells])
     return [header, *lines]
 
@@ -114,7 +104,7 @@ def table_two(found: Sequence[Scored], data: str) -> Table:
     lines = []
     for arm, own in _lines(found, {**ARMS, **ABLATIONS}):
         here = own[data]
-        cells = [_cell(here.value(m)) for m in METRICS]
+        cells = [cell(mean_over_seeds(here, m)) for m in METRICS]
         words = [f"{value:.3f}" for value in here.tokens]
         lines.append([arm, str(len(here.seeds)), *cells, *words, f"{here.phrases:.2f}"])
     return [header, *lines]
@@ -128,23 +118,9 @@ def differences(found: Sequence[Scored]) -> Table:
     for (data, arm), each in by_place.items():
         for other in (MLE, FIRST):
             if arm not in (MLE, other) and (less := by_place.get((data, other))):
-                cells = [_cell(gap(each, less, m), signed=True) for m in METRICS]
-                lines.append([data, arm, other, str(len(_shared(each, less))), *cells])
+                cells = [cell(gap(each, less, m), signed=True) for m in METRICS]
+                lines.append([data, arm, other, str(len(shared_seeds(each, less))), *cells])
     return [header, *lines]
-
-
-def gap(one: Scored, other: Scored, metric: str) -> Interval:
-    """The mean difference of two arms on the same documents and seeds."""
-    shared = _shared(one, other)
-    (a, a_draws), (b, b_draws) = (
-        mean_of_seeds([each.drawn[metric][each.seeds.index(seed)] for seed in shared])
-        for each in (one, other)
-    )
-    return Interval(a - b, *interval(a_draws - b_draws, _CONFIDENCE))
-
-
-def _shared(one: Scored, other: Scored) -> list[int]:
-    return [seed for seed in one.seeds if seed in other.seeds]
 
 
 def _lines(
@@ -153,8 +129,3 @@ def _lines(
     for arm in arms:
         if own := {each.data: each for each in found if each.arm == arm}:
             yield arm, own
-
-
-def _cell(found: Interval, *, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    return f"{found.value:{sign}.3f} [{found.low:{sign}.3f}, {found.high:{sign}.3f}]"
