@@ -55,6 +55,15 @@ def test_without_fsspec_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
         pass
 
 
+def test_without_the_package_for_a_store_it_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    with (
+        pytest.raises(em.MissingExtraError, match="cannot reach gs://b/x: Please install gcsfs"),
+        opened_anywhere("gs://b/x"),
+    ):
+        pass
+
+
 def test_an_unknown_kind_of_address_is_refused() -> None:
     with (
         pytest.raises(em.InputError, match="cannot reach nowhere://x: Protocol not known"),

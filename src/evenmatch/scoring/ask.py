@@ -46,8 +46,8 @@ def score(
     """Score each candidate against its reference, or the best of its references.
 
     `metric` is a name, a spec, a part, or a list of those; a list shares one pass over the texts
-    and gives a dictionary. `run` settings (device, threads, batch_tokens, cache, progress) change
-    how the work is done and never a score.
+    and gives a dictionary. `run` settings (device, threads, batch_tokens, cache, progress, on)
+    change how the work is done and never a score.
 
     >>> round(score(["a b"], ["a b c"], "align(vectors=hashed, alignment=lsa)").mean, 6)
     0.8

@@ -25,8 +25,7 @@ from evenmatch.uses.scale.packed import PACKED, Counted, chained, unpacked
 from evenmatch.uses.scale.pool import Runner
 from evenmatch.uses.scale.recipes import Recipes, counted
 from evenmatch.uses.scale.shards import Shard
-
-_TRIAL = [Pair("a short text", ("a short text",), "a short text")]
+from evenmatch.uses.scale.worker import TRIAL
 
 
 @contextmanager
@@ -104,7 +103,7 @@ def _check_corpus(metrics: Mapping[str, Metric]) -> None:
     for name, metric in metrics.items():
         if isinstance(metric, AlignMetric | Carried | Totalled):
             continue
-        if metric(_TRIAL).corpus is not None:
+        if metric(TRIAL).corpus is not None:
             raise InputError(
                 f"the corpus score of {name} cannot be put together from shards; "
                 "score it without --on"

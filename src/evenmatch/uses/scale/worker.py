@@ -22,7 +22,7 @@ from evenmatch.uses.scale.packed import PACKED, Counted, packed
 from evenmatch.uses.scale.sums import tally_of
 from evenmatch.vectors.tables import keep_text
 
-_TRIAL = [Pair("a short text", ("a short text",), "a short text")]
+TRIAL = [Pair("a short text", ("a short text",), "a short text")]
 
 
 class Worker:
@@ -37,7 +37,7 @@ class Worker:
         self._job = job
         self._run: Run = make_run(**job.settings)
         self._metrics: list[Metric] = [as_metric(spec) for _, spec in job.metrics]
-        tried = score_together(self._metrics, _TRIAL, self._run)  # loads the models
+        tried = score_together(self._metrics, TRIAL, self._run)  # loads the models
         names = [name for name, _ in job.metrics]
         signatures = {n: s.signature for n, s in zip(names, tried, strict=True)}
         self.ready = Ready(signatures, time.perf_counter() - start)
