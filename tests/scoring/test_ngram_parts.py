@@ -26,9 +26,7 @@ PACKAGES = {
     "bleu": "sacrebleu",
     "chrf": "sacrebleu",
     "ter": "sacrebleu",
-    "rouge1": "rouge-score",
-    "rouge2": "rouge-score",
-    "rougeL": "rouge-score",
+    "rouge": "rouge-score",
     "bleu_nltk": "nltk",
     "chrf_nltk": "nltk",
     "nist": "nltk",
@@ -40,9 +38,9 @@ SPECS = (
     "chrf(word_order=2)",
     "chrf(char_order=4, beta=3.0, lowercase=True, whitespace=True, eps_smoothing=True)",
     "ter(normalized=True, no_punct=True, asian_support=True, case_sensitive=True)",
-    "rouge1(stemmer=True)",
-    "rouge2(tokenizer='words')",
-    "rougeL(stemmer=True, tokenizer='rouge')",
+    "rouge(stemmer=True)",
+    "rouge(share='2', tokenizer='words')",
+    "rouge(share='L', stemmer=True, tokenizer='rouge')",
     "bleu_nltk(order=2, smoothing=4, tokenizer='whitespace')",
     "chrf_nltk(min_order=2, max_order=3, beta=1.0, whitespace=True)",
     "nist(order=2, tokenizer='words')",
@@ -69,6 +67,12 @@ def test_a_signature_names_the_library_and_rebuilds_the_scores(spec: str) -> Non
     package = PACKAGES[spec.partition("(")[0]]
     assert f"{package} {importlib.metadata.version(package)}" in facts
     assert em.build(recipe)(PAIRS) == scores
+
+
+def test_the_usual_names_of_rouge_stand_for_what_they_share() -> None:
+    assert em.build("rouge1(stemmer=True)") == em.build("rouge(share='1', stemmer=True)")
+    assert em.build("rouge2") == em.build("rouge(share='2')")
+    assert em.build("rougeL") == em.build("rouge(share='L')")
 
 
 def test_meteors_signature_names_its_wordnet_by_content() -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from evenmatch.registry import register, signature
+from evenmatch.registry import check_settings, register, signature
+from evenmatch.registry.borrowing import with_settings_of
 from evenmatch.scoring.ngram_library import library, release
 from evenmatch.scoring.ngram_rows import best, overlap
 from evenmatch.scoring.ngram_tokens import choose, words
@@ -22,25 +23,32 @@ Rule = Callable[[list[str], list[str]], Score]  # candidate's and reference's to
 _STEMMED = 4  # rouge-score leaves shorter words as they are
 
 
-@register("metric", "rouge1")
+@register("metric", "rouge")
 @dataclass(frozen=True)
-class Rouge1:
-    """ROUGE-1 by rouge-score: words that candidate and reference share; the value is F.
+class Rouge:
+    """ROUGE by rouge-score: what candidate and reference share; the value is F.
 
-    `stemmer` takes English words back to their stems (Porter). `tokenizer` says what a word is:
-    'rouge' is rouge-score's own cut, runs of a to z and digits in lower case; 'words' takes words
-    of any script, characters where a script has no spaces, and single symbols; 'auto' is 'rouge',
-    but 'words' for a pair that is not mostly Latin, since 'rouge' would drop what it says.
+    `share` says what is shared: '1' words, '2' pairs of neighbouring words, 'L' the longest common
+    subsequence of words. `stemmer` takes English words back to their stems (Porter). `tokenizer`
+    says what a word is: 'rouge' is rouge-score's own cut, runs of a to z and digits in lower case;
+    'words' takes words of any script, characters where a script has no spaces, and single symbols;
+    'auto' is 'rouge', but 'words' for a pair that is not mostly Latin, since 'rouge' would drop
+    what it says.
     """
 
+    share: Literal["1", "2", "L"] = "1"
     stemmer: bool = False
     tokenizer: RougeTokenizer = "auto"
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
+    def __post_init__(self) -> None:
+        check_settings(self)
+
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """F as value, with precision and recall; the best reference counts."""
-        segments = _segments(pairs, _shared("rouge1"), self.tokenizer, self.stemmer)
+        rule = _in_order if self.share == "L" else _shared(f"rouge{self.share}")
+        segments = _segments(pairs, rule, self.tokenizer, self.stemmer)
         return Scores(segments, self.signature)
 
     def sources(self) -> tuple[str, ...]:
@@ -51,72 +59,27 @@ class Rouge1:
     def signature(self) -> str:
         """The recipe, with the library's version."""
         return signature(self)
+
+
+@register("metric", "rouge1")
+@with_settings_of(Rouge, "share")
+def rouge1(**settings: Any) -> Rouge:
+    """ROUGE-1: words that candidate and reference share (see `rouge`)."""
+    return Rouge("1", **settings)
 
 
 @register("metric", "rouge2")
-@dataclass(frozen=True)
-class Rouge2:
-    """ROUGE-2 by rouge-score: pairs of neighbouring words that both share; the value is F.
-
-    A text of one word has no such pair and scores 0.
-
-    `stemmer` takes English words back to their stems (Porter). `tokenizer` says what a word is:
-    'rouge' is rouge-score's own cut, runs of a to z and digits in lower case; 'words' takes words
-    of any script, characters where a script has no spaces, and single symbols; 'auto' is 'rouge',
-    but 'words' for a pair that is not mostly Latin, since 'rouge' would drop what it says.
-    """
-
-    stemmer: bool = False
-    tokenizer: RougeTokenizer = "auto"
-    higher_is_better: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
-
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """F as value, with precision and recall; the best reference counts."""
-        segments = _segments(pairs, _shared("rouge2"), self.tokenizer, self.stemmer)
-        return Scores(segments, self.signature)
-
-    def sources(self) -> tuple[str, ...]:
-        """The library with its version."""
-        return (release("rouge-score"),)
-
-    @property
-    def signature(self) -> str:
-        """The recipe, with the library's version."""
-        return signature(self)
+@with_settings_of(Rouge, "share")
+def rouge2(**settings: Any) -> Rouge:
+    """ROUGE-2: pairs of neighbouring words that both share; of one word there is none, so 0."""
+    return Rouge("2", **settings)
 
 
 @register("metric", "rougeL")
-@dataclass(frozen=True)
-class RougeL:
-    """ROUGE-L by rouge-score: the longest common subsequence of words; the value is F.
-
-    The whole text is one sequence, whatever its lines.
-
-    `stemmer` takes English words back to their stems (Porter). `tokenizer` says what a word is:
-    'rouge' is rouge-score's own cut, runs of a to z and digits in lower case; 'words' takes words
-    of any script, characters where a script has no spaces, and single symbols; 'auto' is 'rouge',
-    but 'words' for a pair that is not mostly Latin, since 'rouge' would drop what it says.
-    """
-
-    stemmer: bool = False
-    tokenizer: RougeTokenizer = "auto"
-    higher_is_better: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
-
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """F as value, with precision and recall; the best reference counts."""
-        segments = _segments(pairs, _in_order, self.tokenizer, self.stemmer)
-        return Scores(segments, self.signature)
-
-    def sources(self) -> tuple[str, ...]:
-        """The library with its version."""
-        return (release("rouge-score"),)
-
-    @property
-    def signature(self) -> str:
-        """The recipe, with the library's version."""
-        return signature(self)
+@with_settings_of(Rouge, "share")
+def rougeL(**settings: Any) -> Rouge:
+    """ROUGE-L: the longest common subsequence of words in the whole text, whatever its lines."""
+    return Rouge("L", **settings)
 
 
 def _segments(
