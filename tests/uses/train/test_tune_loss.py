@@ -13,7 +13,7 @@ from evenmatch.errors import InputError
 from evenmatch.uses.train.tune_loss import Batch, mixed_loss
 from evenmatch.uses.train.tune_policy import Policy, make_policy
 from evenmatch.uses.train.tune_reward import policy_reward
-from evenmatch.uses.train.tune_writing import write, write_texts
+from evenmatch.uses.train.tune_writing import _drawn, write, write_texts
 from tests.uses.train.tuning import SMALL
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -131,3 +131,12 @@ def test_a_metric_without_pieces_is_refused_own_embeddings(policy: Policy) -> No
         policy_reward("align(vectors=hashed)", policy, own_embeddings=True)
     with pytest.raises(InputError, match="takes no idf that is still uncounted"):
         policy_reward("f_disc(idf=True)", policy, own_embeddings=True)
+
+
+def test_pieces_are_drawn_as_often_as_the_model_says() -> None:
+    wanted = torch.tensor([0.5, 0.0, 0.2, 0.3, 0.0])
+    rows = wanted.log().expand(20_000, -1)
+    found = _drawn(rows, torch.Generator().manual_seed(1)).flatten()
+    shares = torch.bincount(found, minlength=5) / len(found)
+    assert shares[wanted == 0].sum() == 0
+    assert (shares - wanted).abs().max() < 0.015

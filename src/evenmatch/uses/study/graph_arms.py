@@ -29,7 +29,16 @@ FIRST = replace(
     patience=100,
     shape=Shape(words=3000, width=128, layers=2, heads=4, inner=256, dropout=0.05),
 )
-SECOND = replace(_ANYWHERE, epochs=1, batch=48, rate=5e-4, clip=5.0, patience=100, look_every=27)
+SECOND = replace(
+    _ANYWHERE,
+    epochs=1,
+    batch=48,
+    rate=5e-4,
+    clip=5.0,
+    patience=100,
+    look_every=34,
+    longest_target=48,  # something drawn is nearly always as long as it may be
+)
 
 
 @dataclass(frozen=True, slots=True)
