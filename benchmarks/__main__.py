@@ -16,6 +16,7 @@ from benchmarks import (
     products,
     scale,
     scale_page,
+    serve,
     sharing,
     stream,
     structure,
@@ -35,6 +36,7 @@ ALL: dict[str, Callable[[], dict[str, Any]]] = {
     "scale": scale.run,
     "structure": structure.run,
     "phrases": phrases.run,
+    "serve": serve.run,
 }
 
 

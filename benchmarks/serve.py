@@ -1,6 +1,6 @@
-"""A server under 64 clients: errors, equality with the library, processor time, memory.
+"""A server under 64 clients for a minute: errors, equality, processor time, memory.
 
-python -m benchmarks.serve [SECONDS]
+python -m benchmarks.serve SECONDS tries it for another time, and keeps nothing.
 """
 
 from __future__ import annotations
@@ -12,33 +12,122 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 
 import evenmatch as em
 
-CLIENTS, PAIRS, METRIC = 64, 8, "f_disc"
+CLIENTS, PAIRS, METRIC, SECONDS, WARM_UP = 64, 8, "f_disc", 60.0, 5.0
+LOOKS = 4  # at the memory, in equal steps
+CPU, MEMORY = "process_cpu_seconds_total", "process_resident_memory_bytes"
 WORDS = "the a old small river house sees under green bright opens letter quickly people two sing"
 
 
-def texts(chance: random.Random) -> list[str]:
-    words = [*WORDS.split(), *(f"{a}{b}" for a in ("walk", "paint", "read") for b in ("s", "ed"))]
-    return [" ".join(chance.choices(words, k=chance.randint(6, 30))) for _ in range(PAIRS)]
+@dataclass
+class Found:
+    """What the clients saw: which request, how long it took, the values; and what went wrong."""
+
+    answers: list[tuple[int, float, list[float]]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
 
-def client(seed: int, address: str, end: float, found: list[tuple[int, float, float]]) -> None:
-    """Asks until the time is over; notes which request, how long it took and the mean."""
+def run(seconds: float = SECONDS) -> dict[str, Any]:
+    with serving() as address:
+        crowd(address, min(WARM_UP, seconds), Found())
+        found, memory = Found(), {}
+        before, start = figure(address, CPU), time.monotonic()
+        load = threading.Thread(target=crowd, args=(address, seconds, found))
+        load.start()
+        for look in range(LOOKS + 1):
+            at = seconds * look / LOOKS
+            time.sleep(max(0.0, start + at - time.monotonic()))
+            memory[f"{at:g}"] = round(figure(address, MEMORY) / 1e6, 1)
+        load.join()
+        used, taken = figure(address, CPU) - before, time.monotonic() - start
+    return {
+        "metric": METRIC,
+        "clients": CLIENTS,
+        "pairs in a request": PAIRS,
+        "seconds": seconds,
+        **judged(found, used, taken),
+        "memory MB by second": memory,
+    }
+
+
+def judged(found: Found, used: float, taken: float) -> dict[str, Any]:
+    """How fast and how right the answers were, and what they cost beside the library's."""
+    times = sorted(each for _, each, _ in found.answers)
+    pairs = len(found.answers) * PAIRS
+    cost, difference = library(found)
+    return {
+        "requests": len(found.answers),
+        "errors": len(found.errors),
+        "kinds of errors": sorted(set(found.errors)),
+        "pairs per second": round(pairs / taken, 1),
+        "p50 seconds": round(times[len(times) // 2], 3),
+        "p99 seconds": round(times[int(len(times) * 0.99)], 3),
+        "largest difference from em.score": difference,
+        "CPU ms per pair, server": round(used / pairs * 1000, 3),
+        "CPU ms per pair, library": round(cost * 1000, 3),
+        "CPU per pair, server over library": round(used / pairs / cost, 3),
+    }
+
+
+def library(found: Found) -> tuple[float, float]:
+    """The library's processor time for a pair, and how far any answer lies from its own."""
+    drawn = [request(key) for key, _, _ in found.answers]
+    candidates = [text for own, _ in drawn for text in own]
+    references = [text for _, own in drawn for text in own]
+    em.score(candidates[:64], references[:64], METRIC)
+    start = time.process_time()
+    scores = em.score(candidates, references, METRIC).segments
+    used = time.process_time() - start
+    served = [value for _, _, own in found.answers for value in own]
+    gaps = [abs(s.value - value) for s, value in zip(scores, served, strict=True)]
+    return used / len(candidates), max(gaps)
+
+
+def crowd(address: str, seconds: float, found: Found) -> None:
+    """All clients at once, for so long."""
+    end = time.monotonic() + seconds
+    clients = [
+        threading.Thread(target=client, args=(n, address, end, found)) for n in range(CLIENTS)
+    ]
+    for each in clients:
+        each.start()
+    for each in clients:
+        each.join()
+
+
+def client(seed: int, address: str, end: float, found: Found) -> None:
+    """Asks until the time is over."""
     with httpx.Client(timeout=120) as http:
         number = 0
         while time.monotonic() < end:
             key = seed * 100_000 + number
-            chance = random.Random(key)
-            body = {"candidates": texts(chance), "references": texts(chance)}
+            candidates, references = request(key)
+            body = {"candidates": candidates, "references": references, "metric": METRIC}
             start = time.monotonic()
-            answer = http.post(f"{address}score", json=body).raise_for_status().json()
-            found.append((key, time.monotonic() - start, answer["metrics"][METRIC]["mean"]))
+            try:
+                answer = http.post(f"{address}score", json=body).raise_for_status().json()
+            except httpx.HTTPError as error:
+                found.errors.append(str(error) or type(error).__name__)
+                continue
+            rows = answer["metrics"][METRIC]["segments"]
+            found.answers.append((key, time.monotonic() - start, [r["value"] for r in rows]))
             number += 1
+
+
+def request(key: int) -> tuple[list[str], list[str]]:
+    """The texts of a request, always the same for its number."""
+    chance = random.Random(key)
+    words = [*WORDS.split(), *(f"{a}{b}" for a in ("walk", "paint", "read") for b in ("s", "ed"))]
+    texts = [" ".join(chance.choices(words, k=chance.randint(6, 30))) for _ in range(2 * PAIRS)]
+    return texts[:PAIRS], texts[PAIRS:]
 
 
 def figure(address: str, name: str) -> float:
@@ -46,74 +135,34 @@ def figure(address: str, name: str) -> float:
     return float(re.findall(rf"^{name} (\S+)$", text, re.MULTILINE)[0])
 
 
-def load(address: str, seconds: float) -> dict[str, float]:
-    found: list[tuple[int, float, float]] = []
-    _crowd(address, 5.0, found)
-    found.clear()
-    before = figure(address, "process_cpu_seconds_total")
-    memory = figure(address, "process_resident_memory_bytes")
-    _crowd(address, seconds, found)
-    used = figure(address, "process_cpu_seconds_total") - before
-    after = figure(address, "process_resident_memory_bytes")
-    times = sorted(taken for _, taken, _ in found)
-    library = check(found)
-    served = used / (len(found) * PAIRS)
-    return {
-        "requests": len(found),
-        "pairs_a_second": round(len(found) * PAIRS / seconds, 1),
-        "p50": round(times[len(times) // 2], 3),
-        "p99": round(times[int(len(times) * 0.99)], 3),
-        "cpu_ms_a_pair": round(served * 1000, 3),
-        "library_cpu_ms_a_pair": round(library * 1000, 3),
-        "ratio": round(served / library, 3),
-        "memory_mb_before": round(memory / 1e6, 1),
-        "memory_mb_after": round(after / 1e6, 1),
-    }
-
-
-def _crowd(address: str, seconds: float, found: list[tuple[int, float, float]]) -> None:
-    end = time.monotonic() + seconds
-    threads = [
-        threading.Thread(target=client, args=(n, address, end, found)) for n in range(CLIENTS)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def check(found: list[tuple[int, float, float]]) -> float:
-    """Compare every answer with the library; give its processor time for a pair."""
-    candidates, references = [], []
-    for key, _, _ in found:
-        chance = random.Random(key)
-        candidates += texts(chance)
-        references += texts(chance)
-    em.score(candidates[:64], references[:64], METRIC)
-    start = time.process_time()
-    values = [s.value for s in em.score(candidates, references, METRIC).segments]
-    used = time.process_time() - start
-    for at, (_, _, mean) in enumerate(found):
-        own = values[at * PAIRS : (at + 1) * PAIRS]
-        if abs(sum(own) / PAIRS - mean) > 1e-6:
-            raise SystemExit(f"an answer differs from the library: {mean}")
-    return used / len(candidates)
-
-
-def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
+@contextmanager
+def serving() -> Iterator[str]:
+    """A server of its own; gives its address."""
     line = [sys.executable, "-m", "evenmatch", "serve", "-m", METRIC, "--port", "0"]
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr
-        address = re.findall(r"http://\S+", server.stderr.readline())[0]
         try:
-            result = load(address, seconds)
+            yield re.findall(r"http://\S+", server.stderr.readline())[0]
         finally:
             server.terminate()
-    print(json.dumps(result, indent=2))
-    if len(sys.argv) > 2:
-        Path(sys.argv[2]).write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+
+
+def told(r: dict[str, Any]) -> list[str]:
+    """The result as lines of the page on speed."""
+    memory = ", ".join(f"{mb} at {at} s" for at, mb in r["memory MB by second"].items())
+    return [
+        "## A server",
+        "",
+        f"{r['clients']} clients at once, {r['pairs in a request']} pairs a request,",
+        f"`{r['metric']}`, {r['seconds']:g} s: {r['pairs per second']} pairs per second,",
+        f"{r['errors']} errors, half of the answers within {r['p50 seconds']} s and 99 % within",
+        f"{r['p99 seconds']} s. No score lies further than",
+        f"{r['largest difference from em.score']:.1e} from the library's, and a pair costs",
+        f"{r['CPU per pair, server over library']}× its processor time. Resident memory in MB:",
+        f"{memory}.",
+        "",
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(run(float(sys.argv[1])), indent=1))
