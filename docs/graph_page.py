@@ -1,0 +1,123 @@
+"""Make docs/results/graph-to-text.md: paper 000's comparison of rewards, at our size.
+
+    evenmatch study graphs --out FOLDER [--data amr]
+    python docs/graph_page.py [webnlg=FOLDER] [amr=FOLDER]
+
+A folder named is where `evenmatch study graphs` was run; its results are copied to
+docs/results/graphs, from where the page is made. Needs EVENMATCH_DATA.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from evenmatch.data.tables import Table
+from evenmatch.uses.study.graph_arms import ARMS, design
+from evenmatch.uses.study.graph_claims import checked, power_line
+from evenmatch.uses.study.graph_corpus import CORPORA
+from evenmatch.uses.study.graph_report import graph_report
+from evenmatch.uses.study.graph_runs import Runs
+from evenmatch.uses.study.graph_scores import BLEU, scored
+from evenmatch.uses.study.page import Report
+from evenmatch.uses.study.seeds import cell
+
+RESULTS = Path(__file__).parent / "results"
+KEPT = RESULTS / "graphs"
+SEEDS = (1, 2, 3)
+NAMES = {"webnlg": "WebNLG", "amr": "AMR: the Little Prince"}
+HEAD = """# Graph to text with rewards
+
+Jin & Gildea (2022) fine-tune T5 on AMR with cross-entropy alone (XENT), or mixed with a reward:
+BLEU (BL-R), or F_BERT, F_CONT and F_DISC over the model's own input embeddings. Here is the same
+comparison with small models trained from nothing, since no pretrained T5 and no LDC corpus can be
+had offline. Their table 1 on LDC2017T10, for the order of things:
+
+| | BLEU | METEOR | chrF | BLEURT |
+|---|--:|--:|--:|--:|
+| XENT | 36.37 | 39.94 | 65.68 | 56.30 |
+| BL-R | 37.06 | 40.30 | 66.19 | 56.08 |
+| F_BERT | 36.06 | 39.85 | 65.23 | 55.45 |
+| F_CONT | 36.91 | 40.34 | 66.07 | 55.96 |
+| F_DISC | 37.65 | 40.61 | 66.55 | 57.01 |
+"""
+
+
+def main(given: Sequence[str]) -> None:
+    """Copy the results that are named, and write the page of all there are."""
+    for name, folder in (each.split("=", 1) for each in given):
+        for part in ("cells", "texts"):
+            shutil.copytree(Path(folder) / part, KEPT / name / part, dirs_exist_ok=True)
+    there = [name for name in CORPORA if (KEPT / name).is_dir()]
+    lines = [HEAD, *(line for name in there for line in section(name))]
+    if not there:
+        lines.append("No run of it is kept here yet.\n")
+    (RESULTS / "graph-to-text.md").write_text("\n".join(lines), "utf-8")
+
+
+def section(name: str) -> Iterator[str]:
+    """The lines about one corpus."""
+    runs = Runs(CORPORA[name](), design(name, tuple(ARMS), SEEDS), KEPT / name)
+    report = graph_report(runs)
+    yield from (f"## {NAMES[name]}", "", f"    evenmatch study graphs --data {name}", "")
+    yield from (f"- {note}" for note in report.notes)
+    yield ""
+    yield from [*markdown(report.tables["scores"]), ""]
+    yield from ["What each reward adds to cross-entropy alone:", ""]
+    yield from [*markdown(report.tables["differences"]), ""]
+    yield from ["### What replicates and what does not", "", *replicates(runs), ""]
+    yield from [*drawn(name, report), "### Examples", ""]
+    yield from [*markdown(report.tables["examples"]), ""]
+
+
+def replicates(runs: Runs) -> Iterator[str]:
+    """The paper's claims beside what is seen, and what could be seen at all."""
+    found = scored(runs)
+    claims = list(checked(found))
+    metrics = list(claims[0].seen) if claims else []
+    rows = [
+        [
+            claim.said,
+            *(f"{verdict} ({100 * seen.value:+.2f})" for seen, verdict in claim.seen.values()),
+        ]
+        for claim in claims
+    ]
+    yield from markdown([["claim", *metrics], *rows])
+    yield ""
+    yield (
+        "Seen: the 95 % interval over test graphs and every single seed are above 0. The reverse "
+        "is seen: both are below. The number is the mean difference, times 100."
+    )
+    yield ""
+    kept = [claim.said for claim in claims if claim.seen[BLEU][1] == "seen"]
+    lost = [f"{c.said} ({cell(c.seen[BLEU][0], signed=True, times=100, places=2)})" for c in claims]
+    lost = [text for text, c in zip(lost, claims, strict=True) if c.seen[BLEU][1] != "seen"]
+    yield f"- By BLEU, this replicates: {'; '.join(kept) or 'nothing'}."
+    yield f"- This does not: {'; '.join(lost) or 'nothing'}."
+    for line in power_line(found):
+        yield f"- {line[0].upper()}{line[1:]}."
+
+
+def drawn(name: str, report: Report) -> Iterator[str]:
+    """The figures, written beside the results."""
+    yield from ["### Curves", ""]
+    for figure in ("validation-bleu", "start"):
+        (KEPT / name / f"{figure}.svg").write_text(report.figures[figure], "utf-8")
+        yield f"![{figure.replace('-', ' ')}](graphs/{name}/{figure}.svg)"
+        yield ""
+
+
+def markdown(table: Table) -> Iterator[str]:
+    """A table as Markdown has it."""
+    header, *rows = [
+        [text.replace("|", "\\|").replace("<", "\\<") for text in row] for row in table
+    ]
+    yield f"| {' | '.join(header)} |"
+    yield f"|{'---|' * len(header)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
