@@ -92,7 +92,7 @@ def captioned(caption: str, drawn: str) -> str:
 
 def figures_part(heading: str, said: str, figures: Sequence[str]) -> str:
     """Plots side by side where there is room; nothing without any."""
-    inside = '<div class="figures">\n' + "\n".join(figures) + "\n</div>"
+    inside = '<div class="figures even">\n' + "\n".join(figures) + "\n</div>"
     return section(heading, said, inside if figures else "")
 
 

@@ -10,7 +10,7 @@ const scoreLine = (shown, letter) => {
 
 const CAPTIONS = {
   links: "Lines join the pairs: broader for a larger weight, fainter for a lower similarity. A dashed box has no partner.",
-  map: "Candidate in rows, reference in columns; darker is more similar. Framed cells are pairs, a heavier frame a larger weight.",
+  map: "Candidate in rows, reference in columns; a stronger colour is more similar. Framed cells are pairs, a heavier frame a larger weight.",
   trees: "The candidate's tree on the left, the reference's on the right. A line joins nodes whose pieces are paired.",
 };
 
