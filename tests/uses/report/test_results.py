@@ -13,6 +13,7 @@ import pytest
 from evenmatch.errors import InputError
 from evenmatch.types import Pair
 from evenmatch.uses.report.results import KINDS, read_result, result_page
+from evenmatch.uses.study.page import Report
 from tests.uses.meta.rated import rated_sets
 from tests.uses.report import made
 from tests.uses.report.test_meta_page import Tags
@@ -105,6 +106,16 @@ def test_a_script_in_a_figure_of_a_study_does_not_get_into_the_page(every: dict[
     page = result_page(every["study"])
     assert "alert(1)" not in page
     assert page.count("data:image/svg+xml;base64,") == 1
+
+
+def test_the_folder_of_a_study_holds_a_result_to_report(tmp_path: Path) -> None:
+    study = Report(
+        "A study", ["it works"], {"all": [["arm", "F1"], ["MLE", "0.3"]]}, {}, ["a note"]
+    )
+    study.write(tmp_path)
+    page = result_page(read_result(tmp_path / "result.json"))
+    assert "<h1>A study</h1>" in page
+    assert '<td>MLE</td><td class="number">0.3</td>' in page
 
 
 def test_numbers_too_small_for_decimals_are_still_numbers(every: dict[str, Any]) -> None:
