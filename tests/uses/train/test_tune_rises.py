@@ -16,7 +16,7 @@ pytest.importorskip("tensorboard", reason="tensorboard is not installed")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_in_three_minutes_the_reward_rises_and_cross_entropy_does_not_collapse(
     data: Path, tmp_path: Path
 ) -> None:

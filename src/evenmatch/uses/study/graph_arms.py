@@ -86,6 +86,7 @@ class Design:
 def design(data: str, arms: tuple[str, ...], seeds: tuple[int, ...]) -> Design:
     """The design for one of the corpora: fewer graphs take more passes in smaller batches."""
     if data == "amr":
-        first = replace(FIRST, epochs=40, batch=16, rate=1e-3)
-        return Design(arms, seeds, first, replace(SECOND, epochs=6, batch=16, look_every=80))
+        first = replace(FIRST, batch=16, longest_source=200, epochs=24, look_every=316)
+        second = replace(SECOND, batch=16, longest_source=200, epochs=3, look_every=48)
+        return Design(arms, seeds, first, second)
     return Design(arms, seeds)
