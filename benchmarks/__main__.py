@@ -14,6 +14,7 @@ from benchmarks import (
     peers,
     phrases,
     products,
+    reward,
     scale,
     scale_page,
     serve,
@@ -36,6 +37,7 @@ ALL: dict[str, Callable[[], dict[str, Any]]] = {
     "scale": scale.run,
     "structure": structure.run,
     "phrases": phrases.run,
+    "reward": reward.run,
     "serve": serve.run,
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks import serve
+from benchmarks import reward, serve
 from benchmarks.results import load
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "speed.md"
@@ -213,6 +213,7 @@ _WRITERS = {
     "stream": _stream,
     "structure": _structure,
     "phrases": _phrases,
+    "reward": reward.told,
     "serve": serve.told,
 }
 
