@@ -27,6 +27,7 @@ stop() { # a node: the process that started it, and what that has started
 }
 nodes=()
 leave() {
+    [ $? = 0 ] || tail -n 20 first.log second.log >&2 || true
     for node in "${nodes[@]}"; do stop "$node"; done
     rm -rf "$folder"
 }
@@ -55,14 +56,19 @@ PAIRS
 ray start --head --block --node-ip-address=$first --port=$port --num-cpus=1 \
     --include-dashboard=false --temp-dir="$folder/ray" > first.log 2>&1 &
 nodes+=($!)
-until grep -q "Ray runtime started" first.log; do sleep 1; done
+until grep -q "Ray runtime started" first.log; do
+    kill -0 "${nodes[0]}"
+    sleep 1
+done
 ray start --block --address=$first:$port --node-ip-address=$second --num-cpus=1 > second.log 2>&1 &
 nodes+=($!)
 python - $first:$port <<'WAIT'
 import sys, time, ray
 
 ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
+end = time.monotonic() + 120
 while sum(node["Alive"] for node in ray.nodes()) < 2:
+    assert time.monotonic() < end, "the second node does not come"
     time.sleep(0.5)
 for node in ray.nodes():
     print("node", node["NodeManagerAddress"], "with", int(node["Resources"]["CPU"]), "CPU")
@@ -77,7 +83,10 @@ compare both.jsonl
 echo "== the second node is killed on the way"
 evenmatch score pairs.jsonl "${shared[@]}" --out killed.jsonl > killed.txt &
 run=$!
-until [ "$(cat killed.jsonl.parts/manifest.jsonl 2>/dev/null | wc -l)" -gt 10 ]; do sleep 0.1; done
+until [ "$(cat killed.jsonl.parts/manifest.jsonl 2>/dev/null | wc -l)" -gt 10 ]; do
+    kill -0 $run
+    sleep 0.1
+done
 stop "${nodes[1]}"
 echo "killed after $(($(wc -l < killed.jsonl.parts/manifest.jsonl) - 1)) shards"
 wait $run
