@@ -122,6 +122,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("lisa_auction", model=True),
         Row("eot", model=True),
         Row("wmt_blend", model=True),
+        Row("bertscore_even", model=True),
+        Row("f_disc_even(marks=True)", model=True),
         Row("moverscore", model=True),
         Row("moverscore(version=1, n_gram=2)", model=True),
         Row("likelihood", model="smollm2", slow=True),
