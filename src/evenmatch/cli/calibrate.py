@@ -32,6 +32,14 @@ def calibrate(
         list[str] | None,
         typer.Option(metavar="METRIC", help="Choose from this metric as well as from the default."),
     ] = None,
+    instead: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SUBSET=METRIC",
+            help="What gives the last metric's scores on a subset: one fitted without its ratings, "
+            "where the last metric was fitted with them; once for each subset.",
+        ),
+    ] = None,
     test: Annotated[
         str,
         typer.Option(
@@ -52,7 +60,24 @@ def calibrate(
     wanted = [*(metric or PARTS), *(add or [])]
     for each in wanted:
         as_metric(each)  # a mistake is said before any data is read
+    stand_ins = dict(_named(each) for each in instead or [])
     ratings = read_ratings(data, subsets=subset or ())
     with running.settings() as settings:
-        made = make(ratings, out, wanted, test=test or None, most=most, seed=seed, **settings)
+        made = make(
+            ratings,
+            out,
+            wanted,
+            test=test or None,
+            stand_ins=stand_ins,
+            most=most,
+            seed=seed,
+            **settings,
+        )
     show(made, json)
+
+
+def _named(given: str) -> tuple[str, str]:
+    subset, sign, metric = given.partition("=")
+    if not (subset and sign and metric):
+        raise typer.BadParameter(f"say SUBSET=METRIC, got {given!r}", param_hint="--instead")
+    return subset, metric

@@ -128,6 +128,21 @@ def test_a_blend_takes_along_what_it_is_made_of(
         assert str(tiny) not in (tmp_path / "moved" / text).read_text()
 
 
+def test_stand_ins_give_the_last_metrics_scores(sets: list[RatedSet], tmp_path: Path) -> None:
+    # By itself the last metric says nothing; what stands in for it says what ratings are made of.
+    mute = "align(vectors=hashed, similarity=floor(low=2.0))"
+    stand_ins = dict.fromkeys("abc", HASHED)
+    made = em.calibrate(sets, tmp_path / "m", ["chrf", mute], stand_ins=stand_ins)
+    metric = read_metric(str(made.folder))
+    weights = dict(zip(map(em.spec, metric.parts), metric.weights, strict=True))
+    assert weights[mute] == pytest.approx(-1, abs=0.1)
+
+
+def test_a_subset_without_a_stand_in_is_refused(sets: list[RatedSet], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"stand-in for every subset .* check c; "):
+        em.calibrate(sets, tmp_path / "m", ["chrf", HASHED], stand_ins={"a": "ter", "b": "ter"})
+
+
 def test_what_is_left_out_is_left_out() -> None:
     draw = np.random.default_rng(0)
     scores, ratings = draw.normal(size=(60, 2)), draw.normal(size=60)

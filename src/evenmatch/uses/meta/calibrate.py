@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from evenmatch.data.cards import Made, check_out, write_card
+from evenmatch.data.ratings import RatedSet
 from evenmatch.data.ratings_reading import Ratings, as_sets, names_of
 from evenmatch.data.tables import Table
 from evenmatch.errors import InputError
@@ -62,6 +64,7 @@ def calibrate(
     metrics: str | Metric | Sequence[str | Metric] = PARTS,
     *,
     test: Ratings | None = None,
+    stand_ins: Mapping[str, str | Metric] = MappingProxyType({}),
     most: int = 16,
     seed: int = 0,
     **run: Any,
@@ -70,7 +73,9 @@ def calibrate(
 
     One metric gets a monotone map. Of several, parts are chosen one by one (at most `most`) and
     weighed by ridge regression; both choices are cross-validated, subset by subset where there are
-    several. `test` are other ratings to judge by. `run` is as in `score`.
+    several. `test` are other ratings to judge by. The last metric may have been fitted to the same
+    ratings if `stand_ins` names for each subset one that was fitted without it: its scores are what
+    the last metric would say of outputs it has not seen. `run` is as in `score`.
     """
     folder, how = check_out(out), make_run(**run)
     given = list(metrics) if isinstance(metrics, (list, tuple)) else [metrics]
@@ -78,7 +83,7 @@ def calibrate(
         raise InputError("name at least one metric to calibrate, and allow at least one part")
     parts = [as_metric(metric) for metric in given]
     sets = as_sets(data)
-    rated = score_rated(parts, sets, how, seed=seed)
+    rated = score_rated(parts, sets, how, seed=seed, stand_ins=_checked(stand_ins, sets))
     found = _mapped(parts[0], rated) if len(parts) == 1 else _blended(parts, rated, most)
     written = write_whole(folder, spec(found.metric))
     metric: Metric = read_metric(str(folder))
@@ -102,6 +107,18 @@ def calibrate(
     )
     write_card(made)
     return made
+
+
+def _checked(stand_ins: Mapping[str, str | Metric], sets: Sequence[RatedSet]) -> dict[str, Metric]:
+    """Stand-ins for all subsets or none: what is known by heart somewhere is trusted everywhere."""
+    names = [each.subset for each in sets]
+    if stand_ins and set(stand_ins) != set(names):
+        odd = sorted(set(names) ^ set(stand_ins))
+        raise InputError(
+            f"there must be a stand-in for every subset and for no other, check {', '.join(odd)}; "
+            f"the subsets are {', '.join(names)}"
+        )
+    return {subset: as_metric(metric) for subset, metric in stand_ins.items()}
 
 
 def _mapped(metric: Metric, rated: Rated) -> _Found:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -28,11 +29,17 @@ class Rated:
 
 
 def score_rated(
-    metrics: Sequence[Metric], sets: Sequence[RatedSet], run: Run, *, seed: int
+    metrics: Sequence[Metric],
+    sets: Sequence[RatedSet],
+    run: Run,
+    *,
+    seed: int,
+    stand_ins: Mapping[str, Metric] = MappingProxyType({}),
 ) -> Rated:
     """All metrics over all rated outputs of machines, in one pass.
 
     With several subsets each is a cell and a fold of its own; of one, parts of its segments are.
+    On a subset that has one of the `stand_ins`, that gives the scores of the last metric.
     """
     pairs: list[Pair] = []
     ratings: list[float] = []
@@ -48,6 +55,10 @@ def score_rated(
         raise InputError(f"{len(ratings)} ratings, all alike or none, are nothing to calibrate by")
     found = score_together(metrics, pairs, run)
     scores = np.array([[score.value for score in each.segments] for each in found]).T
+    for subset, metric in stand_ins.items():
+        rows = [i for i, owner in enumerate(owners) if sets[owner].subset == subset]
+        again = score_together([metric], [pairs[i] for i in rows], run)[0]
+        scores[rows, -1] = [score.value for score in again.segments]
     cells_of = np.array(owners) if len(set(owners)) > 1 else _parts(segments, seed)
     numbers, cells_of = np.unique(cells_of, return_inverse=True)
     return Rated(scores, np.array(ratings), cells_of, np.arange(len(numbers)))
