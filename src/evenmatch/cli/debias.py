@@ -21,7 +21,13 @@ def debias(
         ),
     ],
     metric: Annotated[
-        str, typer.Option("--metric", "-m", metavar="METRIC", help="The metric to train through.")
+        str,
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="METRIC",
+            help="The metric to train through: over alignment, fitted, regression or likelihood.",
+        ),
     ] = "bertscore",
     sentences: Annotated[
         list[str] | None,

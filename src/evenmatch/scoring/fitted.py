@@ -38,11 +38,13 @@ class Fitted:
 
     Each text goes through the encoder alone; a linear head judges differences and products of
     their summaries and greedy precision, recall and F at two layers. Scores are on the scale of
-    what it was trained on. Of an empty side nothing matches, of two everything.
+    what it was trained on. Of an empty side nothing matches, of two everything. `adapter` switches
+    on one that `debias` trained through this metric.
     """
 
     model: str
     long: Long = "truncate"
+    adapter: str = ""
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """The scores of the pairs, in order; the best reference counts where there are several."""
@@ -51,7 +53,7 @@ class Fitted:
     def carry_out(self, pairs: Sequence[Pair], run: Run) -> Scores:
         """The same, as `run` says."""
         check_pairs(pairs)
-        head = self._head()
+        head = self.head()
         found: dict[int, Score] = {}
         sights: dict[str, _Sight] = {}
         for window, again in windows(pairs):
@@ -75,7 +77,7 @@ class Fitted:
         wanted = dict.fromkeys(text for pair in pairs for text in texts(pair))
         sights = {t: sight for t, sight in known.items() if t in wanted or t in again}
         new = [text for text in wanted if text not in sights]
-        encoder, cut = self._encoder(), Pieces()
+        encoder, cut = self.encoder(), Pieces()
         for text, states in zip(
             new, cache.encode(encoder.body, new, head.layers, run), strict=True
         ):
@@ -84,19 +86,22 @@ class Fitted:
             sights[text] = _Sight(vectors, states.flags)
         return sights
 
-    def _encoder(self) -> Transformer:
-        return Transformer(self.model, "last", long=self.long)
+    def encoder(self) -> Transformer:
+        """What both texts go through."""
+        return Transformer(self.model, "last", long=self.long, adapter=self.adapter)
 
-    def _head(self) -> Head:
-        return load_head(self._encoder().body.checkpoint())
+    def head(self) -> Head:
+        """What judges them."""
+        return load_head(self.encoder().body.checkpoint())
 
     def pinned(self) -> Fitted:
-        """The folder as its content hash."""
-        return dataclasses.replace(self, model=self._encoder().body.checkpoint().name)
+        """The folders as their content hashes."""
+        own = self.encoder().pinned()
+        return dataclasses.replace(self, model=own.model, adapter=own.adapter)
 
     def sources(self) -> tuple[str, ...]:
-        """The trained model by content."""
-        return self._encoder().sources()
+        """The trained model and the adapter by content."""
+        return self.encoder().sources()
 
     @property
     def signature(self) -> str:
@@ -106,7 +111,7 @@ class Fitted:
     @property
     def higher_is_better(self) -> bool:
         """As in what it was trained on."""
-        return self._head().higher_is_better
+        return self.head().higher_is_better
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -16,7 +16,9 @@ from evenmatch.scoring.ngram_rows import side_flags
 from evenmatch.scoring.pairs import check_pairs
 from evenmatch.types import Pair, Run, Score, Scores
 from evenmatch.vectors import checkpoints
-from evenmatch.vectors.heads import language_head, load_headed, name_weights
+from evenmatch.vectors.adapter_files import adapter_source, named_adapter, pinned_adapter
+from evenmatch.vectors.adapter_headed import Headed
+from evenmatch.vectors.heads import language_head, name_weights
 from evenmatch.vectors.packing import portions
 
 PROMPT = "{source}\nIn other words: {target}"
@@ -35,7 +37,8 @@ class Likelihood:
     which reads `prompt` with both texts put in. `source_tag` and `target_tag` are the pieces that
     name a language to an encoder-decoder, before what it reads and what it writes; with the latter
     the target is tag, pieces and closing token, and the tag does not count. `weights` is a file to
-    load over the model's own weights. `long` says what happens to a text the model cannot take
+    load over the model's own weights. `adapter` switches on one that `debias` trained through this
+    metric. `long` says what happens to a text the model cannot take
     whole. An empty text has no piece to predict where a model sets no marks around it, and then
     counts as one drawn blindly from the vocabulary.
     """
@@ -48,6 +51,7 @@ class Likelihood:
     weights: str = ""
     long: Literal["truncate", "error"] = "truncate"
     trust_remote_code: bool = False
+    adapter: str = ""
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
 
@@ -71,11 +75,9 @@ class Likelihood:
 
     def _scored(self, pairs: Sequence[Pair], run: Run) -> Iterator[Score]:
         wanted = list(dict.fromkeys(text for pair in pairs for text in self._asked(pair)))
-        ask = self._asking()
+        ask = self.asking()
         questions = ask(wanted)
-        model = load_headed(
-            ask.checkpoint, ask.head, self.trust_remote_code, run.device, self.weights
-        )
+        model = self.headed(run.device).with_adapter(named_adapter(self.adapter))
         answers = log_probabilities(model, ask.head, questions, run)
         cut = {texts for texts, question in zip(wanted, questions, strict=True) if question.cut}
         known = dict(zip(wanted, answers, strict=True))
@@ -83,7 +85,13 @@ class Likelihood:
             every = (self._one(pair.candidate, r, known, cut) for r in pair.references)
             yield max(every, key=lambda score: score.value)
 
-    def _asking(self) -> Asking:
+    def headed(self, device: str) -> Headed:
+        """The model that predicts."""
+        found = checkpoints.find(self.model)
+        return Headed(found, language_head(found), self.trust_remote_code, device, self.weights)
+
+    def asking(self) -> Asking:
+        """How texts are put to the model."""
         checkpoint = checkpoints.find(self.model)
         head = language_head(checkpoint)
         if head == "causal" and (self.source_tag or self.target_tag):
@@ -102,9 +110,10 @@ class Likelihood:
 
     def _asked(self, pair: Pair) -> Iterator[Texts]:
         for reference in pair.references:
-            yield from self._directions(pair.candidate, reference).values()
+            yield from self.directions(pair.candidate, reference).values()
 
-    def _directions(self, candidate: str, reference: str) -> dict[Direction, Texts]:
+    def directions(self, candidate: str, reference: str) -> dict[Direction, Texts]:
+        """What is asked of the two texts, whose mean is the value."""
         both: dict[Direction, Texts] = {
             "precision": (reference, candidate),
             "recall": (candidate, reference),
@@ -114,7 +123,7 @@ class Likelihood:
     def _one(
         self, candidate: str, reference: str, known: dict[Texts, float], cut: set[Texts]
     ) -> Score:
-        asked = self._directions(candidate, reference)
+        asked = self.directions(candidate, reference)
         found = {name: known[texts] for name, texts in asked.items()}
         flags = side_flags(candidate, reference)
         if cut.intersection(asked.values()):
@@ -123,15 +132,19 @@ class Likelihood:
         return Score(value, found.get("precision"), found.get("recall"), flags)
 
     def pinned(self) -> Likelihood:
-        """A folder and a file of weights by what they hold."""
-        name = checkpoints.find(self.model).name
-        return dataclasses.replace(self, model=name, weights=name_weights(self.weights))
+        """A folder, a file of weights and an adapter by what they hold."""
+        return dataclasses.replace(
+            self,
+            model=checkpoints.find(self.model).name,
+            weights=name_weights(self.weights),
+            adapter=pinned_adapter(self.adapter),
+        )
 
     def sources(self) -> tuple[str, ...]:
-        """The model by content, and the prompt where it reads one, so that no score hides it."""
+        """Model and adapter by content, and the prompt that is read, so that no score hides it."""
         checkpoint = checkpoints.find(self.model)
-        prompted = language_head(checkpoint) == "causal"
-        return (f"model {checkpoint.label}", *([f"prompt {self.prompt!r}"] if prompted else []))
+        prompt = [f"prompt {self.prompt!r}"] if language_head(checkpoint) == "causal" else []
+        return (f"model {checkpoint.label}", *adapter_source(self.adapter), *prompt)
 
     @property
     def signature(self) -> str:

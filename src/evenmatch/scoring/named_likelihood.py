@@ -20,6 +20,7 @@ def bartscore(
     weights: str = "",
     long: Literal["truncate", "error"] = "truncate",
     trust_remote_code: bool = False,
+    adapter: str = "",
 ) -> Likelihood:
     """BARTScore: the mean of precision and recall as log-probabilities (Yuan et al. 2021).
 
@@ -27,7 +28,12 @@ def bartscore(
     bart_score.pth. A causal model reads `prompt`.
     """
     return Likelihood(
-        model, prompt=prompt, weights=weights, long=long, trust_remote_code=trust_remote_code
+        model,
+        prompt=prompt,
+        weights=weights,
+        long=long,
+        trust_remote_code=trust_remote_code,
+        adapter=adapter,
     )
 
 
@@ -53,6 +59,7 @@ def prism(
     weights: str = "",
     long: Literal["truncate", "error"] = "truncate",
     trust_remote_code: bool = False,
+    adapter: str = "",
 ) -> Likelihood:
     """PRISM: a multilingual translator, told to write the same language, as judge.
 
@@ -61,5 +68,5 @@ def prism(
     and source_tag='', since it reads without a tag.
     """
     return Likelihood(
-        model, "both", PROMPT, source_tag, target_tag, weights, long, trust_remote_code
+        model, "both", PROMPT, source_tag, target_tag, weights, long, trust_remote_code, adapter
     )

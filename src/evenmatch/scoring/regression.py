@@ -15,7 +15,8 @@ from evenmatch.scoring.pairs import check_pairs
 from evenmatch.scoring.regression_model import Reading, numbers
 from evenmatch.types import Pair, Run, Score, Scores
 from evenmatch.vectors import checkpoints
-from evenmatch.vectors.heads import load_headed
+from evenmatch.vectors.adapter_files import adapter_source, named_adapter, pinned_adapter
+from evenmatch.vectors.adapter_headed import Headed
 from evenmatch.vectors.packing import portions
 
 
@@ -27,7 +28,8 @@ class Regression:
     `model` is a Hugging Face name or a folder with a model for sequence classification that gives
     one number. `first` says which text it reads first. `limit` is how many pieces of both texts it
     reads at most, 0 as many as it takes; the longer text is cut first. `long` says what happens to
-    texts with more. An empty text is judged like any other, and flagged.
+    texts with more. An empty text is judged like any other, and flagged. `adapter` switches on one
+    that `debias` trained through this metric.
     """
 
     model: str
@@ -35,6 +37,7 @@ class Regression:
     limit: int = 0
     long: Literal["truncate", "error"] = "truncate"
     trust_remote_code: bool = False
+    adapter: str = ""
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
@@ -58,32 +61,43 @@ class Regression:
         return Scores(tuple(segments), self.signature)
 
     def _scored(self, pairs: Sequence[Pair], run: Run) -> Iterator[Score]:
-        wanted = list(dict.fromkeys(texts for pair in pairs for texts in self._sides(pair)))
-        checkpoint = checkpoints.find(self.model)
-        read = Reading(checkpoint, self.limit, self.long, self.trust_remote_code)(wanted)
-        model = load_headed(checkpoint, "regression", self.trust_remote_code, run.device)
+        wanted = list(dict.fromkeys(texts for pair in pairs for texts in self.sides(pair)))
+        read = self.reading()(wanted)
+        model = self.headed(run.device).with_adapter(named_adapter(self.adapter))
         found = dict(zip(wanted, numbers(model, read, run), strict=True))
         cut = {texts for texts, seen in zip(wanted, read, strict=True) if seen.cut}
         for pair in pairs:
             scores = []
-            for reference, texts in zip(pair.references, self._sides(pair), strict=True):
+            for reference, texts in zip(pair.references, self.sides(pair), strict=True):
                 flags = side_flags(pair.candidate, reference)
                 flags |= {"truncated"} if texts in cut else set()
                 scores.append(Score(found[texts], flags=flags))
             yield max(scores, key=lambda score: score.value)
 
-    def _sides(self, pair: Pair) -> Iterator[tuple[str, str]]:
+    def sides(self, pair: Pair) -> Iterator[tuple[str, str]]:
+        """What is read for each reference: two texts in their order."""
         for reference in pair.references:
             sides = (reference, pair.candidate)
             yield sides if self.first == "reference" else sides[::-1]
 
+    def reading(self) -> Reading:
+        """How two texts are put to the model."""
+        found = checkpoints.find(self.model)
+        return Reading(found, self.limit, self.long, self.trust_remote_code)
+
+    def headed(self, device: str) -> Headed:
+        """The model that gives the number."""
+        found = checkpoints.find(self.model)
+        return Headed(found, "regression", self.trust_remote_code, device)
+
     def pinned(self) -> Regression:
-        """A folder by what it holds."""
-        return dataclasses.replace(self, model=checkpoints.find(self.model).name)
+        """Folders by what they hold."""
+        adapter = pinned_adapter(self.adapter)
+        return dataclasses.replace(self, model=checkpoints.find(self.model).name, adapter=adapter)
 
     def sources(self) -> tuple[str, ...]:
-        """The model by content."""
-        return (f"model {checkpoints.find(self.model).label}",)
+        """The model and the adapter by content."""
+        return (f"model {checkpoints.find(self.model).label}", *adapter_source(self.adapter))
 
     @property
     def signature(self) -> str:
@@ -97,9 +111,10 @@ def bleurt(
     limit: int = 512,
     long: Literal["truncate", "error"] = "truncate",
     trust_remote_code: bool = False,
+    adapter: str = "",
 ) -> Regression:
     """BLEURT: BERT trained on ratings, the reference read first (Sellam et al. 2020)."""
-    return Regression(model, "reference", limit, long, trust_remote_code)
+    return Regression(model, "reference", limit, long, trust_remote_code, adapter)
 
 
 @register("metric", "frugalscore")
@@ -108,6 +123,7 @@ def frugalscore(
     limit: int = 128,
     long: Literal["truncate", "error"] = "truncate",
     trust_remote_code: bool = False,
+    adapter: str = "",
 ) -> Regression:
     """FrugalScore: a small model that learnt a large metric, the candidate first (Eddine 2022)."""
-    return Regression(model, "candidate", limit, long, trust_remote_code)
+    return Regression(model, "candidate", limit, long, trust_remote_code, adapter)

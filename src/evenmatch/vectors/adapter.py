@@ -2,7 +2,7 @@
 
 Pfeiffer et al.'s (2021) form, as paper 003 uses it: with z the sum of the feed-forward part's
 output and its residual, a block that ends in a layer norm gives LN(z + up(relu(down(LN(z)))))
-instead of LN(z). Where the norm comes first (T5) there is none to apply, and z becomes
+instead of LN(z). Where the norm comes first (T5, Llama) there is none to apply, and z becomes
 z + up(relu(down(z))). Without its hooks the model is the original, bit by bit.
 """
 
@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from evenmatch.errors import InputError
-from evenmatch.vectors.blocks import Blocks
 
 FACTOR = 16  # how many times narrower the bottleneck is than a vector
 _SPREAD = 0.02  # of the first weights, as AdapterHub has it
 
-# Where a block's last layer norm stands, by kind of model; '' is a block without one at its end.
+# Where a block's last layer norm stands, by kind of model; '' is a block that ends in a sum.
 _LAST_NORM: Mapping[str, str] = {
     **dict.fromkeys(
         (
@@ -35,9 +34,22 @@ _LAST_NORM: Mapping[str, str] = {
         "output.LayerNorm",
     ),
     "distilbert": "output_layer_norm",
-    "bart": "final_layer_norm",
-    **dict.fromkeys(("t5", "mt5", "umt5"), ""),
+    **dict.fromkeys(("bart", "marian"), "final_layer_norm"),
+    **dict.fromkeys(("t5", "mt5", "umt5", "mbart", "m2m_100"), ""),
+    **dict.fromkeys(("gpt2", "llama", "mistral", "qwen2"), ""),
 }
+
+
+class Stacked(Protocol):
+    """A model, and its blocks from the lowest, the decoder's above the encoder's."""
+
+    @property
+    def module(self) -> Any:
+        """What has the config."""
+
+    @property
+    def stack(self) -> Any:
+        """The blocks; None where all are the same one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,18 +90,26 @@ def new_adapter(dim: int, blocks: int, *, factor: int = FACTOR, seed: int = 0) -
 
 
 @contextmanager
-def inserted(blocks: Blocks, adapter: Adapter | None) -> Iterator[None]:
+def inserted(blocks: Stacked, adapter: Adapter | None) -> Iterator[None]:
     """Passes in which the adapter's bottlenecks stand behind their blocks; None changes nothing.
 
     The caller holds the lock of the blocks, or has them for itself.
     """
     with ExitStack() as undo:
-        for place, weights in _places(blocks, adapter) if adapter else ():
-            undo.callback(place.register_forward_hook(_hook(weights, place)).remove)
+        for hook in insert(blocks, adapter) if adapter else ():
+            undo.callback(hook.remove)
         yield
 
 
-def _places(blocks: Blocks, adapter: Adapter) -> Iterator[tuple[Any, dict[str, Any]]]:
+def insert(blocks: Stacked, adapter: Adapter) -> list[Any]:
+    """Put the adapter's bottlenecks behind their blocks; gives the hooks, which can be removed."""
+    return [
+        place.register_forward_hook(_hook(weights, place))
+        for place, weights in _places(blocks, adapter)
+    ]
+
+
+def _places(blocks: Stacked, adapter: Adapter) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Each module whose output an adapter changes, with its bottleneck's weights."""
     config = blocks.module.config
     kind = str(config.model_type)
@@ -105,10 +125,8 @@ def _places(blocks: Blocks, adapter: Adapter) -> Iterator[tuple[Any, dict[str, A
             f"has {height} of {dim}; take one that was trained for it"
         )
     for number in range(adapter.blocks):
-        block = blocks.stack[number]
-        norm = _LAST_NORM[kind]
-        place = block.get_submodule(norm) if norm else block.layer[-1]
-        yield place, _of_block(adapter.weights, number)
+        block, norm = blocks.stack[number], _LAST_NORM[kind]
+        yield block.get_submodule(norm), _of_block(adapter.weights, number)
 
 
 def _of_block(weights: Mapping[str, Any], number: int) -> dict[str, Any]:
@@ -129,6 +147,8 @@ def _hook(weights: Mapping[str, Any], place: Any) -> Any:
         return module.forward(given[0] + bottleneck(normed))
 
     def behind_sum(_: Any, __: tuple[Any, ...], out: Any) -> Any:
+        if isinstance(out, tuple):  # T5's blocks hand on what they know of positions
+            return out[0] + bottleneck(out[0]), *out[1:]
         return out + bottleneck(out)
 
     return behind_norm if "norm" in type(place).__name__.lower() else behind_sum

@@ -58,6 +58,23 @@ def find_adapter(given: str) -> AdapterFile:
     return found
 
 
+def named_adapter(given: str) -> AdapterFile | None:
+    """The adapter of a setting; '' names none."""
+    return find_adapter(given) if given else None
+
+
+def pinned_adapter(given: str) -> str:
+    """A setting's adapter as signatures name it."""
+    found = named_adapter(given)
+    return found.name if found else ""
+
+
+def adapter_source(given: str) -> tuple[str, ...]:
+    """What a signature says of a setting's adapter."""
+    found = named_adapter(given)
+    return (f"adapter {found.label}",) if found else ()
+
+
 def _by_content(given: str) -> AdapterFile:
     path = contents.recall("adapters", given)
     if path is not None and path.is_file():

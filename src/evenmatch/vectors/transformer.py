@@ -11,7 +11,7 @@ from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Embedded, Run, Units, Weighting
 from evenmatch.vectors import layers, states
-from evenmatch.vectors.adapter_files import find_adapter
+from evenmatch.vectors.adapter_files import adapter_source, pinned_adapter
 from evenmatch.vectors.layers import Layer
 from evenmatch.vectors.packing import portions
 from evenmatch.vectors.pretrained import Long, Pretrained
@@ -93,10 +93,9 @@ class Transformer:
             self,
             model=self.body.checkpoint().name,
             layer=self.depth(),
-            adapter=find_adapter(self.adapter).name if self.adapter else "",
+            adapter=pinned_adapter(self.adapter),
         )
 
     def sources(self) -> tuple[str, ...]:
         """The model and the adapter by content."""
-        adapter = [f"adapter {find_adapter(self.adapter).label}"] if self.adapter else []
-        return (f"model {self.body.checkpoint().label}", *adapter)
+        return (f"model {self.body.checkpoint().label}", *adapter_source(self.adapter))

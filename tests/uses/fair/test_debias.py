@@ -10,7 +10,6 @@ import pytest
 
 import evenmatch as em
 from evenmatch.data.fair_pairs import FairSet, read_fair_pairs
-from evenmatch.data.fair_templates import lesson_pairs
 from evenmatch.data.fair_texts import fair_pair
 from evenmatch.data.sentence_pairs import TRAINING, read_sentence_pairs
 from evenmatch.errors import DataError, InputError
@@ -118,8 +117,8 @@ def test_interrupted_training_goes_on_to_the_same_adapter(
 @pytest.mark.parametrize(
     ("metric", "words"),
     [
-        ("chrf", "only alignment metrics over a transformer can be trained through"),
-        ("align(vectors=hashed)", "only alignment metrics over a transformer"),
+        ("chrf", "only metrics over a transformer can be trained through"),
+        ("align(vectors=hashed)", "an alignment metric that is not over a transformer"),
         ("align(units=words)", "has pieces as units, prf as scoring and no padding"),
         ("bertscore(idf=True)", "has neither an adapter nor an idf that is still to be counted"),
     ],
@@ -156,12 +155,6 @@ def audited() -> set[str]:
         for side in pair.both
         for text in (side.candidate, *side.references)
     }
-
-
-def test_no_sentence_of_our_lessons_stands_in_a_set_to_audit_with() -> None:
-    lessons = {t for p in lesson_pairs() for t in (p.first.candidate, p.second.candidate)}
-    plain = {text.rstrip(".").lower() for text in lessons}
-    assert not plain & {text.rstrip(".").lower() for text in audited()}
 
 
 def test_what_is_audited_is_not_trained_on(data: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -17,18 +16,16 @@ from evenmatch.data.sentence_pairs import read_sentence_pairs
 from evenmatch.data.tables import Table
 from evenmatch.errors import InputError
 from evenmatch.registry import spec
-from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.saved import HERE, write_metric
 from evenmatch.scoring.settings import make_run
 from evenmatch.scoring.together import as_metric
 from evenmatch.types import Metric, Pair, Run
 from evenmatch.uses.fair.audit import audit
 from evenmatch.uses.fair.blindness import Case, penalties
-from evenmatch.uses.fair.differentiable import differentiable
+from evenmatch.uses.fair.differentiable import adapted_metric, differentiable
 from evenmatch.uses.fair.lesson import Lesson, Material, material_of
 from evenmatch.uses.fair.training import train
 from evenmatch.vectors.adapter_files import WEIGHTS, save_adapter
-from evenmatch.vectors.transformer import Transformer
 
 ATTRIBUTE = "gender"
 Sentences = str | Sequence[Pair]
@@ -60,14 +57,18 @@ def debias(
     through = differentiable(plain, how)
     start = time.monotonic()
     adapter = train(through, material, lesson, folder, how.progress)
-    facts = {
-        "trained on": f"{len(material.alike)} counterfactuals, {len(material.kept)} sentence pairs",
-        "model": through.encoder.body.checkpoint().label,
-        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(lesson).items()),
-        "time": f"{time.monotonic() - start:.0f} s",
-    }
+    facts = _facts(material, lesson, through.label, time.monotonic() - start)
     save_adapter(adapter, folder, {"attribute": ATTRIBUTE, **facts})
     return _carded(folder, plain, facts, sets, how)
+
+
+def _facts(material: Material, lesson: Lesson, model: str, seconds: float) -> dict[str, str]:
+    return {
+        "trained on": f"{len(material.alike)} counterfactuals, {len(material.kept)} sentence pairs",
+        "model": model,
+        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(lesson).items()),
+        "time": f"{seconds:.0f} s",
+    }
 
 
 def _carded(
@@ -88,13 +89,6 @@ def _carded(
     )
     write_card(made)
     return made
-
-
-def adapted_metric(metric: Metric, adapter: str) -> AlignMetric:
-    """The metric with an adapter switched on."""
-    if not isinstance(metric, AlignMetric) or not isinstance(metric.vectors, Transformer):
-        raise InputError("only a metric over a transformer takes an adapter, such as bertscore")
-    return dataclasses.replace(metric, vectors=dataclasses.replace(metric.vectors, adapter=adapter))
 
 
 def unseen(material: Material, sets: Sequence[FairSet]) -> Material:

@@ -36,23 +36,29 @@ def train(
 
     if not material.alike or not material.kept:
         raise InputError("no sentence speaks of a group, or there is no pair; give more sentences")
-    adapter = new_adapter(through.dim, through.depth, factor=lesson.factor, seed=lesson.seed)
+    adapter = new_adapter(through.dim, through.blocks, factor=lesson.factor, seed=lesson.seed)
     optimizer = torch.optim.AdamW(adapter.parameters(), lr=lesson.rate, weight_decay=0.0)
     before: dict[Texts, float] = {}
     for step in range(_resumed(folder, adapter, optimizer, lesson), lesson.steps):
         loss = _loss(through, material, lesson, adapter, step, before)
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(adapter.parameters(), _STEEPEST)
-        for group in optimizer.param_groups:
-            group["lr"] = lesson.rate * (1 - step / lesson.steps)
-        optimizer.step()
+        _descend(loss, optimizer, adapter, lesson.rate * (1 - step / lesson.steps))
         if (step + 1) % _EVERY == 0:
             _note(folder, adapter, optimizer, step + 1, lesson)
         if progress:
             progress(step + 1, lesson.steps)
     (folder / HALFWAY).unlink(missing_ok=True)
     return adapter
+
+
+def _descend(loss: Any, optimizer: Any, adapter: Adapter, rate: float) -> None:
+    import torch
+
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(adapter.parameters(), _STEEPEST)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.step()
 
 
 def _loss(
@@ -73,7 +79,8 @@ def _loss(
     twins = [(c.original, c.neutral) for c in alike] + [(c.swapped, c.neutral) for c in alike]
     _remember(through, [*kept, *minded], before)
     scores = through.scores([*twins, *kept, *minded], adapter)
-    wanted = torch.tensor([before[pair] for pair in (*kept, *minded)])
+    known = [before[pair] for pair in (*kept, *minded)]
+    wanted = torch.tensor(known, device=scores.device)
     half = len(alike)
     changes = (scores[2 * half :] - wanted) ** 2
     loss = ((scores[:half] - scores[half : 2 * half]) ** 2).mean()
