@@ -16,7 +16,9 @@ def test_a_file_of_pairs_is_audited_as_json(command: Command) -> None:
     Path("mine.jsonl").write_text("\n".join(map(json.dumps, LINES)))
     done = command("audit", "mine.jsonl", "-m", "chrf", "-m", "rouge1", "--json")
     assert done.code == 0, done.err
-    rows = json.loads(done.out)["rows"]
+    document = json.loads(done.out)
+    rows, [group] = document["rows"], document["groups"]
+    assert (group["paradigm"], group["metrics"]) == ("n-grams, edits", ["chrf", "rouge1"])
     assert [(row["attribute"], row["metric"]) for row in rows] == [
         ("mine", "chrf"),
         ("mine", "rouge1"),

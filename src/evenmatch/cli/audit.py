@@ -123,6 +123,7 @@ def document(found: Audit) -> dict[str, Any]:
     """An audit as JSON has it."""
     return {
         "rows": found.rows,
+        "groups": [asdict(group) for group in found.groups],
         "worst": [asdict(case) for case in found.worst],
         "data": found.data,
         "signatures": dict(found.signatures),

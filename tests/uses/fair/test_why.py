@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from evenmatch.data.fair_texts import fair_pair
-from evenmatch.uses.fair.bias import measure
-from evenmatch.uses.fair.why import decomposition, explain_pair
+from evenmatch.uses.fair.why import explain_pair
 
 HASHED = "align(vectors=hashed)"
 
@@ -46,14 +44,3 @@ def test_the_pronoun_is_what_moves_the_score_beside_the_nurse() -> None:
         )
     )
     assert (found.shares[0].unit_a, found.shares[0].unit_b) == ("she", "he")
-
-
-def test_biases_are_set_out_by_paradigm_and_encoder() -> None:
-    scores = np.array([0.0, 1.0]), np.array([1.0, 1.0])
-    biases = [measure("x", name, *scores) for name in ("m", "n")]
-    table = decomposition(biases, [("m", "greedy", "A"), ("n", "one-to-one", "B")])
-    assert table == [
-        ["paradigm", "A", "B"],
-        ["greedy", "50.00", "-"],
-        ["one-to-one", "-", "50.00"],
-    ]

@@ -24,12 +24,22 @@ def found() -> Audit:
 
 def test_a_page_has_bars_directions_a_table_and_the_worst_pairs() -> None:
     page = audit_page(found())
-    assert page.count('class="bar"') == 5 * 3 + 3 * 2  # two attributes and the mean; directions
-    for heading in ("Bias", "Directions", "All values", "The worst pairs", "What this rests on"):
+    # two attributes and the mean; both directions and F; ways of judging by X
+    assert page.count('class="bar"') == 5 * 3 + 3 * 2 + 3
+    headings = ("Bias", "Paradigms and encoders", "Directions", "All values", "The worst pairs")
+    for heading in (*headings, "What this rests on"):
         assert f"<h2>{heading}</h2>" in page
     assert "matched to" in page
     assert "the &lt;cat&gt; sat" in page
     assert "the <cat> sat" not in page
+
+
+def test_paradigms_and_encoders_are_a_coloured_table() -> None:
+    page = audit_page(found())
+    assert '<th scope="row">likelihood of the candidate</th>' in page
+    assert '<td class="above hot" style="--s:0.85" title="X-' in page
+    alone = FairSet("mine", {"pets": [fair_pair("a b", "a b", "a c", "a b")] * 2})
+    assert "Paradigms and encoders" not in audit_page(audit("chrf", alone, trials=10))
 
 
 def test_a_page_is_written_where_it_can_be(tmp_path: Path) -> None:

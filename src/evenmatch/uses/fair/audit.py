@@ -16,11 +16,10 @@ from evenmatch.scoring.settings import make_run, shifted
 from evenmatch.scoring.together import as_metric, score_together
 from evenmatch.stats.arrays import Floats
 from evenmatch.types import Metric, Run
-from evenmatch.uses.fair.audit_result import Audit, Verdict, judged
+from evenmatch.uses.fair.audit_result import PUBLISHED, Audit, Verdict, judged
 from evenmatch.uses.fair.bias import Draws
 
 Pairs = str | PathLike[str] | FairSet
-PUBLISHED = "published scores"  # in place of a signature
 
 
 def audit(
@@ -51,10 +50,8 @@ def audit(
         raise InputError("the list of metrics is empty; name at least one, or ask for published")
     ready = {name_of(given): as_metric(given) for given in wanted}
     verdicts = list(_scored(ready, found, make_run(**run)))
-    if published:
-        verdicts += _published(found)
-    draws = Draws(confidence, resamples, trials, seed)
-    return judged(found, verdicts, draws, worst)
+    verdicts += _published(found) if published else ()
+    return judged(found, verdicts, Draws(confidence, resamples, trials, seed), worst)
 
 
 def _scored(metrics: Mapping[str, Metric], found: FairSet, run: Run) -> Iterator[Verdict]:

@@ -13,8 +13,11 @@ from evenmatch.data.fair_texts import FairPair
 from evenmatch.data.tables import Table, as_text
 from evenmatch.stats.arrays import Floats
 from evenmatch.uses.fair.bias import Bias, Draws, measure, normalised_gaps
+from evenmatch.uses.fair.groups import Group, crossed, grouped
+from evenmatch.uses.fair.kinds import kind_of, published_kind
 
 MEAN = "mean"
+PUBLISHED = "published scores"  # in place of a signature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +73,15 @@ class Audit:
         """Which metrics were, in order."""
         return list(dict.fromkeys(each.metric for each in self.biases))
 
+    @property
+    def groups(self) -> list[Group]:
+        """Mean biases by paradigm and encoder, the fairest first."""
+        kinds = {
+            metric: published_kind(metric) if recipe == PUBLISHED else kind_of(recipe)
+            for metric, recipe in self.signatures.items()
+        }
+        return grouped(self.biases, kinds)
+
     def grid(self) -> Table:
         """The bias of each metric on each attribute, and its mean over them."""
         known = {(each.metric, each.attribute): each.bias for each in self.biases}
@@ -101,7 +113,10 @@ class Audit:
 
     def __str__(self) -> str:
         worst = "\n\n".join(map(_told, self.worst))
-        parts = [as_text(self.grid()), as_text(self.table()), worst, "\n".join(self.notes())]
+        groups = self.groups
+        crossing = as_text(crossed(groups)) if len(groups) > 1 else ""
+        tables = [as_text(self.grid()), crossing, as_text(self.table())]
+        parts = [*tables, worst, "\n".join(self.notes())]
         return "\n\n".join(part for part in parts if part)
 
     @property

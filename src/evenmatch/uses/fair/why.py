@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any
 
 import numpy as np
 
@@ -121,20 +119,3 @@ def _partner(aligned: Aligned, at: int | None) -> tuple[str, str, float]:
     if not rows.any():
         return aligned.candidate_units[at], _NOTHING, 0.0
     return aligned.candidate_units[at], aligned.reference_units[int(rows.argmax())], gained
-
-
-def decomposition(biases: Sequence[Any], kinds: Sequence[tuple[str, str, str]]) -> list[list[str]]:
-    """Mean biases by paradigm (rows) and encoder (columns), to see which of them matters.
-
-    `kinds` says the paradigm and the encoder of each metric: (metric, paradigm, encoder).
-    """
-    means: dict[str, list[float]] = {}
-    for each in biases:
-        means.setdefault(each.metric, []).append(each.bias)
-    encoders = list(dict.fromkeys(encoder for _, _, encoder in kinds))
-    known = {(p, e): float(np.mean(means[m])) for m, p, e in kinds if m in means}
-    rows = []
-    for paradigm in dict.fromkeys(p for _, p, _ in kinds):
-        cells = [known.get((paradigm, encoder)) for encoder in encoders]
-        rows.append([paradigm, *("-" if c is None else f"{c:.2f}" for c in cells)])
-    return [["paradigm", *encoders], *rows]

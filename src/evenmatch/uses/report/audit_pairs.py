@@ -7,8 +7,7 @@ from html import escape
 from evenmatch.data.fair_texts import fair_pair
 from evenmatch.errors import EvenmatchError
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.uses.fair.audit import PUBLISHED
-from evenmatch.uses.fair.audit_result import Audit, Worst
+from evenmatch.uses.fair.audit_result import PUBLISHED, Audit, Worst
 from evenmatch.uses.fair.why import Explained, explain_pair
 from evenmatch.uses.report.metrics_here import metric_here
 from evenmatch.viewer.links import links
