@@ -114,7 +114,7 @@ def test_stopped_anywhere_the_experiment_comes_out_the_same(runs: Runs, tmp_path
 def test_tables_have_the_papers_shape(runs: Runs) -> None:
     found = scored(runs)
     header, *lines = table_one(found)
-    assert header == ["", "seeds", "BLEU", "chrF", "METEOR", "BERTScore", "F_DISC", "repeated"]
+    assert header == ["", "seeds", "BLEU", "chrF", "METEOR", "BERTScore", "f_disc", "repeated"]
     assert [line[0] for line in lines] == [START, XENT, "BL-R", "F_DISC"]
     assert {line[1] for line in lines} == {"2"}
     rows = differences(found)

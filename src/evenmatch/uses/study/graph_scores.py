@@ -22,7 +22,7 @@ from evenmatch.uses.train.rewards_shape import lowered_words, repeated_share
 
 BLEU, REPEATED, LEARNT = "BLEU", "repeated", "learnt"
 COUNTED = {BLEU: "bleu", "chrF": "chrf"}  # corpus scores, of totals
-JUDGED = {"METEOR": "meteor", "BERTScore": "bertscore", "F_DISC": "f_disc"}  # means over texts
+JUDGED = {"METEOR": "meteor", "BERTScore": "bertscore", "f_disc": "f_disc"}  # means over texts
 _RESAMPLES, _TRIALS = 1000, 5000
 
 
