@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from evenmatch.alignment.batching import counting, namespace
 from evenmatch.errors import InputError
 from evenmatch.types import Array
@@ -34,8 +36,9 @@ def refined(similarity: Array, iterations: Sequence[int], factor: float) -> Arra
     cells outgrow their type: 128 steps at factor 1 overflow single precision.
     """
     cells, _ = rescaled(similarity)
+    steps = np.array(iterations)
     for number in range(max(iterations, default=0)):
-        live = sum(count > number for count in iterations)
+        live = int((steps > number).sum())
         if number and number % steps_between(factor) == 0:
             cells[:live], _ = rescaled(cells[:live])
         step(cells[:live], factor)
