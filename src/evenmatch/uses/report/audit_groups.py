@@ -10,7 +10,7 @@ from evenmatch.uses.fair.groups import Group
 from evenmatch.uses.report.fluid import Mark, captioned, mark_rows
 from evenmatch.uses.report.whole_page import scrolled, section
 
-_HOT = 0.6  # white letters from this depth of colour on
+_HOT = 0.7  # white letters from this depth of colour on
 _DEEPEST = 0.85
 _SAID = (
     "Mean bias over attributes of the metrics that judge one way (rows) by one model (columns); "
