@@ -70,7 +70,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("edit"),
         Row("phrase"),
         Row("by_metric", model=True),
-        Row("by_metric(metric=rougeL)"),
+        Row("by_metric(metric=rouge(share='L'))"),
     ),
     "solver": (
         Row("greedy"),

@@ -135,6 +135,11 @@ def test_lessons_that_make_no_sense_are_refused() -> None:
         Lesson(mind=-1.0)
 
 
+def test_a_pair_with_an_empty_side_is_not_learnt_from() -> None:
+    odd = [Pair("", ("He ran.",)), Pair("She ran.", (" ",))]
+    assert material_of([*PAIRS, *odd], templates=False) == material_of(PAIRS, templates=False)
+
+
 def test_nothing_to_learn_from_is_refused(model: str, tmp_path: Path) -> None:
     through = differentiable(as_metric(f"bertscore(model='{model}', layer=1)"), Run())
     material = material_of([Pair("Rain.", ("It rains.",))], templates=False)

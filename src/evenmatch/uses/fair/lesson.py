@@ -66,7 +66,9 @@ def material_of(pairs: Sequence[Pair], *, templates: bool = True) -> Material:
 
     Scores alike: a sentence and its counterfactual against the neutral one. Kept: the pairs as they
     are. Minded: a counterfactual against what it was made from, and against that one's partner.
+    A pair with an empty side teaches nothing and is left out.
     """
+    pairs = [p for p in pairs if p.candidate.strip() and all(r.strip() for r in p.references)]
     found = counterfactuals(t for pair in pairs for t in (pair.candidate, *pair.references))
     written = [
         Counterfactual(p.first.candidate, p.second.candidate, p.first.references[0])
