@@ -17,9 +17,11 @@ from evenmatch.errors import EvenmatchError
 from evenmatch.types import Pair
 from evenmatch.uses.serve.figures import Figures
 from evenmatch.uses.serve.limits import Limits, RefusedError
+from evenmatch.uses.serve.memory import give_back_memory
 from evenmatch.uses.serve.work import Work
 
 GATHER = 0.002  # seconds: clients that were answered together come back together
+TIDY = 5.0  # seconds between two times that memory is given back, which takes some milliseconds
 MOST_PAIRS = 512  # of one batch: enough to fill the model's, few enough not to keep others waiting
 
 
@@ -78,6 +80,7 @@ class Batcher:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
+        tidied = loop.time()
         while True:
             await self._wake.wait()
             if not self._closing:
@@ -90,6 +93,9 @@ class Batcher:
                 # An error nobody foresaw ends these requests and not the server.
                 fault = done.exception()
                 self._hand_out(alike, [fault] * len(alike) if fault else done.result())
+            if loop.time() - tidied > TIDY:
+                await loop.run_in_executor(self._worker, give_back_memory)
+                tidied = loop.time()
             if not self._waiting:
                 if self._closing:
                     return
