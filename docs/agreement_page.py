@@ -48,7 +48,7 @@ def _section(name: str, pieces: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield f"## {heading}\n"
     yield f"{recipe['method']}, level `{recipe['level']}`. {remark}\n"
     if segments := pieces[0]["segments"]:
-        yield f"Only {segments} segments of each set, drawn at random: a first look.\n"
+        yield f"Only {segments} segments of each set, drawn at random.\n"
     yield from _table(_entries(pieces, "entries"), "metric")
     if paper := PAPERS.get(name):
         yield "\nReported elsewhere:\n"
