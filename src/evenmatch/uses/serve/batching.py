@@ -21,7 +21,7 @@ from evenmatch.uses.serve.memory import give_back_memory
 from evenmatch.uses.serve.work import Work
 
 GATHER = 0.002  # seconds: clients that were answered together come back together
-TIDY = 5.0  # seconds between two times that memory is given back, which takes some milliseconds
+TIDY = 1.0  # seconds between two times that memory is given back, which takes some milliseconds
 MOST_PAIRS = 512  # of one batch: enough to fill the model's, few enough not to keep others waiting
 
 
