@@ -1,18 +1,32 @@
-"""Memory that the C library keeps for later, given back to the system."""
+"""Memory that libraries keep for later, held down in a process that runs for days."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable
 from functools import cache
+
+_CACHED = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+_FEW = "64"
+
+
+def keep_few_kernels() -> None:
+    """Let torch's matrix library keep few of the kernels it made; said before torch is loaded.
+
+    It makes one for each shape of a batch and keeps 1024, which fill up for minutes: under load a
+    server grew from 726 to 871 MB in two and a half minutes, and with this stayed at some 730 MB.
+    Somebody who has set the variable is left alone.
+    """
+    os.environ.setdefault(_CACHED, _FEW)
 
 
 def give_back_memory() -> None:
     """Return pages that hold nothing any more; does nothing where the C library has no such call.
 
     A model's passing arrays are of every size and leave holes that glibc keeps. In a server that
-    runs for days they add up: within a minute under load it took 270 MB more than it began with.
+    runs for days they add up.
     """
     trim = _trim()
     if trim is not None:
