@@ -12,7 +12,8 @@ import pytest
 Open: TypeAlias = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: while it runs, so does an event loop, and no other test can start one.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Debian's chromium, driven by playwright."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -55,7 +55,8 @@ def _table(groups: Sequence[Group]) -> str:
         for paradigm in dict.fromkeys(group.paradigm for group in groups)
     )
     return scrolled(
-        f'<table class="heat"><thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{rows}\n'
+        '<table class="heat"><caption>Mean bias by paradigm and encoder</caption>\n'
+        f"<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{rows}\n"
         "</tbody></table>",
         "mean bias by paradigm and encoder",
     )

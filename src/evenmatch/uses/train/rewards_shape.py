@@ -65,8 +65,8 @@ class Repetition:
 def repeated_share(words: Sequence[str], size: int = 2) -> float:
     """The share of runs of `size` words that stood in the text before; 0 where there are none.
 
-    >>> repeated_share("the cat and the cat and the dog".split())
-    0.42857142857142855
+    >>> repeated_share("the cat and the cat".split())
+    0.25
     """
     runs = [tuple(words[i : i + size]) for i in range(len(words) - size + 1)]
     return 1 - len(set(runs)) / len(runs) if runs else 0.0
