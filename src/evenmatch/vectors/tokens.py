@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from evenmatch.errors import DataError, InputError
+from evenmatch.errors import InputError
 from evenmatch.types import NO_FLAGS, Array
-from evenmatch.vectors.checkpoints import Checkpoint, read_config
+from evenmatch.vectors.bert_files import load_bert_tokenizer
+from evenmatch.vectors.checkpoints import Checkpoint, read_config, unreadable
 from evenmatch.vectors.quiet import quiet_transformers
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -90,8 +91,11 @@ class Tokens:
 @lru_cache(maxsize=4)
 def load_tokens(checkpoint: Checkpoint, trust_remote_code: bool) -> Tokens:
     """The tokenizer of a model folder, its own padding and truncation turned off."""
+    plain = load_bert_tokenizer(checkpoint)
+    if plain is not None:
+        return _described(_whole(plain[0]), limit(checkpoint), *plain[1:])
     loaded = load_tokenizer(checkpoint, trust_remote_code)
-    return wrap(loaded, limit(checkpoint, loaded))
+    return wrap(loaded, limit(checkpoint, int(loaded.model_max_length)))
 
 
 @lru_cache(maxsize=4)
@@ -117,7 +121,10 @@ def whole_backend(loaded: Any) -> Any:
     """A copy of the tokenizer inside, which gives character offsets, pads and cuts nothing."""
     if getattr(loaded, "backend_tokenizer", None) is None:
         raise InputError(f"{type(loaded).__name__} is no fast tokenizer; save a tokenizer.json")
-    backend = copy.deepcopy(loaded.backend_tokenizer)
+    return _whole(copy.deepcopy(loaded.backend_tokenizer))
+
+
+def _whole(backend: Any) -> Any:
     backend.no_padding()
     backend.no_truncation()
     return backend
@@ -130,23 +137,29 @@ def wrap(loaded: Any, limit: int) -> Tokens:
     # a space stands before it; bert_score puts one there too.
     if type(backend.pre_tokenizer).__name__ == "ByteLevel":
         backend.pre_tokenizer.add_prefix_space = True
+    return _described(backend, limit, loaded.unk_token, loaded.pad_token)
+
+
+def _described(backend: Any, limit: int, unknown: str | None, padding: str | None) -> Tokens:
+    """A tokenizer that pads and cuts nothing, with what it puts around a text."""
     sample = backend.encode("a")
     inner = [i for i, special in enumerate(sample.special_tokens_mask) if not special]
     first, last = (inner[0], inner[-1] + 1) if inner else (len(sample.ids), len(sample.ids))
-    unknown, padding = loaded.unk_token_id, loaded.pad_token_id
+    opening, closing = tuple(sample.tokens[:first]), tuple(sample.tokens[last:])
+    filler = None if padding is None else backend.token_to_id(str(padding))
     return Tokens(
         backend,
         limit,
-        tuple(sample.tokens[:first]),
-        tuple(sample.tokens[last:]),
-        unknown if isinstance(unknown, int) else None,
-        (padding, str(loaded.pad_token)) if isinstance(padding, int) else None,
+        opening,
+        closing,
+        None if unknown is None else backend.token_to_id(str(unknown)),
+        None if filler is None else (filler, str(padding)),
     )
 
 
-def limit(checkpoint: Checkpoint, loaded: Any) -> int:
+def limit(checkpoint: Checkpoint, by_tokenizer: int = NO_LIMIT) -> int:
     """How many pieces the model truly takes: its position table, where it has one."""
-    config, by_tokenizer = read_config(checkpoint.folder), int(loaded.model_max_length)
+    config = read_config(checkpoint.folder)
     kind = config.get("model_type")
     table = config.get("max_position_embeddings", config.get("n_positions"))
     if isinstance(table, int) and table > 0 and kind not in _RELATIVE_POSITIONS:
@@ -154,14 +167,3 @@ def limit(checkpoint: Checkpoint, loaded: Any) -> int:
         taken = padding + 1 if kind in _OFFSET_POSITIONS and isinstance(padding, int) else 0
         return table - taken
     return by_tokenizer if by_tokenizer < NO_LIMIT else 512
-
-
-def unreadable(checkpoint: Checkpoint, error: Exception) -> Exception:
-    """The one-line form of whatever transformers said."""
-    first = str(error).strip().splitlines()[0][:200] if str(error).strip() else repr(error)
-    if "trust_remote_code" in str(error):
-        return InputError(
-            f"{checkpoint.spoken} wants to run code of its own; "
-            "if you trust its makers, say trust_remote_code=True"
-        )
-    return DataError(f"cannot load the model in {checkpoint.folder}: {first}")
