@@ -13,16 +13,18 @@ from evenmatch.data.everyday import read_everyday
 
 
 def pairs(count: int, seed: int = 0) -> tuple[list[str], list[str], str]:
-    """Candidates, references, and where they come from: two systems' outputs per reference."""
+    """Candidates, references, and where they come from: two systems' outputs per reference first."""
     rows = [row for pair in ("de-en", "fi-en", "zh-en") for row in _wmt("wmt19-da", pair)]
     rng = random.Random(seed)
     rng.shuffle(rows)
-    found = [
-        (row["out"][system], row["ref"])
-        for row in rows
-        for system in rng.sample(sorted(row["out"]), 2)
-    ]
+    drawn = [(row, rng.sample(sorted(row["out"]), 2)) for row in rows]
+    found = [(row["out"][system], row["ref"]) for row, two in drawn for system in two]
     name = "WMT19 de-en, fi-en, zh-en: two systems' outputs per reference"
+    if 0 < len(found) < count:
+        name += ", then the other systems'"
+        found += [
+            (o, row["ref"]) for row, two in drawn for s, o in row["out"].items() if s not in two
+        ]
     if not found:
         name = "the bundled sample, each text numbered to be distinct"
         sample = [pair for own in read_everyday().values() for pair in own]
