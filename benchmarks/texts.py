@@ -13,7 +13,7 @@ from evenmatch.data.everyday import read_everyday
 
 
 def pairs(count: int, seed: int = 0) -> tuple[list[str], list[str], str]:
-    """Candidates, references, and where they come from: two systems' outputs per reference first."""
+    """Candidates, references and their source: first two systems' outputs per reference."""
     rows = [row for pair in ("de-en", "fi-en", "zh-en") for row in _wmt("wmt19-da", pair)]
     rng = random.Random(seed)
     rng.shuffle(rows)
