@@ -9,7 +9,7 @@ from benchmarks.clock import ratio, take_turns
 from evenmatch.types import Run
 from evenmatch.vectors.pretrained import Pretrained
 
-COUNT, REPEATS, LAYER, BATCH = 400, 5, 4, 512
+COUNT, REPEATS, LAYER, BATCH = 400, 5, 4, 1024
 
 
 def run() -> dict[str, Any]:

@@ -159,7 +159,7 @@ class Run:
 
     device: str = "cpu"
     threads: int = 0
-    batch_tokens: int = 512
+    batch_tokens: int = 1024
     cache: Cache | None = None
     progress: Callable[[int, int], None] | None = None
     on: Elsewhere | None = None

@@ -15,7 +15,7 @@ from evenmatch.scoring.pairs import check_pairs
 from evenmatch.scoring.threads import one_thread
 from evenmatch.scoring.towers import seen
 from evenmatch.scoring.towers_head import Head, load_head
-from evenmatch.scoring.windows import texts, windows
+from evenmatch.scoring.windows import alone, texts, windows
 from evenmatch.types import Array, Pair, Run, Score, Scores
 from evenmatch.units.pieces import Pieces
 from evenmatch.vectors import cache
@@ -57,7 +57,7 @@ class Fitted:
         found: dict[int, Score] = {}
         sights: dict[str, _Sight] = {}
         for window, again in windows(pairs):
-            sights = self._sights([pairs[i] for i in window], again, sights, head, run)
+            self._look([pairs[i] for i in window], again, sights, head, run)
             with one_thread():
                 found.update((i, _score(pairs[i], sights, head)) for i in window)
             if run.progress:
@@ -65,17 +65,22 @@ class Fitted:
         segments = tuple(found[i] for i in range(len(pairs)))
         return Scores(segments, signature(self, *cache.fact(run.cache)))
 
-    def _sights(
+    def _look(
         self,
         pairs: Sequence[Pair],
         again: Collection[str],
-        known: Mapping[str, _Sight],
+        sights: dict[str, _Sight],
         head: Head,
         run: Run,
-    ) -> dict[str, _Sight]:
-        """The texts of a window as the head sees them, each encoded once."""
+    ) -> None:
+        """Put the texts of a window, each encoded once, in the place of those not needed again."""
         wanted = dict.fromkeys(text for pair in pairs for text in texts(pair))
-        sights = {t: sight for t, sight in known.items() if t in wanted or t in again}
+        for text, sight in list(sights.items()):
+            if text in wanted or text in again:
+                kept = {layer: alone(vectors) for layer, vectors in sight.layers.items()}
+                sights[text] = _Sight(kept, sight.flags)
+            else:
+                del sights[text]
         new = [text for text in wanted if text not in sights]
         encoder, cut = self.encoder(), Pieces()
         for text, states in zip(
@@ -84,7 +89,6 @@ class Fitted:
             looks = {n: encoder.look(cut(text), states, n) for n in head.layers}
             vectors = {layer: look.vectors for layer, look in looks.items()}
             sights[text] = _Sight(vectors, states.flags)
-        return sights
 
     def encoder(self) -> Transformer:
         """What both texts go through."""

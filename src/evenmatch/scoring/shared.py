@@ -16,7 +16,7 @@ from evenmatch.errors import InputError
 from evenmatch.registry import signature
 from evenmatch.scoring.pairs import check_pairs
 from evenmatch.scoring.threads import one_thread
-from evenmatch.scoring.windows import windows
+from evenmatch.scoring.windows import alone, windows
 from evenmatch.types import (
     Array,
     Cutting,
@@ -133,8 +133,14 @@ class Shelf:
         """Embed the texts of these pairs; of those embedded before keep what is needed `again`."""
         self._pairs, self._similarities = pairs, {}
         texts = dict.fromkeys(t for p in pairs for t in (p.candidate, *p.references))
-        for view, known in self._embedded.items():
-            self._embedded[view] = {t: e for t, e in known.items() if t in texts or t in again}
+        self._embedded = {
+            view: {
+                t: dataclasses.replace(e, vectors=alone(e.vectors))
+                for t, e in known.items()
+                if t in texts or t in again
+            }
+            for view, known in self._embedded.items()
+        }
         new = [t for t in texts if t not in self._embedded[self._views[0]]]
         for body, views in self._bodies().items():
             depths = sorted({depth for _, encoder in views for depth in self._depths[encoder]})

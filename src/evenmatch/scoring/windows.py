@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
-from evenmatch.types import Pair
+from evenmatch.types import Array, Pair
+from evenmatch.vectors.memory import give_back_memory
 
 # About 50,000 pieces are held as vectors at a time: large enough that most lengths fill a batch.
 MOST_TEXTS = 2048
@@ -28,9 +29,15 @@ def windows(pairs: Sequence[Pair], pad_to: int = 0) -> Iterator[tuple[list[int],
     kept: list[str] = []
     for window in _cut(pairs, least):
         yield window, set(kept)
+        give_back_memory()  # else the next window's arrays come on top of holes this one's left
         seen = [text for i in window for text in texts(pairs[i])]
         later.subtract(seen)
         kept = _fitting((t for t in dict.fromkeys([*kept, *seen]) if later[t] > 0), least)
+
+
+def alone(vectors: Array) -> Array:
+    """Vectors to keep: a part of a window's array would keep the whole of it in memory."""
+    return vectors if vectors.base is None else vectors.copy()
 
 
 def _cut(pairs: Sequence[Pair], least: int) -> Iterator[list[int]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from threading import Lock
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -149,18 +151,36 @@ def _run(
     pad_to: int,
     filler: int,
 ) -> list[dict[int, Array]]:
-    """Every sequence through the model in batches of equal length; results in input order."""
-    results: list[dict[int, Array]] = [{} for _ in sequences]
+    """Every sequence through the model in batches of equal length; results in input order.
+
+    All states of a layer lie in one array. Kept batch by batch, they would lie scattered among
+    what the model needs in passing, with holes that nothing fits: four times the texts then took a
+    third more memory.
+    """
     lengths = [len(s) for s in sequences]
     widths = [max(length, pad_to) for length in lengths]
+    stops = list(accumulate(widths))
+    rooms: dict[int, Array] = {}
+    lock = Lock()
+
+    def room(layer: int, dim: int) -> Array:
+        with lock:
+            if layer not in rooms:
+                rooms[layer] = np.empty((stops[-1], dim), np.float32)
+            return rooms[layer]
 
     def one(batch: list[int]) -> None:
         ids = np.full((len(batch), widths[batch[0]]), filler)
         for row, index in enumerate(batch):
             ids[row, : lengths[index]] = sequences[index]
         states = run_batch(forward, ids, [lengths[i] for i in batch], device)
-        for row, index in enumerate(batch):
-            results[index] = {layer: states[layer][row] for layer in layers}
+        for layer, found in states.items():
+            into = room(layer, found.shape[-1])
+            for row, index in enumerate(batch):
+                into[stops[index] - widths[index] : stops[index]] = found[row]
 
     side_by_side(one, list(equal_length_batches(widths, run.batch_tokens)), run)
-    return results
+    return [
+        {layer: rooms[layer][stop - width : stop] for layer in layers}
+        for stop, width in zip(stops, widths, strict=True)
+    ]

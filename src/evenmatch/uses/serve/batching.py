@@ -17,8 +17,8 @@ from evenmatch.errors import EvenmatchError
 from evenmatch.types import Pair
 from evenmatch.uses.serve.figures import Figures
 from evenmatch.uses.serve.limits import Limits, RefusedError
-from evenmatch.uses.serve.memory import give_back_memory
 from evenmatch.uses.serve.work import Work
+from evenmatch.vectors.memory import give_back_memory
 
 GATHER = 0.002  # seconds: clients that were answered together come back together
 TIDY = 1.0  # seconds between two times that memory is given back, which takes some milliseconds

@@ -13,7 +13,7 @@ from typing import Any
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.scoring.settings import make_run
 from evenmatch.uses.serve.limits import Limits
-from evenmatch.uses.serve.memory import keep_few_kernels
+from evenmatch.vectors.memory import keep_few_kernels
 
 _BACKLOG = 2048  # connections that wait to be taken, as uvicorn has it
 

@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from evenmatch.uses.serve.memory import keep_few_kernels
+from evenmatch.vectors.memory import keep_few_kernels
 
 # 640 blocks of 100 kB, which glibc does not take from the system one by one, each with a small one
 # after it; the large ones are freed, and stay resident between the small until they are given back.
 _PROGRAM = """
 import resource
-from evenmatch.uses.serve.memory import give_back_memory
+from evenmatch.vectors.memory import give_back_memory
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() >> 10
 large, small = [], []

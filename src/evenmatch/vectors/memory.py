@@ -1,4 +1,4 @@
-"""Memory that libraries keep for later, held down in a process that runs for days."""
+"""Memory that libraries keep for later, held down in a process that runs for long."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def keep_few_kernels() -> None:
 def give_back_memory() -> None:
     """Return pages that hold nothing any more; does nothing where the C library has no such call.
 
-    A model's passing arrays are of every size and leave holes that glibc keeps. In a server that
-    runs for days they add up.
+    A model's passing arrays are of every size and leave holes that glibc keeps. Over many windows,
+    or in a server that runs for days, they add up.
     """
     trim = _trim()
     if trim is not None:
