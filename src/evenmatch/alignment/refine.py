@@ -75,9 +75,10 @@ def step(cells: Array, factor: float) -> None:
     row, col = counting(long, cells)[None, :], counting(short, cells)[None, :]
     right, down = cells.argmax(2), cells.argmax(1)
     # Cells are found by their number in the whole batch, which is faster than by three indexes.
-    of_row, of_col = (matrix * long + row) * short + right, (matrix * long + down) * short + col
-    row_best, row_most, row_next = _offers(cells, of_row, 2, factor)
-    col_best, col_most, col_next = _offers(cells, of_col, 1, factor)
+    row_start, col_start = (matrix * long + row) * short, matrix * (long * short) + col
+    of_row, of_col = row_start + right, col_start + down * short
+    row_best, row_most, row_next = _offers(cells, of_row, (row_start, 2, 1), factor)
+    col_best, col_most, col_next = _offers(cells, of_col, (col_start, 1, short), factor)
     # The best of a row may be the best of its column too, and has the weaker rival there as well.
     its_col, its_row = matrix * short + right, matrix * long + down
     from_col = xp.where(_at(down, its_col) == row, _at(col_next, its_col), _at(col_most, its_col))
@@ -89,13 +90,20 @@ def step(cells: Array, factor: float) -> None:
     flat[of_col] = col_best - from_row - col_next
 
 
-def _offers(cells: Array, best: Array, axis: int, factor: float) -> tuple[Array, Array, Array]:
-    """The best of each line, what it takes from the others, and what the second takes from it."""
+def _offers(
+    cells: Array, best: Array, lines: tuple[Array, int, int], factor: float
+) -> tuple[Array, Array, Array]:
+    """The best of each line, what it takes from the others, and what the second takes from it.
+
+    `lines` are the cells they start at, the axis they go along, and how far apart its cells are.
+    """
     xp = namespace(cells)
+    start, axis, apart = lines
     flat = cells.reshape(-1)
     first = flat[best]
     flat[best] = -xp.inf
-    second = xp.amax(cells, axis)
+    # numpy finds where the highest is in less time than how high it is
+    second = flat[start + cells.argmax(axis) * apart]
     flat[best] = first
     # A line of one cell has no rivals in it, and a line of padding nothing at all.
     most, following = (xp.where(xp.isfinite(x), x, 0.0) / factor for x in (first, second))
