@@ -11,6 +11,7 @@ import numpy as np
 from evenmatch.registry import signature
 from evenmatch.scoring.keyphrase_lists import Cleaning, Lists, Which, chosen, cut
 from evenmatch.scoring.pairs import check_pairs
+from evenmatch.scoring.shared import MatchingParts
 from evenmatch.types import (
     Alignment,
     Array,
@@ -18,7 +19,6 @@ from evenmatch.types import (
     Encoder,
     Pair,
     Problem,
-    Reducer,
     Run,
     Score,
     Scores,
@@ -51,7 +51,7 @@ class Preparing(Protocol):
     def prepared(self, sides: Sequence[Sides], /) -> Similarity: ...
 
 
-class KeyphraseParts(Protocol):
+class KeyphraseParts(MatchingParts, Protocol):
     """What a keyphrase metric is made of."""
 
     @property
@@ -60,14 +60,6 @@ class KeyphraseParts(Protocol):
     def which(self) -> Which: ...
     @property
     def no_reference(self) -> str: ...
-    @property
-    def vectors(self) -> Encoder: ...
-    @property
-    def similarity(self) -> Similarity: ...
-    @property
-    def alignment(self) -> Solver: ...
-    @property
-    def scoring(self) -> Reducer: ...
     def of_totals(self, totals: Array, /) -> Array: ...
 
 

@@ -47,11 +47,9 @@ from evenmatch.vectors.states import (
 )
 
 
-class Parts(Protocol):
-    """Anything with the five fields of an alignment metric."""
+class MatchingParts(Protocol):
+    """What turns units of two texts into a score."""
 
-    @property
-    def units(self) -> Splitter: ...
     @property
     def vectors(self) -> Encoder: ...
     @property
@@ -60,6 +58,13 @@ class Parts(Protocol):
     def alignment(self) -> Solver: ...
     @property
     def scoring(self) -> Reducer: ...
+
+
+class Parts(MatchingParts, Protocol):
+    """Anything with the five fields of an alignment metric."""
+
+    @property
+    def units(self) -> Splitter: ...
 
 
 P = TypeVar("P", bound=Parts)
