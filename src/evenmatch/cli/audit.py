@@ -7,28 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
+from evenmatch.cli.groups import takes_option_groups
 from evenmatch.cli.options import (
-    Confidence,
-    Format,
-    Json,
-    PrintFormat,
-    Resamples,
+    ANY_METRIC,
+    Draws,
     Running,
-    Seed,
-    Trials,
-    takes_run_options,
+    count,
+    metric_option,
+    metrics_beside,
+    several,
 )
-from evenmatch.cli.output import as_json, say, tell
-from evenmatch.cli.scale import Parts, Scaling, takes_scale_options
-from evenmatch.data.tables import as_latex, records_as_tsv
+from evenmatch.cli.output import tell
+from evenmatch.cli.printing import Printing
+from evenmatch.cli.scale import Parts, Scaling
 from evenmatch.uses.fair.audit import audit as audit_metrics
 from evenmatch.uses.fair.audit_result import Audit
 from evenmatch.uses.report.audit_page import write_audit
 from evenmatch.uses.report.whole_page import check_page
 
 
-@takes_scale_options
-@takes_run_options(cache=True)
+@takes_option_groups(cache=True)
 def audit(
     data: Annotated[
         str,
@@ -40,36 +38,18 @@ def audit(
         ),
     ] = "",
     metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric",
-            "-m",
-            metavar="METRIC",
-            help="A metric's name or spec; several share one pass over the texts.",
-            show_default="bertscore, or none with --published",
-        ),
+        list[str] | None, metric_option(ANY_METRIC, "bertscore, or none with --published")
     ] = None,
     attribute: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--attribute",
-            "-a",
-            metavar="NAME",
-            help="Only this attribute; may be given several times.",
-            show_default="all",
-        ),
+        list[str] | None, several("NAME", "Only this attribute", "all", "--attribute", "-a")
     ] = None,
     published: Annotated[
         bool,
         typer.Option("--published", help="Also the metrics whose scores stand beside the pairs."),
     ] = False,
-    worst: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many pairs of each to show.")
-    ] = 1,
-    confidence: Confidence = 0.95,
-    resamples: Resamples = 1000,
-    trials: Trials = 10_000,
-    seed: Seed = 0,
+    worst: Annotated[int, count("How many pairs of each to show.", least=0)] = 1,
+    *,
+    draws: Draws,
     out: Annotated[
         str,
         typer.Option(
@@ -78,45 +58,27 @@ def audit(
             show_default=False,
         ),
     ] = "",
-    style: PrintFormat = Format.text,
-    json: Json = False,
+    printing: Printing,
     parts: Parts = "",
-    *,
     running: Running,
     scaling: Scaling,
 ) -> None:
     """Measure social bias: how differently texts score that differ only in whom they speak of."""
     if out:
         check_page(out)
-    wanted = metric or ([] if published else ["bertscore"])
-    with running.settings() as settings, scaling.elsewhere(running.threads, parts) as on:
+    with scaling.settings(running, parts) as settings:
         found = audit_metrics(
-            list(dict.fromkeys(wanted)),
+            metrics_beside(metric, published),
             data,
             attributes=attribute or (),
             published=published,
             worst=worst,
-            confidence=confidence,
-            resamples=resamples,
-            trials=trials,
-            seed=seed,
-            on=on,
+            **asdict(draws),
             **settings,
         )
     if out:
         tell(f"wrote {write_audit(found, out)}")
-    say(printed(found, Format.json if json else style))
-
-
-def printed(found: Audit, style: Format) -> str:
-    """An audit as a person or a program reads it."""
-    if style is Format.json:
-        return as_json(document(found))
-    if style is Format.tsv:
-        return records_as_tsv(found.rows)
-    if style is Format.latex:
-        return "\n".join([*(f"% {note}" for note in found.notes()), as_latex(found.grid())])
-    return str(found)
+    printing.say(found, document=document(found), records=found.rows, tables=[found.grid()])
 
 
 def document(found: Audit) -> dict[str, Any]:

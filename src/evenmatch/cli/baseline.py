@@ -8,12 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from evenmatch.cli.options import (
-    Json,
-    Running,
-    Seed,
-    takes_run_options,
-)
+from evenmatch.cli.groups import takes_option_groups
+from evenmatch.cli.options import Json, Running, Seed
 from evenmatch.cli.output import say, say_json, tell
 from evenmatch.data.everyday import read_everyday
 from evenmatch.data.rows import appearing
@@ -22,7 +18,7 @@ from evenmatch.registry import spec
 from evenmatch.uses.meta.baseline import Baseline, measure_baseline
 
 
-@takes_run_options()
+@takes_option_groups()
 def baseline(
     text: Annotated[
         str,

@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
+from evenmatch.cli.groups import takes_option_groups
 from evenmatch.cli.making import Out, TrainOn, show
-from evenmatch.cli.options import Json, Running, Seed, takes_run_options
+from evenmatch.cli.options import Json, Running, Seed
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.scoring.together import as_metric
 from evenmatch.uses.meta.calibrate import PARTS
 from evenmatch.uses.meta.calibrate import calibrate as make
 
 
-@takes_run_options(cache=True)
+@takes_option_groups(cache=True)
 def calibrate(
     data: TrainOn,
     out: Out,

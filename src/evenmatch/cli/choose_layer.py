@@ -6,12 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from evenmatch.cli.options import (
-    Json,
-    Running,
-    Seed,
-    takes_run_options,
-)
+from evenmatch.cli.groups import takes_option_groups
+from evenmatch.cli.options import Json, Running, Seed
 from evenmatch.cli.output import say, say_json, tell
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.scoring.together import as_metric
@@ -23,7 +19,7 @@ _SEGMENT_LEVELS = Literal["pooled", "per_item", "per_system"]
 _METHODS = Literal["pearson", "spearman", "kendall"]
 
 
-@takes_run_options()
+@takes_option_groups()
 def choose_layer(
     data: Annotated[
         str,

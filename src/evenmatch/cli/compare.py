@@ -9,27 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from evenmatch.cli.options import (
-    Confidence,
-    Format,
-    Json,
-    Metrics,
-    PrintFormat,
-    Resamples,
-    Running,
-    Seed,
-    Trials,
-    takes_run_options,
-)
-from evenmatch.cli.output import as_json, say
-from evenmatch.data.tables import as_latex, records_as_tsv
+from evenmatch.cli.groups import takes_option_groups
+from evenmatch.cli.options import Draws, Metrics, Running
+from evenmatch.cli.printing import Printing
 from evenmatch.data.texts import STANDARD_INPUT, read_lines, shown
 from evenmatch.errors import InputError
 from evenmatch.uses.meta.compare import compare as compare_systems
 from evenmatch.uses.meta.compare_result import Comparison
 
 
-@takes_run_options()
+@takes_option_groups()
 def compare(
     metric: Metrics,
     candidates: Annotated[
@@ -57,13 +46,9 @@ def compare(
             metavar="FILE", help="What the candidates were made from.", show_default=False
         ),
     ] = "",
-    confidence: Confidence = 0.95,
-    resamples: Resamples = 1000,
-    trials: Trials = 10_000,
-    seed: Seed = 0,
-    style: PrintFormat = Format.text,
-    json: Json = False,
     *,
+    draws: Draws,
+    printing: Printing,
     running: Running,
 ) -> None:
     """Compare systems: scores, differences, intervals, and two tests of every difference.
@@ -78,25 +63,11 @@ def compare(
             list(map(list, zip(*texts[len(candidates) :][: len(references)], strict=True))),
             list(dict.fromkeys(metric)),
             sources=texts[-1] if sources else None,
-            confidence=confidence,
-            resamples=resamples,
-            trials=trials,
-            seed=seed,
+            **asdict(draws),
             **settings,
         )
-    say(printed(found, Format.json if json else style))
-
-
-def printed(found: Comparison, style: Format) -> str:
-    """A comparison as a person or a program reads it."""
-    if style is Format.json:
-        return as_json(document(found))
-    if style is Format.tsv:
-        return records_as_tsv(found.rows)
-    if style is Format.latex:
-        notes = [f"% {note}" for note in found.notes()]
-        return "\n".join([*notes, as_latex(found.score_table()), as_latex(found.gap_table())])
-    return str(found)
+    tables = [found.score_table(), found.gap_table()]
+    printing.say(found, document=document(found), records=found.rows, tables=tables)
 
 
 def document(found: Comparison) -> dict[str, Any]:

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
+from evenmatch.cli.groups import takes_option_groups
 from evenmatch.cli.making import show
-from evenmatch.cli.options import Json, Running, Seed, takes_run_options
+from evenmatch.cli.options import Json, Running, Seed
 from evenmatch.uses.fair.debias import debias as make
 from evenmatch.uses.fair.lesson import Lesson
 
 
-@takes_run_options()
+@takes_option_groups()
 def debias(
     out: Annotated[
         str,

@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
+from evenmatch.cli.groups import takes_option_groups
 from evenmatch.cli.making import SEEN, Epochs, Out, show
-from evenmatch.cli.options import Json, Running, Seed, takes_run_options
+from evenmatch.cli.options import Json, Running, Seed
 from evenmatch.scoring.together import as_metric
 from evenmatch.uses.train.distil import LESSON
 from evenmatch.uses.train.distil import distil as make
 from evenmatch.uses.train.lesson import Lesson
 
 
-@takes_run_options()
+@takes_option_groups()
 def distil(
     data: Annotated[
         str,

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from evenmatch.cli.groups import takes_option_groups
 from evenmatch.cli.making import SEEN, Epochs, Out, TrainOn, show
-from evenmatch.cli.options import Json, Running, Seed, takes_run_options
+from evenmatch.cli.options import Json, Running, Seed
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.uses.train.fit import fit as make
 from evenmatch.uses.train.keyphrase_fit import USUAL, fit_keyphrases
@@ -23,7 +24,7 @@ class Kinds(StrEnum):
     cross = "cross"
 
 
-@takes_run_options()
+@takes_option_groups()
 def fit(
     data: TrainOn,
     out: Out,

@@ -8,19 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
+from evenmatch.cli.groups import takes_option_groups
 from evenmatch.cli.options import (
+    ANY_METRIC,
     Confidence,
-    Format,
-    Json,
-    PrintFormat,
     Running,
     Seed,
-    takes_run_options,
+    count,
+    metric_option,
+    metrics_beside,
+    several,
 )
-from evenmatch.cli.output import as_json, say, tell
-from evenmatch.cli.scale import Parts, Scaling, takes_scale_options
+from evenmatch.cli.output import tell
+from evenmatch.cli.printing import Printing
+from evenmatch.cli.scale import Parts, Scaling
 from evenmatch.data.ratings_reading import read_ratings
-from evenmatch.data.tables import as_latex, records_as_tsv
 from evenmatch.uses.meta.agreement import correlate
 from evenmatch.uses.meta.agreement_result import Agreement
 from evenmatch.uses.report.meta_page import write_report
@@ -55,8 +57,7 @@ class Outliers(StrEnum):
     keep = "keep"
 
 
-@takes_scale_options
-@takes_run_options(cache=True)
+@takes_option_groups(cache=True)
 def meta(
     data: Annotated[
         str,
@@ -68,14 +69,7 @@ def meta(
         ),
     ],
     metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric",
-            "-m",
-            metavar="METRIC",
-            help="A metric's name or spec; several share one pass over the texts.",
-            show_default="bertscore, or none with --official",
-        ),
+        list[str] | None, metric_option(ANY_METRIC, "bertscore, or none with --official")
     ] = None,
     level: Annotated[
         AtLevel,
@@ -97,12 +91,7 @@ def meta(
         ),
     ] = Outliers.listed,
     subset: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A language pair or criterion; may be given several times.",
-            show_default="all",
-        ),
+        list[str] | None, several("NAME", "A language pair or criterion", "all")
     ] = None,
     official: Annotated[
         bool,
@@ -116,9 +105,7 @@ def meta(
         ),
     ] = True,
     confidence: Confidence = 0.95,
-    resamples: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Resamples of intervals and tests.")
-    ] = 1000,
+    resamples: Annotated[int, count("Resamples of intervals and tests.")] = 1000,
     seed: Seed = 0,
     out: Annotated[
         str,
@@ -128,21 +115,19 @@ def meta(
             show_default=False,
         ),
     ] = "",
-    style: PrintFormat = Format.text,
-    json: Json = False,
-    parts: Parts = "",
     *,
+    printing: Printing,
+    parts: Parts = "",
     running: Running,
     scaling: Scaling,
 ) -> None:
     """Compare metrics with people's ratings: agreement, intervals, significance clusters."""
     if out:
         check_page(out)
-    wanted = metric or ([] if official else ["bertscore"])
     ratings = read_ratings(data, subsets=subset or ())
-    with running.settings() as settings, scaling.elsewhere(running.threads, parts) as on:
+    with scaling.settings(running, parts) as settings:
         found = correlate(
-            list(dict.fromkeys(wanted)),
+            metrics_beside(metric, official),
             ratings,
             level.value,
             method.value,
@@ -152,23 +137,12 @@ def meta(
             confidence=confidence,
             resamples=resamples,
             seed=seed,
-            on=on,
             **settings,
         )
     if out:
         tell(f"wrote {write_report(found, out)}")
-    say(printed(found, Format.json if json else style))
-
-
-def printed(found: Agreement, style: Format) -> str:
-    """An agreement as a person or a program reads it."""
-    if style is Format.json:
-        return as_json(document(found))
-    if style is Format.tsv:
-        return records_as_tsv([asdict(entry) for entry in found.entries])
-    if style is Format.latex:
-        return "\n".join([*(f"% {note}" for note in found.notes()), as_latex(found.grid())])
-    return str(found)
+    records = [asdict(entry) for entry in found.entries]
+    printing.say(found, document=document(found), records=records, tables=[found.grid()])
 
 
 def document(found: Agreement) -> dict[str, Any]:

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
-from inspect import Parameter
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from evenmatch.cli.progress import telling_progress
 
+ANY_METRIC = "A metric's name or spec; several share one pass over the texts."
 
-class Format(StrEnum):
-    """How a result is printed."""
 
-    text = "text"
-    json = "json"
-    tsv = "tsv"
-    latex = "latex"
+def metric_option(said: str, usual: bool | str = True) -> Any:
+    """The option -m, which names a metric or several; `usual` is what help shows as default."""
+    return typer.Option("--metric", "-m", metavar="METRIC", help=said, show_default=usual)
+
+
+def metrics_beside(given: Sequence[str] | None, published: bool) -> list[str]:
+    """The metrics to run, each once: without any, bertscore where no published scores are taken."""
+    return list(dict.fromkeys(given or ([] if published else ["bertscore"])))
+
+
+def count(said: str, least: int = 1) -> Any:
+    """An option that is a whole number of at least so much."""
+    return typer.Option(min=least, metavar="N", help=said)
+
+
+def several(metavar: str, said: str, usual: str, *names: str, least: int | None = None) -> Any:
+    """An option that may be given several times; `usual` is what help shows as default."""
+    return typer.Option(
+        *names,
+        min=least,
+        metavar=metavar,
+        help=f"{said}; may be given several times.",
+        show_default=usual,
+    )
 
 
 Metrics: TypeAlias = Annotated[
@@ -31,7 +46,7 @@ Metrics: TypeAlias = Annotated[
         "--metric",
         "-m",
         metavar="METRIC",
-        help="A metric's name or spec; several share one pass over the texts.",
+        help=ANY_METRIC,
         default_factory=lambda: ["bertscore"],
         show_default="bertscore",
     ),
@@ -39,26 +54,20 @@ Metrics: TypeAlias = Annotated[
 Json: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document and nothing else.")
 ]
-PrintFormat: TypeAlias = Annotated[
-    Format,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="FORMAT",
-        help=f"How to print the result: {', '.join(Format)}.",
-    ),
-]
 Confidence: TypeAlias = Annotated[
     float, typer.Option(metavar="SHARE", help="How sure the intervals are to be.")
 ]
-Resamples: TypeAlias = Annotated[
-    int,
-    typer.Option(min=1, metavar="N", help="How often scores are drawn again, for intervals."),
-]
-Trials: TypeAlias = Annotated[
-    int, typer.Option(min=1, metavar="N", help="How often scores are swapped at random, for tests.")
-]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How intervals and tests of differences draw scores at random, as options."""
+
+    confidence: Confidence = 0.95
+    resamples: Annotated[int, count("How often scores are drawn again, for intervals.")] = 1000
+    trials: Annotated[int, count("How often scores are swapped at random, for tests.")] = 10_000
+    seed: Seed = 0
 
 
 @dataclass(frozen=True)
@@ -104,39 +113,3 @@ class Running:
                 "cache": "exact" if self.exact_cache else self.cache,
                 "progress": tell_progress,
             }
-
-
-Command: TypeAlias = Callable[..., None]
-
-
-def takes_run_options(*, cache: bool = False) -> Callable[[Command], Command]:
-    """A command whose `running` parameter is spelt out as the options of `Running`."""
-    return spells_out("running", Running, cache=cache)
-
-
-def spells_out(
-    parameter: str, group: Callable[..., object], **defaults: object
-) -> Callable[[Command], Command]:
-    """A command one parameter of which is spelt out as the options of a group.
-
-    The command line is read off a function's signature; so the wrapper shows the options there,
-    after the command's own, and hands them on as one value. `defaults` replace the group's own.
-    """
-    options = dict(inspect.signature(group, eval_str=True).parameters)
-    for name, value in defaults.items():
-        options[name] = options[name].replace(default=value)
-
-    def take(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_options(**given: Any) -> None:
-            grouped = group(**{name: given.pop(name) for name in options})
-            command(**given, **{parameter: grouped})
-
-        own = dict(inspect.signature(command, eval_str=True).parameters)
-        del own[parameter]
-        shown = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (own | options).values()]
-        with_options.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-        with_options.__annotations__ = {p.name: p.annotation for p in shown}
-        return with_options
-
-    return take

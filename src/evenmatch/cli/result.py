@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenmatch.cli.options import Format
 from evenmatch.cli.output import as_json, tell
+from evenmatch.cli.printing import Format
 from evenmatch.data.rows import COLUMNS, Row, as_record, cells
 from evenmatch.data.tables import Table, as_latex, as_text, as_tsv, number
 from evenmatch.scoring.tally import Tally

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from evenmatch.cli.options import Command, spells_out
+from evenmatch.cli.options import Running
 from evenmatch.uses.scale.large import RETRIES, SHARD_ROWS
 from evenmatch.uses.scale.pool import Runner
 from evenmatch.uses.scale.processes import Processes
@@ -106,9 +106,14 @@ class Scaling:
         return Processes(self.workers, threads)
 
     @contextmanager
-    def elsewhere(self, threads: int, parts: str) -> Iterator[Sharing | None]:
-        """The run setting `on`: workers where they are asked for, and else none."""
+    def settings(self, running: Running, parts: str) -> Iterator[dict[str, Any]]:
+        """The run settings of the library, workers among them where they are asked for."""
         self.check(parts)
+        with running.settings() as settings, self._sharing(running.threads, parts) as on:
+            yield {**settings, "on": on}
+
+    @contextmanager
+    def _sharing(self, threads: int, parts: str) -> Iterator[Sharing | None]:
         if self.on is None:
             yield None
             return
@@ -120,8 +125,3 @@ class Scaling:
             max_failures=self.max_failures,
         ) as sharing:
             yield sharing
-
-
-def takes_scale_options(command: Command) -> Command:
-    """A command whose `scaling` parameter is spelt out as the options of `Scaling`."""
-    return spells_out("scaling", Scaling)(command)

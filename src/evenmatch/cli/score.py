@@ -8,17 +8,12 @@ from typing import Annotated, TypeAlias
 import typer
 
 from evenmatch.cli.collected import collect
-from evenmatch.cli.options import (
-    Format,
-    Json,
-    Metrics,
-    PrintFormat,
-    Running,
-    takes_run_options,
-)
+from evenmatch.cli.groups import takes_option_groups
+from evenmatch.cli.options import Metrics, Running
 from evenmatch.cli.output import say
+from evenmatch.cli.printing import Format, Printing
 from evenmatch.cli.result import tell_beside
-from evenmatch.cli.scale import Scaling, takes_scale_options
+from evenmatch.cli.scale import Scaling
 from evenmatch.cli.score_large import check_large, score_large
 from evenmatch.data.pairs import LineFiles, PairFile, pair_file
 from evenmatch.data.rows import SUFFIXES, appearing, is_row_file
@@ -82,8 +77,7 @@ Resume: TypeAlias = Annotated[
 ]
 
 
-@takes_scale_options
-@takes_run_options()
+@takes_option_groups()
 def score(
     candidates: Candidates,
     references: References,
@@ -91,11 +85,10 @@ def score(
     file: PairRecords = "",
     sources: Sources = "",
     segments: Segments = False,
-    style: PrintFormat = Format.text,
-    json: Json = False,
+    *,
+    printing: Printing,
     out: Out = "",
     resume: Resume = False,
-    *,
     running: Running,
     scaling: Scaling,
 ) -> None:
@@ -109,7 +102,7 @@ def score(
     if scaling.on is not None:
         check_large(file, out, segments=segments, lines=bool(candidates or references or sources))
         result = score_large(file, out, metric, running, scaling, resume)
-        say(result.printed(_style(style, json)))
+        say(result.printed(printing.format))
         return
     _check_out(out)
     pairs = _input(file, candidates, references, sources)
@@ -122,12 +115,8 @@ def score(
     if report := _report_style(out):
         with appearing(out) as place, open(place, "w", encoding="utf-8") as sheet:
             sheet.write(result.printed(report) + "\n")
-    say(result.printed(_style(style, json)))
+    say(result.printed(printing.format))
     tell_beside(result)
-
-
-def _style(style: Format, json: bool) -> Format:
-    return Format.json if json else style
 
 
 def _input(file: str, candidates: str, references: list[str], sources: str) -> PairFile:

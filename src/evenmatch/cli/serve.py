@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.options import Running, spells_out, takes_run_options
+from evenmatch.cli.groups import takes_option_groups
+from evenmatch.cli.options import Running
 from evenmatch.cli.output import tell
 from evenmatch.uses.serve.limits import Limits
 from evenmatch.uses.serve.running import serve as run_server
@@ -47,8 +48,7 @@ class Bounds:
         )
 
 
-@takes_run_options()
-@spells_out("bounds", Bounds)
+@takes_option_groups()
 def serve(
     metric: Annotated[
         list[str] | None,

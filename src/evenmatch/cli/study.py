@@ -7,7 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from evenmatch.cli.options import Json, Running, Seed, takes_run_options
+from evenmatch.cli.groups import takes_option_groups
+from evenmatch.cli.options import Json, Running, Seed
 from evenmatch.cli.output import tell
 from evenmatch.cli.study_output import Out, finish
 from evenmatch.cli.study_training import graphs, keyphrases
@@ -41,7 +42,7 @@ Data: TypeAlias = Annotated[
 
 
 @study.command("lisa")
-@takes_run_options(cache=True)
+@takes_option_groups(cache=True)
 def lisa(
     data: Data = "",
     out: Out = "lisa-study",
@@ -102,7 +103,7 @@ def lisa(
 
 
 @study.command("lisa-quality")
-@takes_run_options(cache=True)
+@takes_option_groups(cache=True)
 def lisa_quality(
     data: Data = "",
     out: Out = "lisa-quality",

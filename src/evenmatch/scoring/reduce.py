@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import NO_FLAGS, Alignment, Array, Bounding, Embedded, Reducer, Score
@@ -15,10 +17,16 @@ def precision_recall(
 ) -> tuple[Array, Array]:
     """The weighted mean of what each side's units gain from their partners.
 
-    Units are the last dimensions, so a stack of pairs of one size gives a number for each. Only
-    `*`, `/` and `.sum` are used, so a torch similarity keeps its gradient while the alignment is a
-    constant to it.
+    Units are the last dimensions, so a stack of pairs of one size gives a number for each. A torch
+    similarity keeps its gradient; the alignment is a constant to it.
     """
+    if isinstance(similarity, np.ndarray):
+        gained = np.vecdot(alignment.rows, similarity)
+        covered = np.vecdot(alignment.cols.swapaxes(-1, -2), similarity.swapaxes(-1, -2))
+        return (
+            np.vecdot(row_weights, gained) / row_weights.sum(-1),
+            np.vecdot(col_weights, covered) / col_weights.sum(-1),
+        )
     gained = (alignment.rows * similarity).sum(-1)
     covered = (alignment.cols * similarity).sum(-2)
     precision = (row_weights * gained).sum(-1) / row_weights.sum(-1)

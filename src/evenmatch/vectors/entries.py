@@ -65,7 +65,10 @@ def _unpacked(
         return np.frombuffer(data, np.float32, count, start).reshape(pieces, dimensions).copy()
     scale = np.frombuffer(data, np.float32, pieces, start)
     steps = np.frombuffer(data, np.int16, count, start + scale.nbytes)
-    return steps.reshape(pieces, dimensions) * scale[:, None]
+    # Two kinds of numbers in one product would take numpy many times as long.
+    vectors = steps.astype(np.float32).reshape(pieces, dimensions)
+    vectors *= scale[:, None]
+    return vectors
 
 
 @lru_cache(maxsize=4096)  # texts of one length have the same, and parsing them takes a while
