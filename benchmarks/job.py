@@ -16,7 +16,7 @@ from benchmarks import peers, texts
 from benchmarks.clock import ratio, take_turns
 from evenmatch.vectors import checkpoints
 
-REFERENCES, REPEATS, LAYER = 8, 3, 4
+REFERENCES, REPEATS, LAYER = 16, 3, 4
 
 
 def run() -> dict[str, Any]:

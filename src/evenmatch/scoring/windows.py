@@ -27,9 +27,10 @@ def windows(pairs: Sequence[Pair], pad_to: int = 0) -> Iterator[tuple[list[int],
     least = pad_to * CHARACTERS_PER_PIECE
     later = Counter(text for pair in pairs for text in texts(pair))
     kept: list[str] = []
-    for window in _cut(pairs, least):
+    for number, window in enumerate(_cut(pairs, least)):
+        if number:
+            give_back_memory()  # else a window's arrays come on top of holes the last one's left
         yield window, set(kept)
-        give_back_memory()  # else the next window's arrays come on top of holes this one's left
         seen = [text for i in window for text in texts(pairs[i])]
         later.subtract(seen)
         kept = _fitting((t for t in dict.fromkeys([*kept, *seen]) if later[t] > 0), least)
