@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenmatch.cli.options import Json
-from evenmatch.cli.output import say, say_json, tell
+from evenmatch.cli.options import Json, metric_option, optional
+from evenmatch.cli.output import say_either, tell
 from evenmatch.data.rows import appearing, as_record
 from evenmatch.scoring import ask
 from evenmatch.scoring.aligned import Aligned
@@ -28,30 +28,12 @@ def align(
     reference: Annotated[
         str, typer.Argument(metavar="REFERENCE", help="The text it is judged by.")
     ],
-    metric: Annotated[
-        str,
-        typer.Option(
-            "--metric", "-m", metavar="METRIC", help="An alignment metric's name or spec."
-        ),
-    ] = "f_disc",
-    plot: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE", help="Draw it: a .svg, .png or .html file.", show_default=False
-        ),
-    ] = "",
+    metric: Annotated[str, metric_option("An alignment metric's name or spec.")] = "f_disc",
+    plot: Annotated[str, optional("FILE", "Draw it: a .svg, .png or .html file.")] = "",
     also: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METRIC", help="Another metric to switch to in a page.", show_default=False
-        ),
+        list[str] | None, optional("METRIC", "Another metric to switch to in a page.")
     ] = None,
-    against: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT", help="A second candidate to compare with in a page.", show_default=False
-        ),
-    ] = "",
+    against: Annotated[str, optional("TEXT", "A second candidate to compare with in a page.")] = "",
     json: Json = False,
 ) -> None:
     """Show how the units of one candidate line up with those of one reference.
@@ -70,10 +52,7 @@ def align(
         draw(aligned, plot, trees_of(part, candidate, reference, aligned))
     if plot:
         tell(f"wrote {plot}")
-    if json:
-        say_json(document(aligned))
-    else:
-        say(f"{aligned}\n{aligned.signature}")
+    say_either(f"{aligned}\n{aligned.signature}", document(aligned), json=json)
 
 
 def document(aligned: Aligned) -> dict[str, Any]:

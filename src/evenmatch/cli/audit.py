@@ -15,6 +15,7 @@ from evenmatch.cli.options import (
     count,
     metric_option,
     metrics_beside,
+    optional,
     several,
 )
 from evenmatch.cli.output import tell
@@ -52,10 +53,8 @@ def audit(
     draws: Draws,
     out: Annotated[
         str,
-        typer.Option(
-            metavar="PAGE.html",
-            help="Also write one page with bars, the table and the worst pairs explained.",
-            show_default=False,
+        optional(
+            "PAGE.html", "Also write one page with bars, the table and the worst pairs explained."
         ),
     ] = "",
     printing: Printing,

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from evenmatch.cli.groups import takes_option_groups
-from evenmatch.cli.options import Json, Running, Seed
-from evenmatch.cli.output import say, say_json, tell
+from evenmatch.cli.options import Json, ModelMetric, Running, Seed, count, optional
+from evenmatch.cli.output import say_either, tell
 from evenmatch.data.everyday import read_everyday
 from evenmatch.data.rows import appearing
 from evenmatch.data.texts import read_lines
@@ -29,26 +29,11 @@ def baseline(
             show_default=False,
         ),
     ] = "",
-    metric: Annotated[
-        str,
-        typer.Option(
-            "--metric",
-            "-m",
-            metavar="METRIC",
-            help="An alignment metric over a model, such as bertscore(model='FOLDER').",
-        ),
-    ] = "bertscore",
-    pairs: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many random pairings to score.")
-    ] = 2000,
+    metric: ModelMetric = "bertscore",
+    pairs: Annotated[int, count("How many random pairings to score.")] = 2000,
     seed: Seed = 0,
     out: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="Also write LAYER,P,R,F, which bert_score reads as baseline_path.",
-            show_default=False,
-        ),
+        str, optional("FILE", "Also write LAYER,P,R,F, which bert_score reads as baseline_path.")
     ] = "",
     json: Json = False,
     *,
@@ -67,10 +52,7 @@ def baseline(
         with appearing(out) as place:
             Path(place).write_text(found.csv, "utf-8")
         tell(f"wrote {out}")
-    if json:
-        say_json(document(found))
-    else:
-        say(str(found))
+    say_either(found, document(found), json=json)
 
 
 def document(found: Baseline) -> dict[str, Any]:

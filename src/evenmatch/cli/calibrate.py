@@ -8,7 +8,7 @@ import typer
 
 from evenmatch.cli.groups import takes_option_groups
 from evenmatch.cli.making import Out, TrainOn, show
-from evenmatch.cli.options import Json, Running, Seed
+from evenmatch.cli.options import Json, Running, Seed, count, metric_option, several
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.scoring.together import as_metric
 from evenmatch.uses.meta.calibrate import PARTS
@@ -21,12 +21,9 @@ def calibrate(
     out: Out,
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metric",
-            "-m",
-            metavar="METRIC",
-            help="One metric gets a monotone map; of several, parts are chosen for a blend.",
-            show_default=f"a blend of up to {len(PARTS)} parts of one text pass",
+        metric_option(
+            "One metric gets a monotone map; of several, parts are chosen for a blend.",
+            f"a blend of up to {len(PARTS)} parts of one text pass",
         ),
     ] = None,
     add: Annotated[
@@ -47,11 +44,8 @@ def calibrate(
             metavar="DATA", help="Other ratings to judge the metric by.", show_default="none"
         ),
     ] = "",
-    subset: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Fit to these subsets only; may be given several times."),
-    ] = None,
-    most: Annotated[int, typer.Option(min=1, metavar="N", help="The most parts of a blend.")] = 16,
+    subset: Annotated[list[str] | None, several("NAME", "Fit to these subsets only")] = None,
+    most: Annotated[int, count("The most parts of a blend.")] = 16,
     seed: Seed = 0,
     json: Json = False,
     *,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from evenmatch.cli.groups import takes_option_groups
+from evenmatch.cli.options import count
 from evenmatch.cli.output import say, tell
+from evenmatch.cli.training import Pieces, time_is_up
 from evenmatch.data.documents import Document
 from evenmatch.data.documents_reading import read_documents
 from evenmatch.data.rows import appearing
@@ -22,6 +24,7 @@ catseq = typer.Typer(help="Generate keyphrases: train a model, predict.", no_arg
 
 
 @catseq.command("train")
+@takes_option_groups(minutes=0)
 def train(
     plan: Annotated[
         str, typer.Argument(metavar="CONFIG.toml", help="Documents, sizes and stages.")
@@ -29,19 +32,12 @@ def train(
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="FOLDER", help="Where the generators go.")
     ],
-    minutes: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="Pause after so long, 0 for never; then run again."),
-    ] = 0,
-    threads: Annotated[int, typer.Option(min=1, metavar="N", help="Threads to train with.")] = 1,
+    *,
+    pieces: Pieces,
 ) -> None:
     """Train a generator by likelihood and stages of reward; goes on where it was stopped."""
-    start = time.monotonic()
-
-    def enough() -> bool:
-        return bool(minutes) and time.monotonic() - start > 60 * minutes
-
-    with training_threads(threads):
+    enough = time_is_up(pieces.minutes)
+    with training_threads(pieces.threads):
         found = train_catseq(plan, out, enough=enough)
     rows = [["course", "steps", "before", "best", "at step", "ended"]]
     for each in found:
@@ -64,9 +60,7 @@ def predict(
     name: Annotated[
         str, typer.Option(metavar="NAME", help="What to call the predictions.")
     ] = "catseq",
-    beam: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Beginnings a search keeps; 1 is greedy.")
-    ] = 1,
+    beam: Annotated[int, count("Beginnings a search keeps; 1 is greedy.")] = 1,
 ) -> None:
     """Predict keyphrases, into a file that `evenmatch keyphrases` takes."""
     generator = load_generator(model)

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from evenmatch.cli.groups import takes_option_groups
-from evenmatch.cli.options import Json, Running, Seed
-from evenmatch.cli.output import say, say_json, tell
+from evenmatch.cli.options import Json, ModelMetric, Running, Seed, count, several
+from evenmatch.cli.output import say_either, tell
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.scoring.together import as_metric
 from evenmatch.uses.meta.layers_choice import LayerChoice
@@ -29,26 +29,13 @@ def choose_layer(
             "system, segment, candidate, references, rating.",
         ),
     ],
-    metric: Annotated[
-        str,
-        typer.Option(
-            "--metric",
-            "-m",
-            metavar="METRIC",
-            help="An alignment metric over a model, such as bertscore(model='FOLDER').",
-        ),
-    ] = "bertscore",
-    subset: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Take these subsets only; may be given several times."),
-    ] = None,
+    metric: ModelMetric = "bertscore",
+    subset: Annotated[list[str] | None, several("NAME", "Take these subsets only")] = None,
     level: Annotated[
         _SEGMENT_LEVELS, typer.Option(help="Which outputs are correlated together.")
     ] = "pooled",
     method: Annotated[_METHODS, typer.Option(help="The correlation.")] = "pearson",
-    folds: Annotated[
-        int, typer.Option(min=2, metavar="N", help="How many parts of the segments to hold out.")
-    ] = 5,
+    folds: Annotated[int, count("How many parts of the segments to hold out.", least=2)] = 5,
     by_subset: Annotated[
         bool, typer.Option("--by-subset", help="Hold out subset by subset instead.")
     ] = False,
@@ -75,10 +62,7 @@ def choose_layer(
             store=store,
             **settings,
         )
-    if json:
-        say_json(found.document())
-    else:
-        say(str(found))
+    say_either(found, found.document(), json=json)
     if store:
         _tell_use(found)
 

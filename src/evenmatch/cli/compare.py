@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from evenmatch.cli.groups import takes_option_groups
-from evenmatch.cli.options import Draws, Metrics, Running
+from evenmatch.cli.options import Draws, Metrics, Running, Sources
 from evenmatch.cli.printing import Printing
 from evenmatch.data.texts import STANDARD_INPUT, read_lines, shown
 from evenmatch.errors import InputError
@@ -40,12 +40,7 @@ def compare(
             help="References, one a line; may be given several times.",
         ),
     ],
-    sources: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE", help="What the candidates were made from.", show_default=False
-        ),
-    ] = "",
+    sources: Sources = "",
     *,
     draws: Draws,
     printing: Printing,

@@ -8,7 +8,7 @@ import typer
 
 from evenmatch.cli.groups import takes_option_groups
 from evenmatch.cli.making import show
-from evenmatch.cli.options import Json, Running, Seed
+from evenmatch.cli.options import Json, Running, Seed, count, metric_option, several
 from evenmatch.uses.fair.debias import debias as make
 from evenmatch.uses.fair.lesson import Lesson
 
@@ -23,22 +23,18 @@ def debias(
     ],
     metric: Annotated[
         str,
-        typer.Option(
-            "--metric",
-            "-m",
-            metavar="METRIC",
-            help="The metric to train through: over alignment, fitted, regression or likelihood.",
+        metric_option(
+            "The metric to train through: over alignment, fitted, regression or likelihood."
         ),
     ] = "bertscore",
     sentences: Annotated[
         list[str] | None,
-        typer.Option(
+        several(
+            "DATA",
+            "Sentence pairs to train on: sts-b, sick, snli, or a file of pairs",
+            "sts-b, sick and snli",
             "--sentences",
             "-s",
-            metavar="DATA",
-            help="Sentence pairs to train on: sts-b, sick, snli, or a file of pairs; may be given "
-            "several times.",
-            show_default="sts-b, sick and snli",
         ),
     ] = None,
     templates: Annotated[
@@ -55,8 +51,8 @@ def debias(
             show_default="the pairs that come with evenmatch",
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of training.")] = 400,
-    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Examples of a kind a step.")] = 16,
+    steps: Annotated[int, count("Steps of training.")] = 400,
+    batch: Annotated[int, count("Examples of a kind a step.")] = 16,
     rate: Annotated[float, typer.Option(metavar="RATE", help="The learning rate.")] = 1e-3,
     keep: Annotated[
         float, typer.Option(min=0, metavar="WEIGHT", help="How much other scores must stay.")
@@ -65,9 +61,7 @@ def debias(
         float,
         typer.Option(min=0, metavar="WEIGHT", help="How much a wrong gender must go on costing."),
     ] = 1.0,
-    factor: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How much narrower the bottlenecks are.")
-    ] = 16,
+    factor: Annotated[int, count("How much narrower the bottlenecks are.")] = 16,
     seed: Seed = 0,
     json: Json = False,
     *,

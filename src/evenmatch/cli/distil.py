@@ -8,7 +8,7 @@ import typer
 
 from evenmatch.cli.groups import takes_option_groups
 from evenmatch.cli.making import SEEN, Epochs, Out, show
-from evenmatch.cli.options import Json, Running, Seed
+from evenmatch.cli.options import Json, Running, Seed, count, metric_option, several
 from evenmatch.scoring.together import as_metric
 from evenmatch.uses.train.distil import LESSON
 from evenmatch.uses.train.distil import distil as make
@@ -26,17 +26,10 @@ def distil(
         ),
     ],
     out: Out,
-    metric: Annotated[
-        str,
-        typer.Option("--metric", "-m", metavar="METRIC", help="The teacher, by name or spec."),
-    ] = "f_disc",
+    metric: Annotated[str, metric_option("The teacher, by name or spec.")] = "f_disc",
     test: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DATA",
-            help="Other texts to compare on; may be given several times.",
-            show_default="every tenth pair, set apart",
-        ),
+        several("DATA", "Other texts to compare on", "every tenth pair, set apart"),
     ] = None,
     model: Annotated[
         str,
@@ -45,7 +38,7 @@ def distil(
             help="Whose first blocks to start from; a teacher that aligns vectors has its own.",
         ),
     ] = "minilm",
-    blocks: Annotated[int, typer.Option(min=1, metavar="N", help="How deep the student is.")] = 2,
+    blocks: Annotated[int, count("How deep the student is.")] = 2,
     epochs: Epochs = LESSON.epochs,
     seed: Seed = 0,
     json: Json = False,

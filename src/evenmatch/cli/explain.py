@@ -12,7 +12,7 @@ import typer
 
 from evenmatch.cli.names import first_line
 from evenmatch.cli.options import Json
-from evenmatch.cli.output import line_width, say, say_json
+from evenmatch.cli.output import line_width, say_either
 from evenmatch.data.tables import as_text
 from evenmatch.errors import EvenmatchError
 from evenmatch.registry import build, entry, pinned, settings, signature, spec
@@ -64,10 +64,7 @@ def explain(
 ) -> None:
     """Explain a spec: every setting, defaults resolved, parts inside parts."""
     explanation = explained(part)
-    if json:
-        say_json(asdict(explanation))
-    else:
-        say(str(explanation))
+    say_either(explanation, asdict(explanation), json=json)
 
 
 def explained(text: str) -> Explanation:

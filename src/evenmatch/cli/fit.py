@@ -10,7 +10,7 @@ import typer
 
 from evenmatch.cli.groups import takes_option_groups
 from evenmatch.cli.making import SEEN, Epochs, Out, TrainOn, show
-from evenmatch.cli.options import Json, Running, Seed
+from evenmatch.cli.options import Json, Running, Seed, count, several
 from evenmatch.data.ratings_reading import read_ratings
 from evenmatch.uses.train.fit import fit as make
 from evenmatch.uses.train.keyphrase_fit import USUAL, fit_keyphrases
@@ -36,12 +36,7 @@ def fit(
             show_default="a share of the segments, set apart",
         ),
     ] = "",
-    subset: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Train on these subsets only; may be given several times."
-        ),
-    ] = None,
+    subset: Annotated[list[str] | None, several("NAME", "Train on these subsets only")] = None,
     hold_out: Annotated[
         float, typer.Option(metavar="SHARE", help="How many segments to set apart without --test.")
     ] = 0.1,
@@ -55,9 +50,7 @@ def fit(
     model: Annotated[
         str, typer.Option(metavar="MODEL", help="The encoder to start from, by name or folder.")
     ] = "minilm",
-    frozen: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many lower blocks stay as they are.")
-    ] = 2,
+    frozen: Annotated[int, count("How many lower blocks stay as they are.", least=0)] = 2,
     keyphrases: Annotated[
         bool,
         typer.Option(

@@ -6,7 +6,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from evenmatch.cli.output import say, say_json, tell
+from evenmatch.cli.options import count
+from evenmatch.cli.output import say_either, tell
 from evenmatch.data.cards import Made
 
 TrainOn: TypeAlias = Annotated[
@@ -23,9 +24,7 @@ Out: TypeAlias = Annotated[
         "--out", "-o", metavar="FOLDER", help="A new folder for the metric, its card included."
     ),
 ]
-Epochs: TypeAlias = Annotated[
-    int, typer.Option(min=1, metavar="N", help="How often each pair is seen.")
-]
+Epochs: TypeAlias = Annotated[int, count("How often each pair is seen.")]
 
 # What training does with a pair, and judging after it.
 SEEN = "seen"
@@ -33,8 +32,5 @@ SEEN = "seen"
 
 def show(made: Made, json: bool) -> None:
     """Print what was made, for people or for programs, and how to name it as a metric."""
-    if json:
-        say_json(made.document)
-    else:
-        say(str(made))
+    say_either(made, made.document, json=json)
     tell(f"wrote {made.folder}; name it as a metric: -m {made.metric}")

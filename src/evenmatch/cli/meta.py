@@ -17,6 +17,7 @@ from evenmatch.cli.options import (
     count,
     metric_option,
     metrics_beside,
+    optional,
     several,
 )
 from evenmatch.cli.output import tell
@@ -109,10 +110,9 @@ def meta(
     seed: Seed = 0,
     out: Annotated[
         str,
-        typer.Option(
-            metavar="PAGE.html",
-            help="Also write one page with the table, plots and the texts metrics disagree on.",
-            show_default=False,
+        optional(
+            "PAGE.html",
+            "Also write one page with the table, plots and the texts metrics disagree on.",
         ),
     ] = "",
     *,

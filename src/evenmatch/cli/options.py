@@ -29,7 +29,14 @@ def count(said: str, least: int = 1) -> Any:
     return typer.Option(min=least, metavar="N", help=said)
 
 
-def several(metavar: str, said: str, usual: str, *names: str, least: int | None = None) -> Any:
+def optional(metavar: str, said: str) -> Any:
+    """An option that is nothing unless it is given."""
+    return typer.Option(metavar=metavar, help=said, show_default=False)
+
+
+def several(
+    metavar: str, said: str, usual: bool | str = True, *names: str, least: int | None = None
+) -> Any:
     """An option that may be given several times; `usual` is what help shows as default."""
     return typer.Option(
         *names,
@@ -51,13 +58,25 @@ Metrics: TypeAlias = Annotated[
         show_default="bertscore",
     ),
 ]
+Sources: TypeAlias = Annotated[str, optional("FILE", "What the candidates were made from.")]
+ModelMetric: TypeAlias = Annotated[
+    str, metric_option("An alignment metric over a model, such as bertscore(model='FOLDER').")
+]
 Json: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document and nothing else.")
 ]
 Confidence: TypeAlias = Annotated[
     float, typer.Option(metavar="SHARE", help="How sure the intervals are to be.")
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(min=0, metavar="N", help="Which random numbers.")]
+Seed: TypeAlias = Annotated[int, count("Which random numbers.", least=0)]
+ShowProgress: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--progress/--no-progress",
+        help="Tell progress on standard error; without either, only where that is a terminal.",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -77,13 +96,8 @@ class Running:
     device: Annotated[
         str, typer.Option(metavar="NAME", help="Where models run, as torch names it.")
     ] = "cpu"
-    threads: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="Threads a model may use; 0 leaves that to torch."),
-    ] = 0
-    batch_tokens: Annotated[
-        int, typer.Option(min=1, metavar="N", help="The most tokens in one forward pass.")
-    ] = 1024
+    threads: Annotated[int, count("Threads a model may use; 0 leaves that to torch.", least=0)] = 0
+    batch_tokens: Annotated[int, count("The most tokens in one forward pass.")] = 1024
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Keep vectors on disk for the next run.")
     ] = False
@@ -93,14 +107,7 @@ class Running:
             "--exact-cache", help="The same with every bit, in twice the room.", show_default=False
         ),
     ] = False
-    progress: Annotated[
-        bool | None,
-        typer.Option(
-            "--progress/--no-progress",
-            help="Tell progress on standard error; without either, only where that is a terminal.",
-            show_default=False,
-        ),
-    ] = None
+    progress: ShowProgress = None
 
     @contextmanager
     def settings(self, word: str = "scored") -> Iterator[dict[str, Any]]:

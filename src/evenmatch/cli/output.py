@@ -41,6 +41,11 @@ def say_json(document: Mapping[str, Any]) -> None:
     say(as_json(document))
 
 
+def say_either(found: object, document: Mapping[str, Any], *, json: bool) -> None:
+    """Print a result: its document for programs, or itself for people."""
+    say(as_json(document) if json else str(found))
+
+
 def as_json(document: Mapping[str, Any]) -> str:
     """A document as JSON to read and to parse, with the command that made it."""
     command = _command.get()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from evenmatch.cli.options import count, optional
 from evenmatch.cli.output import tell
 from evenmatch.data.pairs import LineFiles, PairFile, pair_file
 from evenmatch.uses.report.results import read_result, result_page
@@ -33,11 +34,10 @@ def report(
     ] = "",
     texts: Annotated[
         str,
-        typer.Option(
-            metavar="FILE",
-            help="The file that was scored; then the worst and the best texts are shown, with "
+        optional(
+            "FILE",
+            "The file that was scored; then the worst and the best texts are shown, with "
             "their alignments.",
-            show_default=False,
         ),
     ] = "",
     candidates: Annotated[
@@ -60,9 +60,7 @@ def report(
             show_default=False,
         ),
     ] = None,
-    examples: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many of the worst, and of the best.")
-    ] = 3,
+    examples: Annotated[int, count("How many of the worst, and of the best.", least=0)] = 3,
 ) -> None:
     """Make one page of a result: tables that sort, plots, examples, and how it was made.
 

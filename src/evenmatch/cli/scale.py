@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from evenmatch.cli.options import Running
+from evenmatch.cli.options import Running, count, optional
 from evenmatch.uses.scale.large import RETRIES, SHARD_ROWS
 from evenmatch.uses.scale.pool import Runner
 from evenmatch.uses.scale.processes import Processes
@@ -19,10 +19,8 @@ from evenmatch.uses.scale.sharing import Sharing, sharing_out
 
 Parts: TypeAlias = Annotated[
     str,
-    typer.Option(
-        metavar="DIR",
-        help="With --on, keep finished shards here; the next run does only what is missing.",
-        show_default=False,
+    optional(
+        "DIR", "With --on, keep finished shards here; the next run does only what is missing."
     ),
 ]
 
@@ -40,21 +38,13 @@ class Scaling:
 
     on: Annotated[
         On | None,
-        typer.Option(
-            metavar="WHERE",
-            help="Share the pairs out to workers: processes of this machine, or ray.",
-            show_default=False,
-        ),
+        optional("WHERE", "Share the pairs out to workers: processes of this machine, or ray."),
     ] = None
-    workers: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many workers; 0 is one for each core.")
-    ] = 0
-    shard_rows: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Rows that a worker is given at a time.")
-    ] = SHARD_ROWS
-    retries: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How often a shard that fails is tried again.")
-    ] = RETRIES
+    workers: Annotated[int, count("How many workers; 0 is one for each core.", least=0)] = 0
+    shard_rows: Annotated[int, count("Rows that a worker is given at a time.")] = SHARD_ROWS
+    retries: Annotated[int, count("How often a shard that fails is tried again.", least=0)] = (
+        RETRIES
+    )
     max_failures: Annotated[
         int | None,
         typer.Option(
@@ -74,11 +64,7 @@ class Scaling:
     ] = ""
     ray_working_dir: Annotated[
         str,
-        typer.Option(
-            metavar="DIR",
-            help="A folder to send to every Ray node; relative paths in specs begin there.",
-            show_default=False,
-        ),
+        optional("DIR", "A folder to send to every Ray node; relative paths in specs begin there."),
     ] = ""
     ray_models: Annotated[
         str,

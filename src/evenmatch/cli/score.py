@@ -9,7 +9,7 @@ import typer
 
 from evenmatch.cli.collected import collect
 from evenmatch.cli.groups import takes_option_groups
-from evenmatch.cli.options import Metrics, Running
+from evenmatch.cli.options import Metrics, Running, Sources, optional
 from evenmatch.cli.output import say
 from evenmatch.cli.printing import Format, Printing
 from evenmatch.cli.result import tell_beside
@@ -55,20 +55,15 @@ References: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Sources: TypeAlias = Annotated[
-    str,
-    typer.Option(metavar="FILE", help="What the candidates were made from.", show_default=False),
-]
 Segments: TypeAlias = Annotated[
     bool, typer.Option("--segments", help="Print the score of every pair too.")
 ]
 Out: TypeAlias = Annotated[
     str,
-    typer.Option(
-        metavar="FILE",
-        help="Also write a file: every pair's scores to .jsonl, .tsv or .parquet, "
+    optional(
+        "FILE",
+        "Also write a file: every pair's scores to .jsonl, .tsv or .parquet, "
         "the printed result to .json, .tex or .txt.",
-        show_default=False,
     ),
 ]
 Resume: TypeAlias = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from evenmatch.cli.groups import takes_option_groups
-from evenmatch.cli.options import Running
+from evenmatch.cli.options import Running, count, metric_option
 from evenmatch.cli.output import tell
 from evenmatch.uses.serve.limits import Limits
 from evenmatch.uses.serve.running import serve as run_server
@@ -20,18 +20,10 @@ _USUAL = Limits()
 class Bounds:
     """How much a request may ask for, as options."""
 
-    max_bytes: Annotated[
-        int, typer.Option(min=1, metavar="N", help="The largest body of a request.")
-    ] = _USUAL.most_bytes
-    max_texts: Annotated[
-        int, typer.Option(min=2, metavar="N", help="The most texts in a request.")
-    ] = _USUAL.most_texts
-    max_length: Annotated[
-        int, typer.Option(min=1, metavar="N", help="The most characters in a text.")
-    ] = _USUAL.longest_text
-    max_waiting: Annotated[
-        int, typer.Option(min=1, metavar="N", help="The most pairs that wait their turn.")
-    ] = _USUAL.most_waiting
+    max_bytes: Annotated[int, count("The largest body of a request.")] = _USUAL.most_bytes
+    max_texts: Annotated[int, count("The most texts in a request.", least=2)] = _USUAL.most_texts
+    max_length: Annotated[int, count("The most characters in a text.")] = _USUAL.longest_text
+    max_waiting: Annotated[int, count("The most pairs that wait their turn.")] = _USUAL.most_waiting
     timeout: Annotated[
         float, typer.Option(min=0.001, metavar="SECONDS", help="How long a request may take.")
     ] = _USUAL.timeout
@@ -52,12 +44,9 @@ class Bounds:
 def serve(
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metric",
-            "-m",
-            metavar="METRIC",
-            help="A metric to offer, by name or spec; requests can name no other.",
-            show_default="the usual ones that can run here",
+        metric_option(
+            "A metric to offer, by name or spec; requests can name no other.",
+            "the usual ones that can run here",
         ),
     ] = None,
     host: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from evenmatch.cli.groups import takes_option_groups
-from evenmatch.cli.options import Json, Running, Seed
+from evenmatch.cli.options import Json, Running, Seed, count, several
 from evenmatch.cli.output import tell
 from evenmatch.cli.study_output import Out, finish
 from evenmatch.cli.study_training import graphs, keyphrases
@@ -39,6 +39,8 @@ Data: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Pairs: TypeAlias = Annotated[int, count("How many pairs to draw at most.", least=2)]
+Encoder: TypeAlias = Annotated[str, typer.Option(metavar="MODEL", help="An encoder.")]
 
 
 @study.command("lisa")
@@ -47,12 +49,7 @@ def lisa(
     data: Data = "",
     out: Out = "lisa-study",
     model: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODEL",
-            help="An encoder by name or folder; may be given several times.",
-            show_default="minilm",
-        ),
+        list[str] | None, several("MODEL", "An encoder by name or folder", "minilm")
     ] = None,
     sources: Annotated[
         bool,
@@ -61,25 +58,13 @@ def lisa(
             help="Pair candidates with their sources; needs a multilingual --model.",
         ),
     ] = False,
-    pairs: Annotated[
-        int, typer.Option(min=2, metavar="N", help="How many pairs to draw at most.")
-    ] = 300,
+    pairs: Pairs = 300,
     length: Annotated[
         list[int] | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Pad to N pieces, 0 for not at all; may be given several times.",
-            show_default=", ".join(map(str, LENGTHS)),
-        ),
+        several("N", "Pad to N pieces, 0 for not at all", ", ".join(map(str, LENGTHS)), least=0),
     ] = None,
     algorithm: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SOLVER",
-            help="How to align; may be given several times.",
-            show_default=", ".join(ALGORITHMS),
-        ),
+        list[str] | None, several("SOLVER", "How to align", ", ".join(ALGORITHMS))
     ] = None,
     seed: Seed = 0,
     json: Json = False,
@@ -107,13 +92,9 @@ def lisa(
 def lisa_quality(
     data: Data = "",
     out: Out = "lisa-quality",
-    model: Annotated[str, typer.Option(metavar="MODEL", help="An encoder.")] = "minilm",
-    pairs: Annotated[
-        int, typer.Option(min=2, metavar="N", help="How many pairs to align at most.")
-    ] = 1000,
-    rounds: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Of so many timings the fastest counts.")
-    ] = 5,
+    model: Encoder = "minilm",
+    pairs: Annotated[int, count("How many pairs to align at most.", least=2)] = 1000,
+    rounds: Annotated[int, count("Of so many timings the fastest counts.")] = 5,
     seed: Seed = 0,
     json: Json = False,
     *,
@@ -140,19 +121,12 @@ def lisa_quality(
 def lisa_gradient(
     data: Data = "",
     out: Out = "lisa-gradient",
-    model: Annotated[str, typer.Option(metavar="MODEL", help="An encoder.")] = "minilm",
-    pairs: Annotated[
-        int, typer.Option(min=2, metavar="N", help="How many pairs to draw at most.")
-    ] = 512,
-    steps: Annotated[int, typer.Option(min=1, metavar="N", help="How long to train.")] = 200,
-    batch: Annotated[int, typer.Option(min=2, metavar="N", help="Pairs in a batch.")] = 16,
+    model: Encoder = "minilm",
+    pairs: Pairs = 512,
+    steps: Annotated[int, count("How long to train.")] = 200,
+    batch: Annotated[int, count("Pairs in a batch.", least=2)] = 16,
     method: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METHOD",
-            help="How to take the gradient; may be given several times.",
-            show_default=", ".join(METHODS),
-        ),
+        list[str] | None, several("METHOD", "How to take the gradient", ", ".join(METHODS))
     ] = None,
     seed: Seed = 0,
     json: Json = False,

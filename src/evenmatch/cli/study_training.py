@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Annotated, TypeAlias
 
 import typer
 
+from evenmatch.cli.groups import takes_option_groups
+from evenmatch.cli.options import several
 from evenmatch.cli.output import tell
 from evenmatch.cli.study_output import Out, finish
+from evenmatch.cli.training import Pieces, time_is_up
 from evenmatch.uses.study import graph_arms
 from evenmatch.uses.study.cells import study_folder
 from evenmatch.uses.study.graph_corpus import CORPORA
@@ -22,39 +23,21 @@ from evenmatch.uses.study.keyphrase_runs import Runs
 from evenmatch.uses.train.threads import training_threads
 
 Seeds: TypeAlias = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--seed",
-        min=0,
-        metavar="N",
-        help="Which random numbers; may be given several times.",
-        show_default="1, 2, 3",
-    ),
+    list[int] | None, several("N", "Which random numbers", "1, 2, 3", "--seed", least=0)
 ]
-Minutes: TypeAlias = Annotated[
-    int,
-    typer.Option(min=0, metavar="N", help="Pause after so long, 0 for never; then run again."),
-]
-Threads: TypeAlias = Annotated[int, typer.Option(min=1, metavar="N", help="Threads to train with.")]
 
 
+@takes_option_groups()
 def keyphrases(
     out: Out = "keyphrase-study",
-    arm: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ARM",
-            help="What to train for; may be given several times.",
-            show_default=", ".join(ARMS),
-        ),
-    ] = None,
+    arm: Annotated[list[str] | None, several("ARM", "What to train for", ", ".join(ARMS))] = None,
     ablations: Annotated[
         bool,
         typer.Option("--ablations", help="Also 2RL(FG) with each part of FG left out (8 stages)."),
     ] = False,
     seed: Seeds = None,
-    minutes: Minutes = 40,
-    threads: Threads = 1,
+    *,
+    pieces: Pieces,
 ) -> None:
     """Keyphrases: likelihood, then reinforcement by F1, FG or FB in one stage or two (paper 004).
 
@@ -62,12 +45,13 @@ def keyphrases(
     """
     arms = (*(arm or ARMS), *(ABLATIONS if ablations else ()))
     design = Design(arms, tuple(seed or (1, 2, 3)))
-    with training_threads(threads):
-        runs = Runs(public_corpus(), design, study_folder(out), _after(minutes), tell)
+    with training_threads(pieces.threads):
+        runs = Runs(public_corpus(), design, study_folder(out), time_is_up(pieces.minutes), tell)
         runs()
     finish(keyphrase_report(runs), out, None)
 
 
+@takes_option_groups()
 def graphs(
     out: Out = "graph-study",
     data: Annotated[
@@ -75,12 +59,7 @@ def graphs(
         typer.Option(metavar="DATA", help="webnlg: triples; amr: the Little Prince's graphs."),
     ] = "webnlg",
     arm: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ARM",
-            help="What to train for; may be given several times.",
-            show_default=", ".join(graph_arms.ARMS),
-        ),
+        list[str] | None, several("ARM", "What to train for", ", ".join(graph_arms.ARMS))
     ] = None,
     metric: Annotated[
         str,
@@ -89,8 +68,8 @@ def graphs(
         ),
     ] = "",
     seed: Seeds = None,
-    minutes: Minutes = 40,
-    threads: Threads = 1,
+    *,
+    pieces: Pieces,
 ) -> None:
     """Graph to text: cross-entropy alone, or with BLEU, F_BERT, F_CONT, F_DISC (paper 000).
 
@@ -99,14 +78,9 @@ def graphs(
     if data not in CORPORA:
         raise typer.BadParameter(f"there is no {data!r}; known: {', '.join(CORPORA)}")
     design = graph_arms.design(data, tuple(arm or graph_arms.ARMS), tuple(seed or (1, 2, 3)))
-    with training_threads(threads):
-        runs = GraphRuns(CORPORA[data](), design, study_folder(out), _after(minutes), tell)
+    with training_threads(pieces.threads):
+        corpus, enough = CORPORA[data](), time_is_up(pieces.minutes)
+        runs = GraphRuns(corpus, design, study_folder(out), enough, tell)
         runs()
         report = graph_report(runs, learnt=metric)
     finish(report, out, None)
-
-
-def _after(minutes: int) -> Callable[[], bool]:
-    """Whether so many minutes have passed from now on; 0 never do."""
-    start = time.monotonic()
-    return lambda: bool(minutes) and time.monotonic() - start > 60 * minutes

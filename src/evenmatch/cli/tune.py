@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.options import Json
-from evenmatch.cli.output import say, say_json, tell
+from evenmatch.cli.options import Json, ShowProgress
+from evenmatch.cli.output import say_either, tell
+from evenmatch.cli.training import time_is_up
 from evenmatch.uses.train.tune import Tuned
 from evenmatch.uses.train.tune import tune as carry_out
 from evenmatch.uses.train.tune_course import History
@@ -36,24 +37,12 @@ def tune(
             show_default="until it ends",
         ),
     ] = 0.0,
-    progress: Annotated[
-        bool | None,
-        typer.Option(
-            "--progress/--no-progress",
-            help="Tell progress on standard error; without either, only where that is a terminal.",
-            show_default=False,
-        ),
-    ] = None,
+    progress: ShowProgress = None,
     json: Json = False,
 ) -> None:
     """Fine-tune an encoder-decoder with a reward; a stopped run goes on where it was."""
-    until = time.monotonic() + 60 * minutes if minutes else float("inf")
-    watch = _watch(progress)
-    tuned = carry_out(config, watch=watch, enough=lambda: time.monotonic() >= until)
-    if json:
-        say_json(tuned.document)
-    else:
-        say(_told(tuned))
+    tuned = carry_out(config, watch=_watch(progress), enough=time_is_up(minutes))
+    say_either(_told(tuned), tuned.document, json=json)
     if tuned.history.ended:
         tell(f"wrote {tuned.model}; name it as a model to go on from it")
     else:
