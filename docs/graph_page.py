@@ -28,7 +28,7 @@ RESULTS = Path(__file__).parent / "results"
 KEPT = RESULTS / "graphs"
 SEEDS = (1, 2, 3)
 LEARNT = "wmt_blend"  # learnt from ratings, as BLEURT is
-NAMES = {"webnlg": "WebNLG", "amr": "AMR: the Little Prince"}
+NAMES = {"webnlg": "WebNLG v2, graphs of up to three triples", "amr": "AMR: the Little Prince"}
 HEAD = """# Graph to text with rewards
 
 Jin & Gildea (2022) fine-tune T5 on AMR with cross-entropy alone (XENT), or mixed with a reward:
