@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from collections.abc import Callable
@@ -37,6 +36,8 @@ def give_back_memory() -> None:
 def _trim() -> Callable[[int], int] | None:
     if not sys.platform.startswith("linux"):
         return None
+    import ctypes
+
     try:
         found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except AttributeError:  # another libc

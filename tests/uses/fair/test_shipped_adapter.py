@@ -37,6 +37,7 @@ def test_a_wrong_gender_goes_on_costing() -> None:
     assert costs[3] >= 0.9 * costs[1]
 
 
+@pytest.mark.slow
 def test_it_takes_three_fifths_of_the_bias_that_the_paper_measures(data: Path) -> None:
     public = read_fair_pairs("metric-fairness", attributes=["gender"])
     [(before, raw_before)] = _biases(PLAIN[:1], public)
