@@ -15,6 +15,8 @@ from evenmatch.errors import DataError, InputError
 from evenmatch.uses.train.tune import LOGS, RESULT, _policy, _seed, tune
 from evenmatch.uses.train.tune_batches import examples_of
 from evenmatch.uses.train.tune_course import CHECKPOINT, MODEL, History
+from evenmatch.uses.train.tune_logs import logging_to
+from evenmatch.uses.train.tune_loss import Told
 from evenmatch.uses.train.tune_policy import load_policy
 from evenmatch.uses.train.tune_settings import Shape, Tuning, read_tuning
 from tests.uses.train.tuning import tiny
@@ -129,6 +131,15 @@ def test_logs_show_each_step_once_though_a_run_was_stopped(tmp_path: Path) -> No
     assert [(e.step, e.value) for e in logged.Scalars("valid/bleu")] == [
         (step, pytest.approx(bleu)) for step, bleu in history.looks
     ]
+
+
+def test_event_files_sort_in_the_order_they_were_begun(tmp_path: Path) -> None:
+    history = History(steps=1, told=[Told(loss=1.0, cross_entropy=1.0)])
+    for _ in range(3):  # by name, the tenth file of a process in one second comes before the ninth
+        with logging_to(tmp_path) as log:
+            log(history)
+    begun = sorted(each.name.split(".")[3] for each in tmp_path.iterdir())
+    assert len(set(begun)) == 3
 
 
 def test_the_best_model_can_be_tuned_again(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -29,6 +30,7 @@ def logging_to(folder: Path) -> Iterator[Watch]:
     def log(history: History) -> None:
         number = len(history.told)
         if not writers:
+            _wait_for_a_name_of_its_own(folder)
             writers.append(SummaryWriter(str(folder), purge_step=number))
         for name, value in asdict(history.told[-1]).items():
             writers[0].add_scalar(f"train/{name}", value, number)
@@ -40,3 +42,15 @@ def logging_to(folder: Path) -> Iterator[Watch]:
     finally:
         for writer in writers:
             writer.close()
+
+
+def _wait_for_a_name_of_its_own(folder: Path) -> None:
+    """Wait while a new event file would not sort behind those there are.
+
+    TensorBoard reads event files by name, and a name tells the second it was begun in: a run that
+    goes on within the second it was stopped in might be read before what it goes on from.
+    """
+    begun = [int(each.name.split(".")[3]) for each in folder.glob("events.out.tfevents.*")]
+    now = time.time()
+    if int(now) in begun:
+        time.sleep(int(now) + 1 - now)
