@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import evenmatch as em
 from evenmatch.scoring import windows as module
-from evenmatch.scoring.windows import texts, windows
-from evenmatch.types import Pair
+from evenmatch.scoring.shared import Shelf
+from evenmatch.scoring.windows import alone, texts, windows
+from evenmatch.types import Embedded, Pair, Run, Units
 
 LETTERS = st.sampled_from(["a", "bb", "ccc", "dddd", "eeeee"])
 PAIRS = st.lists(
@@ -54,3 +59,29 @@ def test_systems_on_one_test_set_share_its_references() -> None:
     assert [pairs[i].references[0] for i in window] == [
         f"reference {i}" for i in range(4) for _ in "abc"
     ]
+
+
+def test_vectors_that_are_kept_do_not_keep_the_array_they_were_cut_from() -> None:
+    window = np.ones((9, 2))
+    assert alone(window[2:4]).base is None
+    assert alone(window) is window
+
+
+def test_texts_of_a_later_window_keep_only_their_own_vectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    window = np.eye(6, dtype=np.float32)
+
+    def slices(self: em.Hashed, texts: Sequence[Units]) -> list[Embedded]:
+        ones = np.ones(1)
+        return [Embedded(u, window[i : i + 1], ones, ones) for i, u in enumerate(texts)]
+
+    monkeypatch.setattr(em.Hashed, "__call__", slices)
+    shelf = Shelf([em.AlignMetric(vectors=em.Hashed())], Run())
+    first, later = Pair("new", ("again",)), Pair("newer", ("again",))
+    shelf.stock([first], {"again"})
+    shelf.stock([later], set())
+    (embedded,) = shelf._embedded.values()
+    assert embedded["again"].vectors.base is None
+    assert embedded["newer"].vectors.base is window
+    assert "new" not in embedded

@@ -123,3 +123,10 @@ print([name for name in ("transformers", "torch._dynamo", "scipy.optimize") if n
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
     assert done.stdout.decode().strip() == "[]"
+
+
+@pytest.mark.parametrize("setting", [{"hidden_size": 24}, {"num_attention_heads": 5}], ids=str)
+def test_sizes_that_do_not_fit_the_weights_are_left_to_transformers(
+    folder: Path, setting: dict[str, Any]
+) -> None:
+    assert load_bert(_changed(folder, "config.json", **setting)) is None

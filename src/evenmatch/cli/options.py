@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from evenmatch.cli.progress import telling_progress
+from evenmatch.types import Run
 
 ANY_METRIC = "A metric's name or spec; several share one pass over the texts."
 
@@ -97,7 +98,7 @@ class Running:
         str, typer.Option(metavar="NAME", help="Where models run, as torch names it.")
     ] = "cpu"
     threads: Annotated[int, count("Threads a model may use; 0 leaves that to torch.", least=0)] = 0
-    batch_tokens: Annotated[int, count("The most tokens in one forward pass.")] = 1024
+    batch_tokens: Annotated[int, count("The most tokens in one forward pass.")] = Run().batch_tokens
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Keep vectors on disk for the next run.")
     ] = False

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import NO_FLAGS, Alignment, Array, Bounding, Embedded, Reducer, Score
@@ -20,13 +18,6 @@ def precision_recall(
     Units are the last dimensions, so a stack of pairs of one size gives a number for each. A torch
     similarity keeps its gradient; the alignment is a constant to it.
     """
-    if isinstance(similarity, np.ndarray):
-        gained = np.vecdot(alignment.rows, similarity)
-        covered = np.vecdot(alignment.cols.swapaxes(-1, -2), similarity.swapaxes(-1, -2))
-        return (
-            np.vecdot(row_weights, gained) / row_weights.sum(-1),
-            np.vecdot(col_weights, covered) / col_weights.sum(-1),
-        )
     gained = (alignment.rows * similarity).sum(-1)
     covered = (alignment.cols * similarity).sum(-2)
     precision = (row_weights * gained).sum(-1) / row_weights.sum(-1)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
+import numpy as np
+
 from evenmatch.types import Array, Pair
 from evenmatch.vectors.memory import give_back_memory
 
@@ -38,7 +40,8 @@ def windows(pairs: Sequence[Pair], pad_to: int = 0) -> Iterator[tuple[list[int],
 
 def alone(vectors: Array) -> Array:
     """Vectors to keep: a part of a window's array would keep the whole of it in memory."""
-    return vectors if vectors.base is None else vectors.copy()
+    part = isinstance(vectors, np.ndarray) and vectors.base is not None
+    return vectors.copy() if part else vectors
 
 
 def _cut(pairs: Sequence[Pair], least: int) -> Iterator[list[int]]:

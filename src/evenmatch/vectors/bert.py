@@ -47,6 +47,12 @@ class Weights:
         return self.named[f"{self.place}{name}"].float()
 
 
+def fits(shape: Shape, own: Weights) -> bool:
+    """Whether weights are of the width that a shape tells, and the heads share it evenly."""
+    width = own["embeddings.word_embeddings.weight"].shape[-1]
+    return width == shape.hidden_size and width % shape.num_attention_heads == 0
+
+
 class Block(nn.Module):
     """Attention and a feed-forward part, each added to what it was given and normed."""
 

@@ -13,7 +13,6 @@ from evenmatch.vectors.checkpoints import Checkpoint, read_config, unreadable, v
 _WEIGHTS, _TOKENIZER, _SAID = "model.safetensors", "tokenizer.json", "tokenizer_config.json"
 # A setting that makes a model other than plain, unless it has this value.
 _PLAIN = {
-    "model_type": "bert",
     "hidden_act": "gelu",
     "position_embedding_type": "absolute",
     "is_decoder": False,
@@ -48,7 +47,8 @@ def load_bert(checkpoint: Checkpoint) -> Any | None:
     config = read_config(checkpoint.folder)
     try:
         sizes: dict[str, Any] = {f.name: config[f.name] for f in dataclasses.fields(bert.Shape)}
-        return bert.Bert(bert.Shape(**sizes), bert.Weights(weights)).eval()
+        shape, own = bert.Shape(**sizes), bert.Weights(weights)
+        return bert.Bert(shape, own).eval() if bert.fits(shape, own) else None
     except KeyError:  # a size or a weight goes by another name
         return None
 
