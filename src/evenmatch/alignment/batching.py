@@ -15,7 +15,7 @@ from evenmatch.types import Alignment, Array, Problem
 # an accelerator wants enough work per step to outlast the call that starts it.
 _MOST_CELLS = 1 << 16
 _MOST_CELLS_ON_DEVICE = 1 << 22
-_BUCKET = 8
+_BUCKET = 4
 # Where tensors share memory with numpy, its steps are several times faster than torch's.
 _BY_NUMPY = ("cpu",)
 

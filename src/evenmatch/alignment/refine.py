@@ -73,12 +73,10 @@ def step(cells: Array, factor: float) -> None:
     count, long, short = cells.shape
     matrix = counting(count, cells)[:, None]
     row, col = counting(long, cells)[None, :], counting(short, cells)[None, :]
-    right, down = cells.argmax(2), cells.argmax(1)
-    # Cells are found by their number in the whole batch, which is faster than by three indexes.
-    row_start, col_start = (matrix * long + row) * short, matrix * (long * short) + col
-    of_row, of_col = row_start + right, col_start + down * short
-    row_best, row_most, row_next = _offers(cells, of_row, (row_start, 2, 1), factor)
-    col_best, col_most, col_next = _offers(cells, of_col, (col_start, 1, short), factor)
+    # The best of a column is found in a copy that lays it in one piece, in half the time.
+    upright = xp.swapaxes(cells, 1, 2).reshape(-1).reshape(count, short, long)
+    right, row_best, row_most, row_next = _offers(cells, factor)
+    down, col_best, col_most, col_next = _offers(upright, factor)
     # The best of a row may be the best of its column too, and has the weaker rival there as well.
     its_col, its_row = matrix * short + right, matrix * long + down
     from_col = xp.where(_at(down, its_col) == row, _at(col_next, its_col), _at(col_most, its_col))
@@ -86,28 +84,29 @@ def step(cells: Array, factor: float) -> None:
     cells -= row_most[:, :, None]
     cells -= col_most[:, None, :]
     flat = cells.reshape(-1)
-    flat[of_row] = row_best - row_next - from_col
-    flat[of_col] = col_best - from_row - col_next
+    flat[(matrix * long + row) * short + right] = row_best - row_next - from_col
+    flat[(matrix * long + down) * short + col] = col_best - from_row - col_next
 
 
-def _offers(
-    cells: Array, best: Array, lines: tuple[Array, int, int], factor: float
-) -> tuple[Array, Array, Array]:
-    """The best of each line, what it takes from the others, and what the second takes from it.
+def _offers(lines: Array, factor: float) -> tuple[Array, Array, Array, Array]:
+    """Of each line where its best is, how high, what it takes from the others, the second from it.
 
-    `lines` are the cells they start at, the axis they go along, and how far apart its cells are.
+    Lines are the last dimension, and lie in one piece.
     """
-    xp = namespace(cells)
-    start, axis, apart = lines
-    flat = cells.reshape(-1)
+    xp = namespace(lines)
+    count, number, length = lines.shape
+    # Cells are found by their number in the whole batch, which is faster than by three indexes.
+    flat, start = lines.reshape(-1), counting(count * number, lines).reshape(count, number) * length
+    at = lines.argmax(2)
+    best = start + at
     first = flat[best]
     flat[best] = -xp.inf
     # numpy finds where the highest is in less time than how high it is
-    second = flat[start + cells.argmax(axis) * apart]
+    second = flat[start + lines.argmax(2)]
     flat[best] = first
     # A line of one cell has no rivals in it, and a line of padding nothing at all.
     most, following = (xp.where(xp.isfinite(x), x, 0.0) / factor for x in (first, second))
-    return first, most, following
+    return at, first, most, following
 
 
 def _at(values: Array, number: Array) -> Array:
