@@ -1,6 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+# Without compiled modules every process that a test starts would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-slow check format bench docs clean
 

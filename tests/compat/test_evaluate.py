@@ -4,7 +4,6 @@ import runpy
 import sys
 from typing import Any
 
-import evaluate
 import pytest
 
 import evenmatch as em
@@ -19,6 +18,8 @@ SINGLE = [references[0] for references in SEVERAL]
 @pytest.fixture(scope="module")
 def loaded() -> Any:
     """The module as people load it."""
+    import evaluate  # late, since it takes seconds that whoever runs other tests would wait for
+
     return evaluate.load(module.__file__)
 
 

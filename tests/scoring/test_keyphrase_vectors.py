@@ -5,10 +5,6 @@ Words are stems already, so stemming is turned off where it would cut them again
 
 from __future__ import annotations
 
-import gzip
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -121,26 +117,3 @@ def test_the_score_of_many_documents_follows_the_average(average: str, value: fl
         ["a; b; x", "x", "a"], ["a; b; c; d", "y", "a"], f"f1_at_m(average={average!r})"
     )
     assert found.corpus == pytest.approx(value, abs=1e-6)
-
-
-PUBLISHED = {  # Chan et al. (2019), mean of three seeds; FG as an independent implementation has it
-    "inspec": {"f1_at_5": 0.253, "f1_at_m": 0.301, "fg": 0.440, "fg of all": 0.383},
-    "krapivin": {"f1_at_5": 0.300, "f1_at_m": 0.369, "fg": 0.356, "fg of all": 0.336},
-}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_real_predictions_score_what_was_published(data: Path, name: str) -> None:
-    packed = (data / "kp-predictions" / f"{name}.jsonl.gz").read_bytes()
-    documents = [json.loads(line) for line in gzip.decompress(packed).splitlines()]
-    references = ["; ".join(each["keyphrases"]) for each in documents]
-    sources = [f"{each['title']} {each['abstract']}" for each in documents]
-    found: dict[str, list[float]] = {key: [] for key in PUBLISHED[name]}
-    for seed in ("1234", "5678", "9527"):
-        given = ["; ".join(each["pred"][f"catSeqTG-2RF1-seed{seed}"]) for each in documents]
-        for key, values in found.items():
-            metric = "fg" if key == "fg of all" else f"{key}(which='present')"
-            scores = em.score(given, references, metric, sources=sources)
-            values.append(scores.mean if scores.corpus is None else scores.corpus)
-    means = {key: round(float(np.mean(values)), 3) for key, values in found.items()}
-    assert means == PUBLISHED[name]

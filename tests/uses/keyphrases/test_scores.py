@@ -167,15 +167,22 @@ def test_the_published_table_comes_out_with_the_mean_of_its_seeds(data: Path) ->
     files = [data / "kp-predictions" / f"{name}.jsonl.gz" for name in ("inspec", "krapivin")]
     found = score_keyphrases(files, predictions=seeds, mean_seeds=True, resamples=20, trials=20)
     means = {
-        (row.data, row.metric): round(row.cells["present"].value, 3)
+        (row.data, row.metric, phrases): round(row.cells[phrases].value, 3)
         for row in found.rows
         if "mean of 3" in row.prediction
+        for phrases in ("present", "all")
     }
-    assert means == {
-        ("inspec", "fg"): 0.440,
-        ("inspec", "f1_at_5"): 0.253,
-        ("inspec", "f1_at_m"): 0.301,
-        ("krapivin", "fg"): 0.356,
-        ("krapivin", "f1_at_5"): 0.300,
-        ("krapivin", "f1_at_m"): 0.369,
-    }
+    # Chan et al. (2019); FG as an independent implementation has it
+    assert (
+        means.items()
+        >= {
+            ("inspec", "fg", "present"): 0.440,
+            ("inspec", "fg", "all"): 0.383,
+            ("inspec", "f1_at_5", "present"): 0.253,
+            ("inspec", "f1_at_m", "present"): 0.301,
+            ("krapivin", "fg", "present"): 0.356,
+            ("krapivin", "fg", "all"): 0.336,
+            ("krapivin", "f1_at_5", "present"): 0.300,
+            ("krapivin", "f1_at_m", "present"): 0.369,
+        }.items()
+    )
