@@ -14,7 +14,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evenmatch.data.tables import Table
+from page_parts import claim_lines, table_lines
+
 from evenmatch.uses.study.graph_arms import ARMS, design
 from evenmatch.uses.study.graph_claims import checked, power_line
 from evenmatch.uses.study.graph_corpus import CORPORA
@@ -68,33 +69,19 @@ def section(name: str) -> Iterator[str]:
     yield from (f"## {NAMES[name]}", "", f"    evenmatch study graphs --data {name}", "")
     yield from (f"- {note}" for note in report.notes)
     yield ""
-    yield from [*markdown(report.tables["scores"]), ""]
+    yield from [*table_lines(report.tables["scores"]), ""]
     yield from ["What each reward adds to cross-entropy alone:", ""]
-    yield from [*markdown(report.tables["differences"]), ""]
+    yield from [*table_lines(report.tables["differences"]), ""]
     yield from ["### What replicates and what does not", "", *replicates(runs), ""]
     yield from [*drawn(name, report), "### Examples", ""]
-    yield from [*markdown(report.tables["examples"]), ""]
+    yield from [*table_lines(report.tables["examples"]), ""]
 
 
 def replicates(runs: Runs) -> Iterator[str]:
     """The paper's claims beside what is seen, and what could be seen at all."""
     found = scored(runs, learnt=LEARNT)
     claims = list(checked(found))
-    metrics = list(claims[0].seen) if claims else []
-    rows = [
-        [
-            claim.said,
-            *(f"{verdict} ({100 * seen.value:+.2f})" for seen, verdict in claim.seen.values()),
-        ]
-        for claim in claims
-    ]
-    yield from markdown([["claim", *metrics], *rows])
-    yield ""
-    yield (
-        "Seen: the 95 % interval over test graphs and every single seed are above 0. The reverse "
-        "is seen: both are below. The number is the mean difference, times 100."
-    )
-    yield ""
+    yield from claim_lines(claims, "test graphs")
     kept = [claim.said for claim in claims if claim.seen[BLEU][1] == "seen"]
     lost = [f"{c.said} ({cell(c.seen[BLEU][0], signed=True, times=100, places=2)})" for c in claims]
     lost = [text for text, c in zip(lost, claims, strict=True) if c.seen[BLEU][1] != "seen"]
@@ -111,16 +98,6 @@ def drawn(name: str, report: Report) -> Iterator[str]:
         (KEPT / name / f"{figure}.svg").write_text(report.figures[figure], "utf-8")
         yield f"![{figure.replace('-', ' ')}](graphs/{name}/{figure}.svg)"
         yield ""
-
-
-def markdown(table: Table) -> Iterator[str]:
-    """A table as Markdown has it."""
-    header, *rows = [
-        [text.replace("|", "\\|").replace("<", "\\<") for text in row] for row in table
-    ]
-    yield f"| {' | '.join(header)} |"
-    yield f"|{'---|' * len(header)}"
-    yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,8 @@ def test_the_report_says_what_was_found_and_what_is_missing(runs: Runs) -> None:
     more = Design(SMALL.arms, (1, 2, 3), SMALL.settings, SMALL.stage)
     report = keyphrase_report(Runs(corpus(), more, runs.folder))
     assert report.findings[0].startswith("8 runs are done, 4 are not: MLE seed 3")
-    assert any("rewarding F1 raises F1 beyond likelihood; on B" in line for line in report.findings)
+    claim = "rewarding F1 raises F1 beyond likelihood (F1@M: RL(F1) less MLE): A "
+    assert any(line.startswith(claim) and "; B " in line for line in report.findings)
     assert {"fg-a", "words-b", "looks-MLE", "looks-2RL-FG"} <= set(report.figures)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenmatch.uses.report.plot_lines import curves
+from evenmatch.uses.study.claims import sentence
 from evenmatch.uses.study.graph_arms import ARMS, START
-from evenmatch.uses.study.graph_claims import checked, power_line, sentence
+from evenmatch.uses.study.graph_claims import checked, power_line
 from evenmatch.uses.study.graph_runs import Result, Runs
 from evenmatch.uses.study.graph_scores import by_arm, repetition, scored
 from evenmatch.uses.study.graph_table import differences, examples, table_one

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from evenmatch.stats.arrays import Floats
 from evenmatch.uses.report.plot_lines import curves
-from evenmatch.uses.study.keyphrase_arms import FIRST, MLE, Design
+from evenmatch.uses.study.claims import sentence
+from evenmatch.uses.study.keyphrase_arms import MLE, Design
+from evenmatch.uses.study.keyphrase_claims import checked
 from evenmatch.uses.study.keyphrase_corpus import Corpus
 from evenmatch.uses.study.keyphrase_runs import Result, Runs, by_arm
 from evenmatch.uses.study.keyphrase_table import (
@@ -20,7 +22,6 @@ from evenmatch.uses.study.keyphrase_table import (
 )
 from evenmatch.uses.study.page import Report
 from evenmatch.uses.study.runs import missing
-from evenmatch.uses.study.seeds import gap
 
 _BANDS = 5  # between nothing and everything, which have bands of their own
 _SHOWN = (MLE, "RL(F1)", "RL(FG)", "2RL(FG)")
@@ -35,32 +36,11 @@ def keyphrase_report(runs: Runs) -> Report:
     tables |= {f"words of phrases, {d}": table_two(found, d) for d in runs.corpus.tests if found}
     return Report(
         "Keyphrases: likelihood, and reinforcement in one stage or two",
-        [*missing(lacking, len(results)), *claims(found)],
+        [*missing(lacking, len(results)), *map(sentence, checked(found))],
         tables if found else {},
         figures(found, results) if found else {},
         _notes(runs.corpus, runs.design, results),
     )
-
-
-def claims(found: Sequence[Scored]) -> Iterator[str]:
-    """What the paper says of each stage, and what is seen here, test set by test set."""
-    by_place = {(each.data, each.arm): each for each in found}
-    asked = (
-        ("RL(FG)", FIRST, "FG", "rewarding FG raises FG beyond rewarding F1"),
-        ("RL(FG)", FIRST, "F1@M", "rewarding FG alone lowers F1 below rewarding F1"),
-        ("2RL(FG)", FIRST, "F1@M", "a first stage with FG makes the second reach a higher F1"),
-        ("2RL(FB)", "2RL(FG)", "F1@M", "the continuous scorer adds to that"),
-        (FIRST, MLE, "F1@M", "rewarding F1 raises F1 beyond likelihood"),
-    )
-    for arm, other, metric, said in asked:
-        for data in dict.fromkeys(each.data for each in found):
-            one, less = by_place.get((data, arm)), by_place.get((data, other))
-            if one and less:
-                seen = gap(one, less, metric)
-                yield (
-                    f"{said}; on {data}: {arm} less {other} in {metric} is {seen.value:+.3f} "
-                    f"[{seen.low:+.3f}, {seen.high:+.3f}]"
-                )
 
 
 def figures(found: Sequence[Scored], results: Sequence[Result]) -> dict[str, str]:

@@ -117,9 +117,10 @@ def differences(found: Sequence[Scored]) -> Table:
     lines = []
     for (data, arm), each in by_place.items():
         for other in (MLE, FIRST):
-            if arm not in (MLE, other) and (less := by_place.get((data, other))):
+            less = by_place.get((data, other))
+            if arm not in (MLE, other) and less and (shared := shared_seeds(each, less)):
                 cells = [cell(gap(each, less, m), signed=True) for m in METRICS]
-                lines.append([data, arm, other, str(len(shared_seeds(each, less))), *cells])
+                lines.append([data, arm, other, str(len(shared)), *cells])
     return [header, *lines]
 
 

@@ -1,0 +1,85 @@
+"""Make docs/results/keyphrase-training.md: paper 004's comparison of rewards, at our size.
+
+    evenmatch study keyphrases --out FOLDER
+    python docs/keyphrase_page.py [FOLDER ...]
+
+A folder named is where `evenmatch study keyphrases` was run; its results are copied to
+docs/results/keyphrases, from where the page is made. Needs EVENMATCH_DATA.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from page_parts import claim_lines, table_lines
+
+from evenmatch.uses.study.keyphrase_arms import ABLATIONS, ARMS, Design
+from evenmatch.uses.study.keyphrase_claims import checked
+from evenmatch.uses.study.keyphrase_corpus import Corpus, public_corpus
+from evenmatch.uses.study.keyphrase_report import keyphrase_report
+from evenmatch.uses.study.keyphrase_runs import Runs
+from evenmatch.uses.study.keyphrase_table import scored
+
+RESULTS = Path(__file__).parent / "results"
+KEPT = RESULTS / "keyphrases"
+HEAD = """# Keyphrases trained with rewards
+
+Luo et al. (2021) train catSeq by likelihood and then by self-critical reinforcement: for
+F1, for FG, for the scorer FB, or for one of the latter first and then for F1 (2RL). Here is the
+same with a small generator and the public samples, since the half million documents of KP20k
+cannot be had offline. Their table 1, present phrases, for the order of things (F1@M, F1@5, FG):
+
+| | Inspec | Krapivin | KP20k |
+|---|---|---|---|
+| catSeq | .262 .225 .381 | .354 .269 .352 | .367 .291 .371 |
+| RL(F1) | .300 .250 .382 | .362 .287 .360 | .383 .310 .369 |
+| RL(FG) | .252 .201 .460 | .359 .228 .413 | .365 .290 .440 |
+| RL(FB) | .254 .200 .463 | .354 .230 .416 | .366 .291 .444 |
+| 2RL(FG) | .308 .266 .425 | .375 .304 .389 | .391 .327 .381 |
+| 2RL(FB) | .310 .267 .430 | .374 .305 .390 | .392 .330 .383 |
+
+Ours, by
+
+    evenmatch study keyphrases --minutes 40
+
+which stops after 40 minutes and goes on when it is run again:
+"""
+
+
+def main(folders: Sequence[str]) -> None:
+    """Copy the results that are named, and write the page of all there are."""
+    for folder in folders:
+        for part in ("cells", "predictions"):
+            shutil.copytree(Path(folder) / part, KEPT / part, dirs_exist_ok=True)
+    corpus = public_corpus()
+    runs = Runs(corpus, Design((*ARMS, *_ablations(corpus))), KEPT)
+    (RESULTS / "keyphrase-training.md").write_text("\n".join([HEAD, *body(runs)]), "utf-8")
+
+
+def _ablations(corpus: Corpus) -> list[str]:
+    """The arms with a part of FG left out that were run at all."""
+    known = Runs(corpus, Design(tuple(ABLATIONS)), KEPT)
+    there = {result.node.rewards for result in known.results()}
+    return [arm for arm, rewards in ABLATIONS.items() if rewards in there]
+
+
+def body(runs: Runs) -> Iterator[str]:
+    """What the results say: tables, claims, figures."""
+    report = keyphrase_report(runs)
+    lacking = [line for line in report.findings if line.endswith("run it again")]
+    yield from (f"- {note}" for note in (*lacking, *report.notes))
+    for name, table in report.tables.items():
+        yield from ["", f"## {name[0].upper()}{name[1:]}", "", *table_lines(table)]
+    yield from ["", "## What replicates and what does not", ""]
+    yield from claim_lines(list(checked(scored(runs.results(), runs.corpus))), "test documents")
+    yield from ["## Distributions (the paper's figure 3) and curves", ""]
+    for name, figure in report.figures.items():
+        (KEPT / f"{name}.svg").write_text(figure, "utf-8")
+        yield from [f"![{name.replace('-', ' ')}](keyphrases/{name}.svg)", ""]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

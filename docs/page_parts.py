@@ -1,0 +1,42 @@
+"""Parts of pages made from results: tables, and what a paper claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from evenmatch.data.tables import Table
+from evenmatch.uses.study.claims import Claim
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    """A table, its first row on top."""
+    header, *rows = [
+        [text.replace("|", "\\|").replace("<", "\\<") for text in row] for row in table
+    ]
+    yield f"| {' | '.join(header)} |"
+    yield f"|{'---|' * len(header)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+def claim_lines(claims: Sequence[Claim], over: str) -> Iterator[str]:
+    """What a paper claims beside what is seen here, and what `seen` asks for."""
+    columns = list(dict.fromkeys(where for claim in claims for where in claim.seen))
+    rows = [
+        [
+            claim.said,
+            *(
+                f"{claim.seen[c][1]} ({100 * claim.seen[c][0].value:+.2f})"
+                if c in claim.seen
+                else ""
+                for c in columns
+            ),
+        ]
+        for claim in claims
+    ]
+    yield from table_lines([["claim", *columns], *rows])
+    yield ""
+    yield (
+        f"Seen: the 95 % interval over {over} and every single seed are above 0. The reverse is "
+        "seen: both are below. The number is the mean difference, times 100."
+    )
+    yield ""
