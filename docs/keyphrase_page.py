@@ -68,13 +68,14 @@ def _ablations(corpus: Corpus) -> list[str]:
 
 def body(runs: Runs) -> Iterator[str]:
     """What the results say: tables, claims, figures."""
-    report = keyphrase_report(runs)
+    found = scored(runs.results(), runs.corpus)
+    report = keyphrase_report(runs, found)
     lacking = [line for line in report.findings if line.endswith("run it again")]
     yield from (f"- {note}" for note in (*lacking, *report.notes))
     for name, table in report.tables.items():
         yield from ["", f"## {name[0].upper()}{name[1:]}", "", *table_lines(table)]
     yield from ["", "## What replicates and what does not", ""]
-    yield from claim_lines(list(checked(scored(runs.results(), runs.corpus))), "test documents")
+    yield from claim_lines(list(checked(found)), "test documents")
     yield from ["## Distributions (the paper's figure 3) and curves", ""]
     for name, figure in report.figures.items():
         (KEPT / f"{name}.svg").write_text(figure, "utf-8")

@@ -27,10 +27,14 @@ _BANDS = 5  # between nothing and everything, which have bands of their own
 _SHOWN = (MLE, "RL(F1)", "RL(FG)", "2RL(FG)")
 
 
-def keyphrase_report(runs: Runs) -> Report:
-    """What the results that there are say; runs that are missing are said to be."""
+def keyphrase_report(runs: Runs, found: Sequence[Scored] | None = None) -> Report:
+    """What the results that there are say; runs that are missing are said to be.
+
+    `found` are their scores, where they were made before.
+    """
     results = runs.results()
-    found = scored(results, runs.corpus) if results else []
+    if found is None:
+        found = scored(results, runs.corpus) if results else []
     lacking = [node.name for node in runs.design.nodes() if runs.kept(node) is None]
     tables = {"present phrases": table_one(found), "differences": differences(found)}
     tables |= {f"words of phrases, {d}": table_two(found, d) for d in runs.corpus.tests if found}
