@@ -13,13 +13,12 @@ from evenmatch.registry import check_settings, register, signature
 from evenmatch.scoring.likelihood_asking import Asking, check_prompt
 from evenmatch.scoring.likelihood_model import log_probabilities
 from evenmatch.scoring.ngram_rows import side_flags
-from evenmatch.scoring.pairs import check_pairs
+from evenmatch.scoring.portions import scored_in_portions
 from evenmatch.types import Pair, Run, Score, Scores
 from evenmatch.vectors import checkpoints
 from evenmatch.vectors.adapter_files import adapter_source, named_adapter, pinned_adapter
 from evenmatch.vectors.adapter_headed import Headed
 from evenmatch.vectors.heads import language_head, name_weights
-from evenmatch.vectors.packing import portions
 
 PROMPT = "{source}\nIn other words: {target}"
 Direction: TypeAlias = Literal["both", "precision", "recall"]
@@ -65,13 +64,7 @@ class Likelihood:
 
     def carry_out(self, pairs: Sequence[Pair], run: Run) -> Scores:
         """The same, as the run settings have it."""
-        check_pairs(pairs)
-        segments: list[Score] = []
-        for some in portions(pairs):
-            segments += self._scored(some, run)
-            if run.progress:
-                run.progress(len(segments), len(pairs))
-        return Scores(tuple(segments), self.signature)
+        return Scores(scored_in_portions(pairs, run, self._scored), self.signature)
 
     def _scored(self, pairs: Sequence[Pair], run: Run) -> Iterator[Score]:
         wanted = list(dict.fromkeys(text for pair in pairs for text in self._asked(pair)))

@@ -11,13 +11,12 @@ from typing import ClassVar, Literal
 from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register, signature
 from evenmatch.scoring.ngram_rows import side_flags
-from evenmatch.scoring.pairs import check_pairs
+from evenmatch.scoring.portions import scored_in_portions
 from evenmatch.scoring.regression_model import Reading, numbers
 from evenmatch.types import Pair, Run, Score, Scores
 from evenmatch.vectors import checkpoints
 from evenmatch.vectors.adapter_files import adapter_source, named_adapter, pinned_adapter
 from evenmatch.vectors.adapter_headed import Headed
-from evenmatch.vectors.packing import portions
 
 
 @register("metric", "regression")
@@ -52,13 +51,7 @@ class Regression:
 
     def carry_out(self, pairs: Sequence[Pair], run: Run) -> Scores:
         """The same, as the run settings have it."""
-        check_pairs(pairs)
-        segments: list[Score] = []
-        for some in portions(pairs):
-            segments += self._scored(some, run)
-            if run.progress:
-                run.progress(len(segments), len(pairs))
-        return Scores(tuple(segments), self.signature)
+        return Scores(scored_in_portions(pairs, run, self._scored), self.signature)
 
     def _scored(self, pairs: Sequence[Pair], run: Run) -> Iterator[Score]:
         wanted = list(dict.fromkeys(texts for pair in pairs for texts in self.sides(pair)))
