@@ -12,11 +12,12 @@ _FEW = "64"
 
 
 def keep_few_kernels() -> None:
-    """Let torch's matrix library keep few of the kernels it made; said before torch is loaded.
+    """Let torch's matrix library keep few of the kernels it made; said before a model runs.
 
     It makes one for each shape of a batch and keeps 1024, which fill up for minutes: under load a
-    server grew from 726 to 871 MB in two and a half minutes, and with this stayed at some 730 MB.
-    Somebody who has set the variable is left alone.
+    server grew from 726 to 871 MB in two and a half minutes, and with this stayed at some 730 MB;
+    a run of 16,000 pairs took a quarter more memory than one of 4,000. It costs no measurable
+    time. Somebody who has set the variable is left alone.
     """
     os.environ.setdefault(_CACHED, _FEW)
 
