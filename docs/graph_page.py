@@ -16,12 +16,13 @@ from pathlib import Path
 
 from page_parts import claim_lines, table_lines
 
+from evenmatch.uses.study.claims import SEEN
 from evenmatch.uses.study.graph_arms import ARMS, design
 from evenmatch.uses.study.graph_claims import checked, power_line
 from evenmatch.uses.study.graph_corpus import CORPORA
 from evenmatch.uses.study.graph_report import graph_report
 from evenmatch.uses.study.graph_runs import Runs
-from evenmatch.uses.study.graph_scores import BLEU, scored
+from evenmatch.uses.study.graph_scores import BLEU, Scored, scored
 from evenmatch.uses.study.page import Report
 from evenmatch.uses.study.seeds import cell
 
@@ -65,26 +66,26 @@ def main(given: Sequence[str]) -> None:
 def section(name: str) -> Iterator[str]:
     """The lines about one corpus."""
     runs = Runs(CORPORA[name](), design(name, tuple(ARMS), SEEDS), KEPT / name)
-    report = graph_report(runs, learnt=LEARNT)
+    found = scored(runs, learnt=LEARNT)
+    report = graph_report(runs, found)
     yield from (f"## {NAMES[name]}", "", f"    evenmatch study graphs --data {name}", "")
     yield from (f"- {note}" for note in report.notes)
     yield ""
     yield from [*table_lines(report.tables["scores"]), ""]
     yield from ["What each reward adds to cross-entropy alone:", ""]
     yield from [*table_lines(report.tables["differences"]), ""]
-    yield from ["### What replicates and what does not", "", *replicates(runs), ""]
+    yield from ["### What replicates and what does not", "", *replicates(found), ""]
     yield from [*drawn(name, report), "### Examples", ""]
     yield from [*table_lines(report.tables["examples"]), ""]
 
 
-def replicates(runs: Runs) -> Iterator[str]:
+def replicates(found: Sequence[Scored]) -> Iterator[str]:
     """The paper's claims beside what is seen, and what could be seen at all."""
-    found = scored(runs, learnt=LEARNT)
     claims = list(checked(found))
     yield from claim_lines(claims, "test graphs")
-    kept = [claim.said for claim in claims if claim.seen[BLEU][1] == "seen"]
+    kept = [claim.said for claim in claims if claim.seen[BLEU][1] == SEEN]
     lost = [f"{c.said} ({cell(c.seen[BLEU][0], signed=True, times=100, places=2)})" for c in claims]
-    lost = [text for text, c in zip(lost, claims, strict=True) if c.seen[BLEU][1] != "seen"]
+    lost = [text for text, c in zip(lost, claims, strict=True) if c.seen[BLEU][1] != SEEN]
     yield f"- By BLEU, this replicates: {'; '.join(kept) or 'nothing'}."
     yield f"- This does not: {'; '.join(lost) or 'nothing'}."
     for line in power_line(found):

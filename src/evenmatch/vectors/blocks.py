@@ -14,7 +14,6 @@ from evenmatch.vectors.bert_files import load_bert
 from evenmatch.vectors.checkpoints import Checkpoint
 from evenmatch.vectors.layers import depth
 from evenmatch.vectors.loading import load_auto, placed
-from evenmatch.vectors.memory import keep_few_kernels
 
 # What a stack applies once after its last block. Leaving early means applying it there, which is
 # what dropping the blocks above would do.
@@ -115,7 +114,6 @@ def _seen(ids: Any, lengths: Sequence[int]) -> Any:
 @lru_cache(maxsize=2)
 def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
     """The encoder of a model folder, verified, in evaluation mode; shared by all who ask."""
-    keep_few_kernels()
     plain = load_bert(checkpoint)
     if plain is None:
         return fresh_blocks(checkpoint, trust_remote_code, device)

@@ -8,6 +8,7 @@ from typing import Any
 
 from evenmatch.errors import DataError, InputError
 from evenmatch.vectors.checkpoints import Checkpoint, unreadable, verify
+from evenmatch.vectors.memory import keep_few_kernels
 from evenmatch.vectors.quiet import quiet_transformers
 
 
@@ -52,6 +53,7 @@ def unsafe(place: str) -> DataError:
 
 def placed(model: Any, device: str) -> Any:
     """The model on that device."""
+    keep_few_kernels()
     try:
         return model.to(device)
     except (AssertionError, RuntimeError) as error:  # what torch raises for a device it lacks

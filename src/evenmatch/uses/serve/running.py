@@ -13,7 +13,6 @@ from typing import Any
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.scoring.settings import make_run
 from evenmatch.uses.serve.limits import Limits
-from evenmatch.vectors.memory import keep_few_kernels
 
 _BACKLOG = 2048  # connections that wait to be taken, as uvicorn has it
 
@@ -45,7 +44,6 @@ def serve(
         ) from None
     settings = make_run(**run)
     with _listening(host, port) as sock:
-        keep_few_kernels()
         menu = make_menu(metrics, settings)
         app = make_app(menu, limits, run=settings, token=token)
         sock.listen(_BACKLOG)  # who reads the next line may connect at once

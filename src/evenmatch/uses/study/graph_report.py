@@ -11,16 +11,20 @@ from evenmatch.uses.study.claims import sentence
 from evenmatch.uses.study.graph_arms import ARMS, START
 from evenmatch.uses.study.graph_claims import checked, power_line
 from evenmatch.uses.study.graph_runs import Result, Runs
-from evenmatch.uses.study.graph_scores import by_arm, repetition, scored
+from evenmatch.uses.study.graph_scores import Scored, by_arm, repetition, scored
 from evenmatch.uses.study.graph_table import differences, examples, table_one
 from evenmatch.uses.study.page import Report
 from evenmatch.uses.study.runs import missing
 
 
-def graph_report(runs: Runs, *, learnt: str = "") -> Report:
-    """What the results that there are say; runs that are missing are said to be."""
+def graph_report(runs: Runs, found: Sequence[Scored] | None = None, *, learnt: str = "") -> Report:
+    """What the results that there are say; runs that are missing are said to be.
+
+    `found` are their scores, where they were made before.
+    """
     results = runs.results()
-    found = scored(runs, learnt=learnt) if results else []
+    if found is None:
+        found = scored(runs, learnt=learnt) if results else []
     lacking = [node.name for node in runs.design.nodes() if runs.kept(node) is None]
     tables = {
         "scores": table_one(found),
