@@ -20,8 +20,8 @@ def key(i: int) -> bytes:
 
 
 def found(store: Store, *numbers: int) -> list[bytes | None]:
-    views = store.read([key(i) for i in numbers])
-    return [None if v is None else bytes(v) for v in views]
+    with store.reading([key(i) for i in numbers]) as views:
+        return [None if v is None else bytes(v) for v in views]
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

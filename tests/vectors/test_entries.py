@@ -28,7 +28,7 @@ def made(vectors: Array, flags: frozenset[str] = frozenset()) -> States:
 def test_the_exact_form_keeps_every_bit(n: int, d: int, seed: int, flags: tuple[str, ...]) -> None:
     vectors = np.random.default_rng(seed).standard_normal((n, d)).astype(np.float32)
     states = made(vectors, frozenset(flags))
-    back = from_bytes("a text", 3, to_bytes(states, 3, exact=True))
+    back = from_bytes(["a text"], 3, [to_bytes(states, 3, exact=True)])[0]
     assert back.layers[3].tobytes() == vectors.tobytes()
     assert back.keys.tolist() == states.keys.tolist()
     assert back.spans.tolist() == states.spans.tolist()
@@ -39,7 +39,7 @@ def test_the_exact_form_keeps_every_bit(n: int, d: int, seed: int, flags: tuple[
 def test_the_compact_form_keeps_direction_and_length(n: int, d: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     vectors = (rng.standard_normal((n, d)) * rng.lognormal(size=(n, 1))).astype(np.float32)
-    back = from_bytes("a text", 3, to_bytes(made(vectors), 3, exact=False)).layers[3]
+    back = from_bytes(["a text"], 3, [to_bytes(made(vectors), 3, exact=False)])[0].layers[3]
     step = np.abs(vectors).max(1, keepdims=True) / 32767
     assert (np.abs(back - vectors) <= 0.51 * step + 1e-7).all()
 
@@ -47,17 +47,35 @@ def test_the_compact_form_keeps_direction_and_length(n: int, d: int, seed: int) 
 def test_the_compact_form_is_stable_when_written_again() -> None:
     vectors = np.random.default_rng(0).standard_normal((5, 384)).astype(np.float32)
     once = to_bytes(made(vectors), 3, exact=False)
-    twice = to_bytes(from_bytes("a text", 3, once), 3, exact=False)
-    a, b = (from_bytes("", 3, data).layers[3] for data in (once, twice))
+    twice = to_bytes(from_bytes(["a text"], 3, [once])[0], 3, exact=False)
+    a, b = (states.layers[3] for states in from_bytes(["", ""], 3, [once, twice]))
     assert np.abs(a - b).max() < 1e-6
 
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_vector_of_zeros_stays_zero(exact: bool) -> None:
     states = made(np.zeros((2, 4), dtype=np.float32))
-    assert not from_bytes("", 3, to_bytes(states, 3, exact=exact)).layers[3].any()
+    assert not from_bytes([""], 3, [to_bytes(states, 3, exact=exact)])[0].layers[3].any()
 
 
 def test_the_compact_form_takes_half_the_room() -> None:
     states = made(np.ones((27, 384), dtype=np.float32))
     assert len(to_bytes(states, 3, exact=False)) < 0.55 * len(to_bytes(states, 3, exact=True))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_texts_read_together_are_what_each_is_alone(exact: bool) -> None:
+    rng = np.random.default_rng(1)
+    sizes = [3, 0, 1, *range(40), 2]
+    texts = [f"text {i}" for i in range(len(sizes))]
+    data = [
+        to_bytes(made(rng.standard_normal((n, 8)).astype(np.float32)), 3, exact=exact)
+        for n in sizes
+    ]
+    for text, own, together in zip(texts, data, from_bytes(texts, 3, data), strict=True):
+        (alone,) = from_bytes([text], 3, [own])
+        assert together.text == text
+        assert together.layers[3].tobytes() == alone.layers[3].tobytes()
+        assert together.keys.tolist() == alone.keys.tolist()
+        assert together.spans.tolist() == alone.spans.tolist()
+        assert together.marks == alone.marks

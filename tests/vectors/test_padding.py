@@ -105,7 +105,7 @@ def test_padded_and_plain_texts_are_cached_apart(folder_of: FolderOf) -> None:
 
 def test_padding_survives_the_cache(folder_of: FolderOf) -> None:
     states = Pretrained(str(folder_of("bert")), pad_to=LENGTH).encode(["rain"], [1], Run())[0]
-    again = entries.from_bytes("rain", 1, entries.to_bytes(states, 1, exact=True))
+    (again,) = entries.from_bytes(["rain"], 1, [entries.to_bytes(states, 1, exact=True)])
     assert again.marks == states.marks
     assert again.keys.tolist() == states.keys.tolist()
     assert np.array_equal(again.layers[1], states.layers[1])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import NO_FLAGS, Alignment, Array, Bounding, Embedded, Reducer, Score
@@ -18,11 +20,17 @@ def precision_recall(
     Units are the last dimensions, so a stack of pairs of one size gives a number for each. A torch
     similarity keeps its gradient; the alignment is a constant to it.
     """
-    gained = (alignment.rows * similarity).sum(-1)
-    covered = (alignment.cols * similarity).sum(-2)
-    precision = (row_weights * gained).sum(-1) / row_weights.sum(-1)
-    recall = (col_weights * covered).sum(-1) / col_weights.sum(-1)
+    dot = np.vecdot if isinstance(similarity, np.ndarray) else _dot
+    gained = dot(alignment.rows, similarity)
+    covered = dot(alignment.cols, similarity, axis=-2)
+    precision = dot(row_weights, gained) / row_weights.sum(-1)
+    recall = dot(col_weights, covered) / col_weights.sum(-1)
     return precision, recall
+
+
+def _dot(x: Array, y: Array, axis: int = -1) -> Array:
+    """What numpy's `vecdot` gives in half the time, for tensors and their gradients."""
+    return (x * y).sum(axis)
 
 
 def harmonic(precision: float, recall: float) -> float:
@@ -40,7 +48,8 @@ def settled(x: Embedded, y: Embedded) -> tuple[frozenset[str], Score | None]:
     An empty side scores 0, two empty sides 1. Units that count for nothing are as good as absent.
     """
     flags = x.flags | y.flags if x.flags or y.flags else NO_FLAGS
-    if missing := _empty(x, y):
+    if not len(x.weights) or not len(y.weights):
+        missing = _empty(x, y)
         value = 1.0 if len(missing) == 2 else 0.0
         return flags, Score(value, value, value, flags | missing)
     if not (x.weights.sum() > 0 and y.weights.sum() > 0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
@@ -30,8 +31,9 @@ def windows(pairs: Sequence[Pair], pad_to: int = 0) -> Iterator[tuple[list[int],
     later = Counter(text for pair in pairs for text in texts(pair))
     kept: list[str] = []
     for number, window in enumerate(_cut(pairs, least)):
-        if number:
-            give_back_memory()  # else a window's arrays come on top of holes the last one's left
+        if number and "torch" in sys.modules:
+            # A model leaves holes, and the next window's arrays would come on top of them.
+            give_back_memory()
         yield window, set(kept)
         seen = [text for i in window for text in texts(pairs[i])]
         later.subtract(seen)

@@ -21,10 +21,8 @@ def bounds_of(similarity: Similarity) -> tuple[float, float]:
 def norms(vectors: Array) -> Array:
     """The length of each row, and a tiny one for a zero row, so that its cosine is 0."""
     if isinstance(vectors, np.ndarray):
-        squares = np.vecdot(vectors, vectors)
-    else:
-        squares = (vectors * vectors).sum(-1)
-    return (squares**0.5).clip(min=_TINY)
+        return np.maximum(np.sqrt(np.vecdot(vectors, vectors)), _TINY)
+    return ((vectors * vectors).sum(-1) ** 0.5).clip(min=_TINY)
 
 
 @register("similarity", "cosine")

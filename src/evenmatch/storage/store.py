@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,14 +32,14 @@ class Store:
     folder: Path
     most_bytes: int
 
-    def read(self, keys: Sequence[bytes]) -> Generator[memoryview | None, None, None]:
-        """Each key's entry or None; a memoryview holds good until the next is asked for."""
+    @contextmanager
+    def reading(self, keys: Sequence[bytes]) -> Iterator[list[memoryview | None]]:
+        """Each key's entry or None; a memoryview holds good until the context ends."""
         if not (self.folder / "data.mdb").is_file():
-            yield from (None for _ in keys)
+            yield [None for _ in keys]
             return
         with self._transaction(write=False) as (entries, _, _):
-            for key in keys:
-                yield entries.get(key)
+            yield [entries.get(key) for key in keys]
 
     def write(self, new: Mapping[bytes, bytes], used: Iterable[bytes] = ()) -> None:
         """Put entries, note which old ones were used, and let the oldest go if room is short."""

@@ -46,11 +46,10 @@ def parse_all(parser: Parser, texts: Sequence[str]) -> list[Parse]:
 def _read(store: Store, keys: dict[str, bytes]) -> dict[str, Parse]:
     found: dict[str, Parse] = {}
     try:
-        entries = store.read(list(keys.values()))
-        for text, data in zip(keys, entries, strict=False):
-            if data is not None:
-                found[text] = from_bytes(text, bytes(data))
-        entries.close()
+        with store.reading(list(keys.values())) as entries:
+            for text, data in zip(keys, entries, strict=True):
+                if data is not None:
+                    found[text] = from_bytes(text, bytes(data))
     except (DataError, MissingExtraError) as error:
         logging.getLogger("evenmatch").debug("parses are not read: %s", error)
     return found

@@ -33,13 +33,16 @@ def encode(body: Body, texts: Sequence[str], layers: Sequence[int], run: Run) ->
     keys = [[_key(identity, layer, text) for layer in layers] for text in texts]
     found = _read(store, texts, layers, keys)
     missing = [i for i, states in enumerate(found) if states is None]
-    fresh = body.encode([texts[i] for i in missing], layers, run) if missing else []
     new: dict[bytes, bytes] = {}
-    for i, states in zip(missing, fresh, strict=True):
-        data = [to_bytes(states, layer, exact=cache.exact) for layer in layers]
-        new.update(zip(keys[i], data, strict=True))
+    if missing:
+        lacking = [texts[i] for i in missing]
+        fresh = body.encode(lacking, layers, run)
+        packed = [[to_bytes(s, layer, exact=cache.exact) for s in fresh] for layer in layers]
         # Read back what was written, so that a miss gives what a later hit will give.
-        found[i] = _joined([from_bytes(texts[i], n, d) for n, d in zip(layers, data, strict=True)])
+        back = [from_bytes(lacking, n, data) for n, data in zip(layers, packed, strict=True)]
+        for k, i in enumerate(missing):
+            found[i] = _joined([states[k] for states in back])
+            new.update(zip(keys[i], (data[k] for data in packed), strict=True))
     known = set(missing)
     used = [key for i, own in enumerate(keys) if i not in known for key in own]
     store.write(new, used)
@@ -49,17 +52,14 @@ def encode(body: Body, texts: Sequence[str], layers: Sequence[int], run: Run) ->
 def _read(
     store: Store, texts: Sequence[str], layers: Sequence[int], keys: Sequence[Sequence[bytes]]
 ) -> list[States | None]:
-    entries = store.read([key for own in keys for key in own])
-    found: list[States | None] = []
-    for text in texts:
-        per_layer = []
-        for layer in layers:
-            data = next(entries)
-            if data is not None:
-                per_layer.append(from_bytes(text, layer, data))
-        found.append(_joined(per_layer) if len(per_layer) == len(layers) else None)
-    entries.close()
-    return found
+    found: list[list[States]] = [[] for _ in texts]
+    for number, layer in enumerate(layers):
+        with store.reading([own[number] for own in keys]) as entries:
+            there = [(i, data) for i, data in enumerate(entries) if data is not None]
+            states = from_bytes([texts[i] for i, _ in there], layer, [data for _, data in there])
+            for (i, _), own in zip(there, states, strict=True):
+                found[i].append(own)
+    return [_joined(own) if len(own) == len(layers) else None for own in found]
 
 
 def _joined(per_layer: Sequence[States]) -> States:

@@ -8,17 +8,22 @@ step is the same for all components of a vector, and keeps its length, which F_C
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
-from evenmatch.types import NO_FLAGS, Array
+from evenmatch.types import Array
 from evenmatch.vectors.states import States
 
 _HEAD = struct.Struct("<IIHB?")  # pieces, dimensions, bytes of names, flags, compact
 _FLAGS = ("truncated", "unknown_only")
 _TOP = 32767
+# Texts unpacked at once: few enough that they stay in the processor's cache meanwhile, and that
+# their room is taken from what was freed, not cleared anew by the system.
+_TOGETHER = 16
+Entry: TypeAlias = bytes | memoryview
 
 
 def to_bytes(states: States, layer: int, *, exact: bool) -> bytes:
@@ -32,21 +37,46 @@ def to_bytes(states: States, layer: int, *, exact: bool) -> bytes:
     return b"".join((head, places, *_packed(vectors, exact), names))
 
 
-def from_bytes(text: str, layer: int, data: bytes | memoryview) -> States:
-    """The states written by `to_bytes`; arrays are copies, so `data` may go away."""
-    pieces, dimensions, named, flags, compact = _HEAD.unpack_from(data)
-    places = np.frombuffer(data, np.int32, 3 * pieces, _HEAD.size)
-    start = _HEAD.size + places.nbytes
-    vectors = _unpacked(data, start, pieces, dimensions, compact)
-    names = bytes(data[len(data) - named :]).decode() if named else ""
-    return States(
-        text,
-        places[:pieces].astype(np.int64),
-        places[pieces:].reshape(pieces, 2).copy(),
-        _marks(names),
-        {layer: vectors},
-        frozenset(f for bit, f in enumerate(_FLAGS) if flags >> bit & 1) if flags else NO_FLAGS,
-    )
+def from_bytes(texts: Sequence[str], layer: int, data: Sequence[Entry]) -> list[States]:
+    """The states of each text as written by `to_bytes`, all of them compact or all exact.
+
+    They are copies, so `data` may go away.
+    """
+    found: list[States] = []
+    for start in range(0, len(texts), _TOGETHER):
+        some = slice(start, start + _TOGETHER)
+        found += _states(texts[some], layer, data[some])
+    return found
+
+
+def _states(texts: Sequence[str], layer: int, data: Sequence[Entry]) -> list[States]:
+    """Like parts of all texts are laid end to end, and so unpacked at once."""
+    heads = [_HEAD.unpack_from(own) for own in data]
+    counts = [head[0] for head in heads]
+    _, dimensions, _, _, compact = heads[0]
+    keys = _end_to_end(data, counts, 0, 4, np.int32).astype(np.int64)
+    spans = _end_to_end(data, counts, 4, 8, np.int32).reshape(-1, 2)
+    vectors = _unpacked(data, counts, dimensions) if compact else _plain(data, counts, dimensions)
+    found = []
+    stop = 0
+    for text, own, (pieces, _, named, flags, _) in zip(texts, data, heads, strict=True):
+        start, stop = stop, stop + pieces
+        at = slice(start, stop)
+        marks = _marks(bytes(own[len(own) - named :]))
+        layers = {layer: vectors[at]}
+        found.append(States(text, keys[at], spans[at], marks, layers, _flags(flags)))
+    return found
+
+
+def _end_to_end(
+    data: Sequence[Entry], counts: Sequence[int], first: int, width: int, kind: type[np.generic]
+) -> Array:
+    """A part of every entry; it lies `first` bytes a piece from its head and takes `width`."""
+    parts = [
+        own[_HEAD.size + first * n : _HEAD.size + (first + width) * n]
+        for own, n in zip(data, counts, strict=True)
+    ]
+    return np.frombuffer(bytearray().join(parts), kind)
 
 
 def _packed(vectors: Array, exact: bool) -> tuple[bytes, ...]:
@@ -57,23 +87,24 @@ def _packed(vectors: Array, exact: bool) -> tuple[bytes, ...]:
     return scale.tobytes(), steps.tobytes()
 
 
-def _unpacked(
-    data: bytes | memoryview, start: int, pieces: int, dimensions: int, compact: bool
-) -> Array:
-    count = pieces * dimensions
-    if not compact:
-        return np.frombuffer(data, np.float32, count, start).reshape(pieces, dimensions).copy()
-    scale = np.frombuffer(data, np.float32, pieces, start)
-    steps = np.frombuffer(data, np.int16, count, start + scale.nbytes)
-    # Two kinds of numbers in one product would take numpy many times as long.
-    vectors = steps.astype(np.float32).reshape(pieces, dimensions)
-    vectors *= scale[:, None]
-    return vectors
+def _plain(data: Sequence[Entry], counts: Sequence[int], dimensions: int) -> Array:
+    return _end_to_end(data, counts, 12, 4 * dimensions, np.float32).reshape(-1, dimensions)
+
+
+def _unpacked(data: Sequence[Entry], counts: Sequence[int], dimensions: int) -> Array:
+    scale = _end_to_end(data, counts, 12, 4, np.float32)
+    steps = _end_to_end(data, counts, 16, 2 * dimensions, np.int16).reshape(-1, dimensions)
+    return steps * scale[:, None]
+
+
+@lru_cache
+def _flags(bits: int) -> frozenset[str]:
+    return frozenset(flag for bit, flag in enumerate(_FLAGS) if bits >> bit & 1)
 
 
 @lru_cache(maxsize=4096)  # texts of one length have the same, and parsing them takes a while
-def _marks(names: str) -> Mapping[int, str]:
+def _marks(names: bytes) -> Mapping[int, str]:
     if not names:
         return {}
-    pairs = (entry.split("\1", 1) for entry in names.split("\0"))
+    pairs = (entry.split("\1", 1) for entry in names.decode().split("\0"))
     return {int(at): name for at, name in pairs}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from threading import Lock
 from typing import Literal, TypeAlias
@@ -62,12 +63,9 @@ class Pretrained:
 
     def identity(self) -> str:
         """Everything that a text's states depend on, apart from the text and the layer."""
-        from importlib.metadata import version
-
-        versions = [f"{name} {version(name)}" for name in ("torch", "transformers")]
         padding = [f"padded to {self.pad_to}"] if self.pad_to else []
         adapter = [f"adapter {find_adapter(self.adapter).digest}"] if self.adapter else []
-        return " ".join([self.checkpoint().digest, self.long, *versions, *padding, *adapter])
+        return " ".join([self.checkpoint().digest, self.long, *_versions(), *padding, *adapter])
 
     def keys(self, texts: Sequence[str]) -> list[Array]:
         """The ids of each text's pieces, marks included, as far as the model would see them."""
@@ -130,6 +128,13 @@ class Pretrained:
         keys = np.concatenate([cut.keys, np.full(missing, key, cut.keys.dtype)])
         spans = np.concatenate([cut.spans, np.zeros((missing, 2), cut.spans.dtype)])
         return keys, spans, {**cut.marks, **dict.fromkeys(range(len(cut.keys), len(keys)), name)}
+
+
+@cache  # each time is a file of some thousand lines
+def _versions() -> list[str]:
+    from importlib.metadata import version
+
+    return [f"{name} {version(name)}" for name in ("torch", "transformers")]
 
 
 def _stitched(parts: list[Array], cut: Cut, tokens: Tokens) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -21,7 +22,15 @@ class Uniform:
 
     def __call__(self, keys: Array, vectors: Array) -> Array:
         """Ones."""
-        return np.ones(len(keys))
+        return _ones(len(keys))
+
+
+@lru_cache(maxsize=4096)
+def _ones(count: int) -> Array:
+    """One array for all texts of a length, which nobody may write to."""
+    ones = np.ones(count)
+    ones.flags.writeable = False
+    return ones
 
 
 @register("weighting", "norm")
