@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.scoring import windows as module
-from evenmatch.scoring.shared import Shelf
+from evenmatch.scoring.shelf import Shelf
 from evenmatch.scoring.windows import alone, texts, windows
 from evenmatch.types import Embedded, Pair, Run, Units
 

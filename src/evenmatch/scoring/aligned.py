@@ -11,7 +11,8 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.registry import signature
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.scoring.shared import checked, with_counts
+from evenmatch.scoring.shared import with_counts
+from evenmatch.scoring.shelf import checked
 from evenmatch.types import (
     Alignment,
     Array,

@@ -11,7 +11,7 @@ import numpy as np
 from evenmatch.registry import signature
 from evenmatch.scoring.keyphrase_lists import Cleaning, Lists, Which, chosen, cut
 from evenmatch.scoring.pairs import check_pairs
-from evenmatch.scoring.shared import MatchingParts
+from evenmatch.scoring.shelf import MatchingParts
 from evenmatch.types import (
     Alignment,
     Array,

@@ -2,75 +2,26 @@
 
 Pairs are taken in windows. Within one, every distinct text goes through each model once, to the
 deepest layer any metric wants; metrics with equal parts share units, vectors and similarities.
+While one window is aligned, the texts of the next go through the models.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
-import numpy as np
-
-from evenmatch.errors import InputError
 from evenmatch.registry import signature
 from evenmatch.scoring.pairs import check_pairs
-from evenmatch.scoring.threads import one_thread
-from evenmatch.scoring.windows import alone, windows
-from evenmatch.types import (
-    Array,
-    Cutting,
-    Embedded,
-    Encoder,
-    Pair,
-    Problem,
-    Reducer,
-    Run,
-    Score,
-    Scores,
-    Similarity,
-    Solver,
-    Splitter,
-    Units,
-)
+from evenmatch.scoring.shelf import Parts, Shelf, Stock
+from evenmatch.scoring.threads import one_ahead, one_thread
+from evenmatch.scoring.windows import windows
+from evenmatch.types import Pair, Run, Score, Scores
 from evenmatch.vectors import cache
-from evenmatch.vectors.states import (
-    Body,
-    Counting,
-    Deep,
-    Padding,
-    Sided,
-    States,
-    Viewing,
-    needs_counting,
-    sides_of,
-)
-
-
-class MatchingParts(Protocol):
-    """What turns units of two texts into a score."""
-
-    @property
-    def vectors(self) -> Encoder: ...
-    @property
-    def similarity(self) -> Similarity: ...
-    @property
-    def alignment(self) -> Solver: ...
-    @property
-    def scoring(self) -> Reducer: ...
-
-
-class Parts(MatchingParts, Protocol):
-    """Anything with the five fields of an alignment metric."""
-
-    @property
-    def units(self) -> Splitter: ...
-
+from evenmatch.vectors.memory import model_has_run
+from evenmatch.vectors.states import Counting, Padding, Sided, Viewing, needs_counting
 
 P = TypeVar("P", bound=Parts)
-View = tuple[Splitter, Encoder]  # how a text is cut and embedded
-Sides = tuple[View, View]  # of the candidate and of the reference
 
 
 def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> list[Scores]:
@@ -78,14 +29,16 @@ def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> 
     check_pairs(pairs)
     ready = [with_counts(metric, pairs) for metric in metrics]
     results: list[list[Score | None]] = [[None] * len(pairs) for _ in ready]
-    shelf = Shelf(ready, run)
     done = 0
-    pad_to = max((m.vectors.pad_to for m in ready if isinstance(m.vectors, Padding)), default=0)
-    for window, again in windows(pairs, pad_to):
-        shelf.stock([pairs[i] for i in window], again)
+
+    def aside() -> bool:
+        # Reading a cache holds on to Python's lock, so it gains nothing from a thread of its own.
+        return run.threads != 1 and model_has_run()
+
+    for window, stock in one_ahead(_stocked(ready, pairs, run), aside):
         with one_thread():
             for row, metric in zip(results, ready, strict=True):
-                for index, score in zip(window, shelf.scores(metric), strict=True):
+                for index, score in zip(window, stock.scores(metric), strict=True):
                     row[index] = score
         done += len(window)
         if run.progress:
@@ -94,6 +47,16 @@ def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> 
         Scores(tuple(score for score in row if score is not None), _signed(metric, run))
         for row, metric in zip(results, ready, strict=True)
     ]
+
+
+def _stocked(
+    metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run
+) -> Iterator[tuple[list[int], Stock]]:
+    """The indexes of each window's pairs, and what was made of their texts."""
+    shelf = Shelf(metrics, run)
+    pad_to = max((m.vectors.pad_to for m in metrics if isinstance(m.vectors, Padding)), default=0)
+    for window, again in windows(pairs, pad_to):
+        yield window, shelf.stock([pairs[i] for i in window], again)
 
 
 def _signed(metric: Parts, run: Run) -> str:
@@ -114,120 +77,3 @@ def with_counts(metric: P, pairs: Iterable[Pair]) -> P:
         encoder = encoder.counted(references)
     counted: P = dataclasses.replace(metric, vectors=encoder)  # type: ignore[type-var]  # parts are dataclasses
     return counted
-
-
-class Shelf:
-    """The vectors and similarities of one window of pairs, each made once."""
-
-    def __init__(self, metrics: Sequence[Parts], run: Run) -> None:
-        self._run = run
-        # Which layers an encoder reads is looked up on disk, so once a call and not once a text.
-        self._sides: dict[View, Sides] = {
-            (m.units, m.vectors): _sides(m.units, m.vectors) for m in metrics
-        }
-        self._views = list(dict.fromkeys(view for both in self._sides.values() for view in both))
-        self._depths: dict[Encoder, tuple[int, ...]] = {
-            e: e.depths() if isinstance(e, Deep) else (e.depth(),)
-            for _, e in self._views
-            if isinstance(e, Viewing)
-        }
-        self._embedded: dict[View, dict[str, Embedded]] = {view: {} for view in self._views}
-        self._pairs: Sequence[Pair] = ()
-        self._similarities: dict[tuple[Sides, Similarity], list[Array]] = {}
-
-    def stock(self, pairs: Sequence[Pair], again: Collection[str]) -> None:
-        """Embed the texts of these pairs; of those embedded before keep what is needed `again`."""
-        self._pairs, self._similarities = pairs, {}
-        texts = dict.fromkeys(t for p in pairs for t in (p.candidate, *p.references))
-        self._embedded = {
-            view: {
-                t: dataclasses.replace(e, vectors=alone(e.vectors))
-                for t, e in known.items()
-                if t in texts or t in again
-            }
-            for view, known in self._embedded.items()
-        }
-        new = [t for t in texts if t not in self._embedded[self._views[0]]]
-        for body, views in self._bodies().items():
-            depths = sorted({depth for _, encoder in views for depth in self._depths[encoder]})
-            states = cache.encode(body, new, depths, self._run)
-            for view in views:
-                self._embedded[view].update(self._looked(view, new, states))
-        for cut, encoder in self._views:
-            if encoder not in self._depths:
-                units = cut_all(cut, new)
-                self._embedded[cut, encoder].update(zip(new, encoder(units), strict=True))
-
-    def scores(self, metric: Parts) -> Iterator[Score]:
-        """The metric's score of each pair in the window: the best over its references."""
-        both = self._sides[metric.units, metric.vectors]
-        similarities = self._compared(both, metric.similarity)
-        left, right = (self._embedded[view] for view in both)
-        sides = [
-            (left[pair.candidate], right[reference])
-            for pair in self._pairs
-            for reference in pair.references
-        ]
-        problems = [
-            Problem(s, x.mass, y.mass) for s, (x, y) in zip(similarities, sides, strict=True)
-        ]
-        alignments = metric.alignment(problems)
-        reduced = iter(
-            [
-                metric.scoring(s, a, x, y)
-                for s, a, (x, y) in zip(similarities, alignments, sides, strict=True)
-            ]
-        )
-        for pair in self._pairs:
-            yield max((next(reduced) for _ in pair.references), key=lambda score: score.value)
-
-    def _bodies(self) -> Mapping[Body, list[View]]:
-        bodies: dict[Body, list[View]] = {}
-        for view in self._views:
-            if isinstance(view[1], Viewing):
-                bodies.setdefault(view[1].body, []).append(view)
-        return bodies
-
-    def _looked(
-        self, view: View, texts: Sequence[str], states: Sequence[States]
-    ) -> Iterator[tuple[str, Embedded]]:
-        cut, encoder = view
-        assert isinstance(encoder, Viewing)
-        depth = self._depths[encoder][-1]
-        for units, state in zip(cut_all(cut, texts), states, strict=True):
-            yield units.text, encoder.look(units, state, depth)
-
-    def _compared(self, both: Sides, similarity: Similarity) -> list[Array]:
-        known = self._similarities.get((both, similarity))
-        if known is None:
-            left, right = (self._embedded[view] for view in both)
-            known = [
-                checked(similarity(left[pair.candidate], right[reference]), pair)
-                for pair in self._pairs
-                for reference in pair.references
-            ]
-            self._similarities[both, similarity] = known
-        return known
-
-
-def _sides(units: Splitter, encoder: Encoder) -> Sides:
-    left, right = sides_of(encoder)
-    return (units, left), (units, right)
-
-
-def cut_all(splitter: Splitter, texts: Sequence[str]) -> list[Units]:
-    """Each text's units, made together where the splitter can."""
-    if isinstance(splitter, Cutting):
-        return splitter.cut(texts)
-    return [splitter(text) for text in texts]
-
-
-def checked(similarity: Array, pair: Pair) -> Array:
-    """The similarity, which a solver may rely on to hold nothing but numbers."""
-    # A sum shows that a number is missing in half the time, but may itself be too large for one.
-    if not math.isfinite(similarity.sum()) and not np.isfinite(similarity).all():
-        raise InputError(
-            f"a similarity is not a number for the candidate {pair.candidate[:60]!r}; "
-            "check the vectors its encoder gives"
-        )
-    return similarity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
@@ -10,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from evenmatch.types import Array, Pair
-from evenmatch.vectors.memory import give_back_memory
+from evenmatch.vectors.memory import give_back_memory, model_has_run
 
 # About 50,000 pieces are held as vectors at a time: large enough that most lengths fill a batch.
 MOST_TEXTS = 2048
@@ -31,7 +30,7 @@ def windows(pairs: Sequence[Pair], pad_to: int = 0) -> Iterator[tuple[list[int],
     later = Counter(text for pair in pairs for text in texts(pair))
     kept: list[str] = []
     for number, window in enumerate(_cut(pairs, least)):
-        if number and "torch" in sys.modules:
+        if number and model_has_run():
             # A model leaves holes, and the next window's arrays would come on top of them.
             give_back_memory()
         yield window, set(kept)

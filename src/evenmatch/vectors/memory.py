@@ -22,6 +22,11 @@ def keep_few_kernels() -> None:
     os.environ.setdefault(_CACHED, _FEW)
 
 
+def model_has_run() -> bool:
+    """Whether a model may have run in this process; none does without torch."""
+    return "torch" in sys.modules
+
+
 def give_back_memory() -> None:
     """Return pages that hold nothing any more; does nothing where the C library has no such call.
 

@@ -1,0 +1,180 @@
+"""The texts of one window embedded, and their pairs scored: whatever is equal is made once."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from evenmatch.errors import InputError
+from evenmatch.scoring.windows import alone
+from evenmatch.types import (
+    Array,
+    Cutting,
+    Embedded,
+    Encoder,
+    Pair,
+    Problem,
+    Reducer,
+    Run,
+    Score,
+    Similarity,
+    Solver,
+    Splitter,
+    Units,
+)
+from evenmatch.vectors import cache
+from evenmatch.vectors.states import Body, Deep, States, Viewing, sides_of
+
+
+class MatchingParts(Protocol):
+    """What turns units of two texts into a score."""
+
+    @property
+    def vectors(self) -> Encoder: ...
+    @property
+    def similarity(self) -> Similarity: ...
+    @property
+    def alignment(self) -> Solver: ...
+    @property
+    def scoring(self) -> Reducer: ...
+
+
+class Parts(MatchingParts, Protocol):
+    """Anything with the five fields of an alignment metric."""
+
+    @property
+    def units(self) -> Splitter: ...
+
+
+View: TypeAlias = tuple[Splitter, Encoder]  # how a text is cut and embedded
+Sides: TypeAlias = tuple[View, View]  # of the candidate and of the reference
+
+
+class Shelf:
+    """Embeds the texts of window after window, each text once."""
+
+    def __init__(self, metrics: Sequence[Parts], run: Run) -> None:
+        self._run = run
+        # Which layers an encoder reads is looked up on disk, so once a call and not once a text.
+        self._sides: dict[View, Sides] = {
+            (m.units, m.vectors): _sides(m.units, m.vectors) for m in metrics
+        }
+        self._views = list(dict.fromkeys(view for both in self._sides.values() for view in both))
+        self._depths: dict[Encoder, tuple[int, ...]] = {
+            e: e.depths() if isinstance(e, Deep) else (e.depth(),)
+            for _, e in self._views
+            if isinstance(e, Viewing)
+        }
+        self._embedded: dict[View, dict[str, Embedded]] = {view: {} for view in self._views}
+
+    def stock(self, pairs: Sequence[Pair], again: Collection[str]) -> Stock:
+        """Embed the texts of these pairs; of those embedded before keep what is needed `again`."""
+        texts = dict.fromkeys(t for p in pairs for t in (p.candidate, *p.references))
+        self._embedded = {
+            view: {
+                t: dataclasses.replace(e, vectors=alone(e.vectors))
+                for t, e in known.items()
+                if t in texts or t in again
+            }
+            for view, known in self._embedded.items()
+        }
+        new = [t for t in texts if t not in self._embedded[self._views[0]]]
+        for body, views in self._bodies().items():
+            depths = sorted({depth for _, encoder in views for depth in self._depths[encoder]})
+            states = cache.encode(body, new, depths, self._run)
+            for view in views:
+                self._embedded[view].update(self._looked(view, new, states))
+        for cut, encoder in self._views:
+            if encoder not in self._depths:
+                units = cut_all(cut, new)
+                self._embedded[cut, encoder].update(zip(new, encoder(units), strict=True))
+        return Stock(pairs, self._sides, self._embedded)
+
+    def _bodies(self) -> Mapping[Body, list[View]]:
+        bodies: dict[Body, list[View]] = {}
+        for view in self._views:
+            if isinstance(view[1], Viewing):
+                bodies.setdefault(view[1].body, []).append(view)
+        return bodies
+
+    def _looked(
+        self, view: View, texts: Sequence[str], states: Sequence[States]
+    ) -> Iterator[tuple[str, Embedded]]:
+        cut, encoder = view
+        assert isinstance(encoder, Viewing)
+        depth = self._depths[encoder][-1]
+        for units, state in zip(cut_all(cut, texts), states, strict=True):
+            yield units.text, encoder.look(units, state, depth)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stock:
+    """The pairs of one window with the vectors of their texts; similarities come as asked for."""
+
+    pairs: Sequence[Pair]
+    sides: Mapping[View, Sides]
+    embedded: Mapping[View, Mapping[str, Embedded]]
+    similarities: dict[tuple[Sides, Similarity], list[Array]] = field(default_factory=dict)
+
+    def scores(self, metric: Parts) -> Iterator[Score]:
+        """The metric's score of each pair in the window: the best over its references."""
+        both = self.sides[metric.units, metric.vectors]
+        similarities = self._compared(both, metric.similarity)
+        left, right = (self.embedded[view] for view in both)
+        sides = [
+            (left[pair.candidate], right[reference])
+            for pair in self.pairs
+            for reference in pair.references
+        ]
+        problems = [
+            Problem(s, x.mass, y.mass) for s, (x, y) in zip(similarities, sides, strict=True)
+        ]
+        alignments = metric.alignment(problems)
+        reduced = iter(
+            [
+                metric.scoring(s, a, x, y)
+                for s, a, (x, y) in zip(similarities, alignments, sides, strict=True)
+            ]
+        )
+        for pair in self.pairs:
+            yield max((next(reduced) for _ in pair.references), key=lambda score: score.value)
+
+    def _compared(self, both: Sides, similarity: Similarity) -> list[Array]:
+        known = self.similarities.get((both, similarity))
+        if known is None:
+            left, right = (self.embedded[view] for view in both)
+            known = [
+                checked(similarity(left[pair.candidate], right[reference]), pair)
+                for pair in self.pairs
+                for reference in pair.references
+            ]
+            self.similarities[both, similarity] = known
+        return known
+
+
+def _sides(units: Splitter, encoder: Encoder) -> Sides:
+    left, right = sides_of(encoder)
+    return (units, left), (units, right)
+
+
+def cut_all(splitter: Splitter, texts: Sequence[str]) -> list[Units]:
+    """Each text's units, made together where the splitter can."""
+    if isinstance(splitter, Cutting):
+        return splitter.cut(texts)
+    return [splitter(text) for text in texts]
+
+
+def checked(similarity: Array, pair: Pair) -> Array:
+    """The similarity, which a solver may rely on to hold nothing but numbers."""
+    # A sum shows that a number is missing in half the time, but may itself be too large for one.
+    if not math.isfinite(similarity.sum()) and not np.isfinite(similarity).all():
+        raise InputError(
+            f"a similarity is not a number for the candidate {pair.candidate[:60]!r}; "
+            "check the vectors its encoder gives"
+        )
+    return similarity
