@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import texts
+from benchmarks.clock import median
 
 COUNTS = (2000, 8000)
+FORMS = ("compact", "exact")
+ROUNDS, WARM = 3, 3
 _PROGRAM = """
 import json, sys
 import evenmatch as em
@@ -30,22 +34,36 @@ def run() -> dict[str, Any]:
 
 
 def _by_count(count: int) -> dict[str, Any]:
+    """Each form by turns, cold in a folder of its own and then warm in the same, round by round."""
     candidates, references, _ = texts.pairs(count)
-    result: dict[str, Any] = {}
+    cold: dict[str, list[float]] = {form: [] for form in FORMS}
+    warm: dict[str, list[float]] = {form: [] for form in FORMS}
+    values: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "texts.json").write_text(json.dumps([candidates, references]))
         plain = _process(folder, "none")[1]
-        for form in ("compact", "exact"):
-            cold, _ = _process(folder, form)
-            warm, values = min(_process(folder, form) for _ in range(3))
-            differences = [abs(a - b) for a, b in zip(plain, values, strict=True)]
-            result[form] = {
-                "cold over warm": round(cold / warm, 1),
-                "warm seconds": round(warm, 2),
-                "largest difference from no cache": max(differences),
-            }
-    return result
+        for _ in range(ROUNDS):
+            for form in FORMS:
+                shutil.rmtree(folder / form, ignore_errors=True)
+                cold[form].append(_process(folder, form)[0])
+                for _ in range(WARM):
+                    seconds, values[form] = _process(folder, form)
+                    warm[form].append(seconds)
+    return {
+        form: {
+            "cold over warm": round(median(cold[form]) / median(warm[form]), 1),
+            "by round": [
+                round(one / median(warm[form][k * WARM : (k + 1) * WARM]), 1)
+                for k, one in enumerate(cold[form])
+            ],
+            "warm seconds": round(median(warm[form]), 2),
+            "largest difference from no cache": max(
+                abs(a - b) for a, b in zip(plain, values[form], strict=True)
+            ),
+        }
+        for form in FORMS
+    }
 
 
 def _process(folder: Path, form: str) -> tuple[float, list[float]]:

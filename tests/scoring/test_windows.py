@@ -53,6 +53,24 @@ def test_only_texts_seen_before_and_still_to_come_are_kept(small: None, pairs: l
         assert set(kept) <= before & after
 
 
+def test_windows_read_from_a_cache_are_small_until_the_model_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_CHARACTERS", 40)
+    monkeypatch.setattr(module, "MOST_CHARACTERS_READ", 10)
+    monkeypatch.setattr(module, "give_back_memory", lambda: None)
+    pairs = [Pair(f"can {i}", (f"ref {i}",)) for i in range(8)]
+    for has_run, sizes in ((False, [1] * 8), (True, [4, 4])):
+        monkeypatch.setattr(module, "model_has_run", lambda has_run=has_run: has_run)
+        assert [len(window) for window, _ in windows(pairs, cached=True)] == sizes
+        assert [len(window) for window, _ in windows(pairs)] == [4, 4]
+    monkeypatch.setattr(module, "model_has_run", lambda: False)
+    cut = windows(pairs, cached=True)
+    assert len(next(cut)[0]) == 1
+    monkeypatch.setattr(module, "model_has_run", lambda: True)
+    assert [len(window) for window, _ in cut] == [4, 3]
+
+
 def test_systems_on_one_test_set_share_its_references() -> None:
     pairs = [Pair(f"system {s} line {i}", (f"reference {i}",)) for s in range(3) for i in range(4)]
     ((window, _),) = windows(pairs)

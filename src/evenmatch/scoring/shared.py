@@ -55,7 +55,7 @@ def _stocked(
     """The indexes of each window's pairs, and what was made of their texts."""
     shelf = Shelf(metrics, run)
     pad_to = max((m.vectors.pad_to for m in metrics if isinstance(m.vectors, Padding)), default=0)
-    for window, again in windows(pairs, pad_to):
+    for window, again in windows(pairs, pad_to, cached=run.cache is not None):
         yield window, shelf.stock([pairs[i] for i in window], again)
 
 

@@ -70,23 +70,22 @@ class Shelf:
             for _, e in self._views
             if isinstance(e, Viewing)
         }
+        self._bodies = self._by_body()
+        self._identities = {body: body.identity() for body in self._bodies if run.cache}
         self._embedded: dict[View, dict[str, Embedded]] = {view: {} for view in self._views}
 
     def stock(self, pairs: Sequence[Pair], again: Collection[str]) -> Stock:
         """Embed the texts of these pairs; of those embedded before keep what is needed `again`."""
         texts = dict.fromkeys(t for p in pairs for t in (p.candidate, *p.references))
         self._embedded = {
-            view: {
-                t: dataclasses.replace(e, vectors=alone(e.vectors))
-                for t, e in known.items()
-                if t in texts or t in again
-            }
+            view: {t: _alone(e) for t, e in known.items() if t in texts or t in again}
             for view, known in self._embedded.items()
         }
         new = [t for t in texts if t not in self._embedded[self._views[0]]]
-        for body, views in self._bodies().items():
+        for body, views in self._bodies.items():
             depths = sorted({depth for _, encoder in views for depth in self._depths[encoder]})
-            states = cache.encode(body, new, depths, self._run)
+            known_as = self._identities.get(body, "")
+            states = cache.encode(body, new, depths, self._run, known_as)
             for view in views:
                 self._embedded[view].update(self._looked(view, new, states))
         for cut, encoder in self._views:
@@ -95,7 +94,7 @@ class Shelf:
                 self._embedded[cut, encoder].update(zip(new, encoder(units), strict=True))
         return Stock(pairs, self._sides, self._embedded)
 
-    def _bodies(self) -> Mapping[Body, list[View]]:
+    def _by_body(self) -> Mapping[Body, list[View]]:
         bodies: dict[Body, list[View]] = {}
         for view in self._views:
             if isinstance(view[1], Viewing):
@@ -155,6 +154,13 @@ class Stock:
             ]
             self.similarities[both, similarity] = known
         return known
+
+
+def _alone(embedded: Embedded) -> Embedded:
+    """The same to keep beyond its window: it must not hold on to the array it is part of."""
+    vectors = alone(embedded.vectors)
+    kept = vectors is embedded.vectors
+    return embedded if kept else dataclasses.replace(embedded, vectors=vectors)
 
 
 def _sides(units: Splitter, encoder: Encoder) -> Sides:

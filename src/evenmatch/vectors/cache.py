@@ -24,13 +24,19 @@ def fact(cache: Cache | None) -> tuple[str, ...]:
     return () if cache is None or cache.exact else ("vectors compact",)
 
 
-def encode(body: Body, texts: Sequence[str], layers: Sequence[int], run: Run) -> list[States]:
-    """Each text's states at `layers`, from the cache where it has them all."""
+def encode(
+    body: Body, texts: Sequence[str], layers: Sequence[int], run: Run, identity: str = ""
+) -> list[States]:
+    """Each text's states at `layers`, from the cache where it has them all.
+
+    `identity` is the body's, where somebody who calls often has it: finding it reads the disk.
+    """
     if run.cache is None or not texts:
         return body.encode(texts, layers, run)
     cache = run.cache
-    store, identity = store_of(cache), f"{body.identity()} {'exact' if cache.exact else 'compact'}"
-    keys = [[_key(identity, layer, text) for layer in layers] for text in texts]
+    store = store_of(cache)
+    origin = f"{identity or body.identity()} {'exact' if cache.exact else 'compact'}"
+    keys = [[_key(origin, layer, text) for layer in layers] for text in texts]
     found = _read(store, texts, layers, keys)
     missing = [i for i, states in enumerate(found) if states is None]
     new: dict[bytes, bytes] = {}
@@ -71,6 +77,6 @@ def _joined(per_layer: Sequence[States]) -> States:
     return States(first.text, first.keys, first.spans, first.marks, layers, first.flags)
 
 
-def _key(identity: str, layer: int, text: str) -> bytes:
-    content = f"{identity}\0{layer}\0{text}".encode("utf-8", "surrogatepass")
+def _key(origin: str, layer: int, text: str) -> bytes:
+    content = f"{origin}\0{layer}\0{text}".encode("utf-8", "surrogatepass")
     return hashlib.blake2b(content, digest_size=20).digest()
