@@ -117,8 +117,9 @@ def _caching(r: dict[str, Any]) -> list[str]:
     return [
         "## A warm cache",
         "",
-        f"`{r['metric']}`, end to end in a fresh process each, on two threads. A process takes",
-        "half a second to start, which weighs less the more there is to score.",
+        f"`{r['metric']}`, end to end in a fresh process each, on two threads, cold and warm by",
+        "turns; medians. A process takes a third of a second to start, which weighs less the more",
+        "there is to score.",
         "",
         "| pairs | form | cold over warm | warm, seconds | largest difference from no cache |",
         "|--:|---|--:|--:|--:|",

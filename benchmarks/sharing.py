@@ -14,7 +14,7 @@ from benchmarks.clock import median, ratio, take_turns
 from evenmatch.types import Run
 from evenmatch.vectors.pretrained import Pretrained
 
-COUNT, REPEATS = 2000, 5
+COUNT, REPEATS = 600, 5
 USUAL, MARKS = 27, 2  # units a side; opening and closing tokens, which are no units
 TOKEN_METRICS = ("bertscore", "f_disc", "f_cont")
 APPROXIMATIONS = ("lisa_rowmask", "lisa_recursive", "lisa_topk", "lisa_auction")
