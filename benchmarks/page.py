@@ -71,7 +71,7 @@ def _products(r: dict[str, Any]) -> list[str]:
 
 
 def _sharing(r: dict[str, Any]) -> list[str]:
-    shares = r["share of the encoder's time"]
+    shares = r["share of the encoder's time, by its threads"]
     sizes = r["microseconds per pair by size"]
     heads = list(next(iter(sizes.values())))
     return [
@@ -81,8 +81,8 @@ def _sharing(r: dict[str, Any]) -> list[str]:
         "the time of `bertscore` alone,",
         f"and with {', '.join(f'`{m}`' for m in r['approximations'])} as well "
         f"{_by_threads(r, 'all')}. Only encoding uses more than one.",
-        "Aligning costs, as a share of encoding the same texts: "
-        + ", ".join(f"{name} {share:.2%}" for name, share in shares.items())
+        "Aligning costs, as a share of encoding the same texts on one thread (and on two): "
+        + ", ".join(f"{name} {by['1']:.2%} ({by['2']:.2%})" for name, by in shares.items())
         + ".",
         "",
         "Microseconds to align one pair of n units a side:",

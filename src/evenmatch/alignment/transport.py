@@ -98,7 +98,7 @@ class Emd:
 
 def _cheapest(similarity: Array, h: Array, r: Array) -> tuple[Array, int]:
     """The plan that moves `h` onto `r`, and POT's word on how the search ended."""
-    cost = np.subtract(similarity.max(), similarity, order="C")
+    cost = np.negative(similarity, order="C")
     plan, _, _, _, status = _network_simplex()(h, r, cost, _MOST_PIVOTS, 1)
     return plan, status
 
