@@ -145,6 +145,7 @@ def test_a_text_to_judge_by_is_not_learnt_from_however_it_is_set() -> None:
     assert list(without([near, other], [Document(text, ())])) == [other]
 
 
+@pytest.mark.slow
 def test_the_public_corpus_has_no_text_of_a_test_among_those_to_learn_from(data: Path) -> None:
     found = public_corpus()
     tests = [d for each in found.tests.values() for d in each]
