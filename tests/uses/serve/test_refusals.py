@@ -42,6 +42,19 @@ def test_lists_of_different_lengths_are_refused(serve: Serve, path: str) -> None
     assert refused(answer, 409, "2 candidates but 1 references")
 
 
+def test_a_metric_without_a_name_is_refused_wherever_it_is_named(serve: Serve) -> None:
+    client = serve()
+    texts = {"candidates": ["a"], "references": ["a"]}
+    for answer in (
+        client.post("/score", json={**texts, "metric": ""}),
+        client.post("/score", json={**texts, "metric": [""]}),
+        client.post("/reward", json={**texts, "metric": ""}),
+        client.post("/align", json={"candidate": "a", "reference": "a", "metric": ""}),
+        client.post("/get_reward?metric=", json={"query": ["a"], "labels": ["a"]}),
+    ):
+        assert refused(answer, 422, "metric")
+
+
 def test_prompts_of_another_number_are_refused(serve: Serve) -> None:
     body = {"query": ["a"], "prompts": ["a", "b"], "labels": ["a"]}
     assert refused(serve().post("/get_reward", json=body), 409, "1 queries but 2 prompts")

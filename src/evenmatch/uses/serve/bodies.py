@@ -27,11 +27,12 @@ References: TypeAlias = Annotated[
     Field(description="One string per candidate, or one list of strings per candidate."),
 ]
 Candidates: TypeAlias = Annotated[list[Text], Field(description="The texts that are judged.")]
-Served: TypeAlias = Annotated[str, Field(json_schema_extra={SERVED: True})]
+Served: TypeAlias = Annotated[str, Field(min_length=1, json_schema_extra={SERVED: True})]
 MetricName: TypeAlias = Annotated[
     str,
     Field(
         description="One of the metrics offered; the first of them unless said.",
+        min_length=1,
         json_schema_extra={SERVED: True},
     ),
 ]
@@ -39,6 +40,7 @@ AligningName: TypeAlias = Annotated[
     str,
     Field(
         description="One of the alignment metrics offered; the first of them unless said.",
+        min_length=1,
         json_schema_extra={ALIGNING: True},
     ),
 ]

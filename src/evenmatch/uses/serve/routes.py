@@ -63,7 +63,7 @@ class Routes:
     async def get_reward(
         self,
         body: GetRewardRequest,
-        metric: Annotated[str, Query(json_schema_extra={SERVED: True})] = "",
+        metric: Annotated[str, Query(min_length=1, json_schema_extra={SERVED: True})] = "",
     ) -> Response:
         """Reward responses the way OpenRLHF asks a remote reward model."""
         candidates = _responses(body.query, body.prompts)
