@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -177,8 +176,7 @@ def cut_all(splitter: Splitter, texts: Sequence[str]) -> list[Units]:
 
 def checked(similarity: Array, pair: Pair) -> Array:
     """The similarity, which a solver may rely on to hold nothing but numbers."""
-    # A sum shows that a number is missing in half the time, but may itself be too large for one.
-    if not math.isfinite(similarity.sum()) and not np.isfinite(similarity).all():
+    if not np.isfinite(similarity).all():
         raise InputError(
             f"a similarity is not a number for the candidate {pair.candidate[:60]!r}; "
             "check the vectors its encoder gives"
