@@ -9,11 +9,12 @@ choice of rivals: adding a constant to all cells, or scaling them, changes no or
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from evenmatch.alignment.batching import counting, namespace
+from evenmatch.alignment.loops import by_arrays, when_worth
 from evenmatch.errors import InputError
 from evenmatch.types import Array
 
@@ -37,12 +38,23 @@ def refined(similarity: Array, iterations: Sequence[int], factor: float) -> Arra
     """
     cells, _ = rescaled(similarity)
     steps = np.array(iterations)
-    for number in range(max(iterations, default=0)):
-        live = int((steps > number).sum())
-        if number and number % steps_between(factor) == 0:
-            cells[:live], _ = rescaled(cells[:live])
-        step(cells[:live], factor)
+    refine = when_worth(_loops) if namespace(cells) is np else None
+    if refine:
+        refine(cells, steps, factor, steps_between(factor))
+        return cells
+    with by_arrays():
+        for number in range(max(iterations, default=0)):
+            live = int((steps > number).sum())
+            if number and number % steps_between(factor) == 0:
+                cells[:live], _ = rescaled(cells[:live])
+            step(cells[:live], factor)
     return cells
+
+
+def _loops() -> Callable[[Array, Array, float, int], None]:
+    from evenmatch.alignment.refine_loops import refine
+
+    return refine
 
 
 def steps_between(factor: float) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from evenmatch.alignment.batching import Batch, counting, namespace, solve_batched
+from evenmatch.alignment.loops import by_arrays, when_worth
 from evenmatch.registry import register
 from evenmatch.types import Alignment, Array, Problem
 
@@ -47,10 +50,22 @@ def _lines(batch: Batch) -> Array:
 
 
 def _partners(lines: Array, batch: Batch) -> Array:
-    """For each line the cell it is paired with; `lines` is used up.
+    """For each line the cell it is paired with; `lines` is used up."""
+    partners = when_worth(_loops) if namespace(lines) is np else None
+    if partners:
+        return partners(lines, batch.short, _USED)
+    with by_arrays():
+        return _partners_by_arrays(lines, batch)
 
-    A line's two best cells are looked up again only when one of them is taken away.
-    """
+
+def _loops() -> Callable[[Array, Array, float], Array]:
+    from evenmatch.alignment.row_mask_loops import partners
+
+    return partners
+
+
+def _partners_by_arrays(lines: Array, batch: Batch) -> Array:
+    """A line's two best cells are looked up again only when one of them is taken away."""
     xp = namespace(lines)
     count, short, long = lines.shape
     matrix, number = counting(count, lines), counting(short, lines)[None, :]

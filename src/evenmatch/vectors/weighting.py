@@ -40,7 +40,8 @@ class Norm:
 
     def __call__(self, keys: Array, vectors: Array) -> Array:
         """The Euclidean norms."""
-        return np.sqrt(np.square(np.asarray(vectors, dtype=np.float64)).sum(-1))
+        exact = np.asarray(vectors, dtype=np.float64)
+        return np.sqrt(np.vecdot(exact, exact))
 
 
 @register("weighting", "idf")
