@@ -49,8 +49,7 @@ class MoverSide:
         counts = weights[kept][runs].sum(1)
         if counts.any():
             runs, counts = runs[counts > 0], counts[counts > 0]
-        shares = weights[kept][runs] / np.maximum(counts, 1e-300)[:, None]
-        pooled = (shares[:, :, None] * vectors[kept][runs]).sum(1)
+        pooled = _pooled(vectors, weights, kept[runs], counts)
         return Embedded(_shown(units.text, found, kept[runs]), pooled, counts, counts, found.flags)
 
     def _joined(self, found: States) -> Array:
@@ -81,8 +80,19 @@ def _runs(weights: Array, width: int) -> Array:
     return np.arange(count)[:, None] + np.arange(width)
 
 
+def _pooled(vectors: Array, weights: Array, runs: Array, counts: Array) -> Array:
+    """The weighted mean of each run's vectors; nothing at all where no piece has weight."""
+    if runs.shape[1] == 1 and counts.any():
+        return vectors[runs[:, 0]]  # a run of one piece is that piece
+    shares = weights[runs] / np.maximum(counts, 1e-300)[:, None]
+    pooled: Array = (shares[:, :, None] * vectors[runs]).sum(1)
+    return pooled
+
+
 def _shown(text: str, found: States, runs: Array) -> Units:
     """The runs as units that can be read."""
-    words = tuple(found.marks.get(i) or text[a:b] for i, (a, b) in enumerate(found.spans.tolist()))
-    spans = tuple((a, b) for a, b in found.spans.tolist())
-    return Units(text, words, spans, tuple(tuple(run) for run in runs.tolist()))
+    spans = tuple(map(tuple, found.spans.tolist()))
+    words = [text[start:stop] for start, stop in spans]
+    for at, mark in found.marks.items():
+        words[at] = mark
+    return Units(text, tuple(words), spans, tuple(map(tuple, runs.tolist())))

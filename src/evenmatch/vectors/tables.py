@@ -76,9 +76,11 @@ def load(table: str) -> Table:
         raise InputError("idf has no table yet; score with it, or give a table: idf(table='FILE')")
     if table in _unwritten:
         return _unwritten[table]
-    path = _place(table) if table.startswith(BY_CONTENT) else Path(table).expanduser()
     try:
-        return _read(table, path, path.stat().st_mtime_ns)
+        if table.startswith(BY_CONTENT):
+            return _kept(table)
+        path = Path(table).expanduser()
+        return _read(path, path.stat().st_mtime_ns)
     except DataError:
         raise
     except OSError:
@@ -88,12 +90,19 @@ def load(table: str) -> Table:
 
 
 @lru_cache(maxsize=8)
-def _read(table: str, path: Path, changed: int) -> Table:
-    """A table file, read again once it has `changed`."""
+def _kept(name: str) -> Table:
+    """The table of that content, which never changes: every text asks for it."""
+    path = _place(name)
     content = path.read_bytes()
-    if table.startswith(BY_CONTENT) and _name(content) != table:
-        raise DataError(f"{path} does not hold the idf table {table}; count it anew with idf=True")
-    return _parse(content, table)
+    if _name(content) != name:
+        raise DataError(f"{path} does not hold the idf table {name}; count it anew with idf=True")
+    return _parse(content, name)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, changed: int) -> Table:
+    """A table file, read again once it has `changed`."""
+    return _parse(path.read_bytes(), str(path))
 
 
 def _name(content: bytes) -> str:
