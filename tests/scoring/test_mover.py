@@ -209,6 +209,28 @@ def test_a_text_goes_through_the_model_once_for_every_metric(
 
 
 @pytest.mark.model
+def test_a_text_is_looked_at_on_its_own_side_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from evenmatch.vectors.mover_side import MoverSide
+
+    seen: list[tuple[Any, str]] = []
+    look = MoverSide.look
+
+    def noting(self: MoverSide, units: Units, found: Any, depth: int) -> Embedded:
+        seen.append((self.weighting, units.text))
+        return look(self, units, found, depth)
+
+    monkeypatch.setattr(MoverSide, "look", noting)
+    candidates, references = ["a cat", "the dog", "a cat"], ["a cat", "the dog", "two birds"]
+    em.score(candidates, references, "moverscore")
+    texts = [[text for weighting, text in seen if weighting == side] for side in _in_order(seen)]
+    assert [sorted(some) for some in texts] == [sorted(set(candidates)), sorted(set(references))]
+
+
+def _in_order(seen: list[tuple[Any, str]]) -> list[Any]:
+    return list(dict.fromkeys(side for side, _ in seen))
+
+
+@pytest.mark.model
 def test_idf_that_was_counted_stays_with_the_signature() -> None:
     scores = em.score(CANDIDATES, REFERENCES, "moverscore")
     fixed = em.build(scores.signature.split(" · ")[0])

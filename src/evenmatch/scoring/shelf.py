@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -80,18 +80,34 @@ class Shelf:
             view: {t: _alone(e) for t, e in known.items() if t in texts or t in again}
             for view, known in self._embedded.items()
         }
-        new = [t for t in texts if t not in self._embedded[self._views[0]]]
+        new = self._new(texts, pairs)
         for body, views in self._bodies.items():
             depths = sorted({depth for _, encoder in views for depth in self._depths[encoder]})
-            known_as = self._identities.get(body, "")
-            states = cache.encode(body, new, depths, self._run, known_as)
+            unknown = list(dict.fromkeys(t for view in views for t in new[view]))
+            found = cache.encode(body, unknown, depths, self._run, self._identities.get(body, ""))
+            states = dict(zip(unknown, found, strict=True))
             for view in views:
-                self._embedded[view].update(self._looked(view, new, states))
+                self._embedded[view].update(self._looked(view, [states[t] for t in new[view]]))
         for cut, encoder in self._views:
             if encoder not in self._depths:
-                units = cut_all(cut, new)
-                self._embedded[cut, encoder].update(zip(new, encoder(units), strict=True))
+                some = new[cut, encoder]
+                self._embedded[cut, encoder].update(
+                    zip(some, encoder(cut_all(cut, some)), strict=True)
+                )
         return Stock(pairs, self._sides, self._embedded)
+
+    def _new(self, texts: Iterable[str], pairs: Sequence[Pair]) -> dict[View, list[str]]:
+        """What each view has still to embed: some look at candidates or at references only."""
+        candidates = {p.candidate for p in pairs}
+        references = {r for p in pairs for r in p.references}
+        wanted: dict[View, set[str]] = {}
+        for left, right in self._sides.values():
+            wanted[left] = wanted.get(left, set()) | candidates
+            wanted[right] = wanted.get(right, set()) | references
+        return {
+            view: [t for t in texts if t in wanted[view] and t not in self._embedded[view]]
+            for view in self._views
+        }
 
     def _by_body(self) -> Mapping[Body, list[View]]:
         bodies: dict[Body, list[View]] = {}
@@ -100,13 +116,11 @@ class Shelf:
                 bodies.setdefault(view[1].body, []).append(view)
         return bodies
 
-    def _looked(
-        self, view: View, texts: Sequence[str], states: Sequence[States]
-    ) -> Iterator[tuple[str, Embedded]]:
+    def _looked(self, view: View, states: Sequence[States]) -> Iterator[tuple[str, Embedded]]:
         cut, encoder = view
         assert isinstance(encoder, Viewing)
         depth = self._depths[encoder][-1]
-        for units, state in zip(cut_all(cut, texts), states, strict=True):
+        for units, state in zip(cut_all(cut, [s.text for s in states]), states, strict=True):
             yield units.text, encoder.look(units, state, depth)
 
 
