@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, gelu, scaled_dot_product_attention
+from torch.nn.functional import embedding, scaled_dot_product_attention
 
 _MIXED = ("query", "key", "value")
 
@@ -73,7 +73,8 @@ class Block(nn.Module):
         queries, keys, values = split.permute(2, 0, 3, 1, 4).unbind(0)
         found = scaled_dot_product_attention(queries, keys, values, attn_mask=seen)
         states = _add(self.attention, found.transpose(1, 2).reshape(texts, pieces, dim), states)
-        return _add(self.output, gelu(self.inner(states)), states)
+        # in place, like the sums below: another array of this size would leave the cache
+        return _add(self.output, torch.ops.aten.gelu_(self.inner(states)), states)
 
 
 class Bert(nn.Module):
@@ -107,7 +108,7 @@ def _added(shape: Shape, own: Weights) -> nn.ModuleDict:
 
 
 def _add(part: nn.ModuleDict, found: Tensor, before: Tensor) -> Tensor:
-    added: Tensor = part["LayerNorm"](part["dense"](found) + before)
+    added: Tensor = part["LayerNorm"](part["dense"](found).add_(before))
     return added
 
 
