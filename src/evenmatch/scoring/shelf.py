@@ -189,10 +189,10 @@ def cut_all(splitter: Splitter, texts: Sequence[str]) -> list[Units]:
 
 
 def checked(similarity: Array, pair: Pair) -> Array:
-    """The similarity, which a solver may rely on to hold nothing but numbers."""
+    """The similarity in double precision, as solvers and sums take it, and nothing but numbers."""
     if not np.isfinite(similarity).all():
         raise InputError(
             f"a similarity is not a number for the candidate {pair.candidate[:60]!r}; "
             "check the vectors its encoder gives"
         )
-    return similarity
+    return np.asarray(similarity, dtype=np.float64)
