@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import texts
 from benchmarks.clock import median
 
-COUNTS = (2000, 8000)
+COUNTS = (2000, 8000, 16000)
 FORMS = ("compact", "exact")
 ROUNDS, WARM = 3, 3
 _PROGRAM = """

@@ -13,7 +13,7 @@ from benchmarks.clock import median, ratio, take_turns
 from evenmatch.vectors import checkpoints
 from evenmatch.vectors.pretrained import Pretrained
 
-COUNT, FEW, REPEATS, THREADS, LAYER = 2000, 200, 5, 2, 4
+COUNT, FEW, REPEATS, THREADS, LAYER = 2000, 200, 9, 2, 4
 
 
 def run() -> dict[str, Any]:
