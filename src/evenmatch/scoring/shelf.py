@@ -100,10 +100,10 @@ class Shelf:
         """What each view has still to embed: some look at candidates or at references only."""
         candidates = {p.candidate for p in pairs}
         references = {r for p in pairs for r in p.references}
-        wanted: dict[View, set[str]] = {}
+        wanted: dict[View, set[str]] = {view: set() for view in self._views}
         for left, right in self._sides.values():
-            wanted[left] = wanted.get(left, set()) | candidates
-            wanted[right] = wanted.get(right, set()) | references
+            wanted[left] |= candidates
+            wanted[right] |= references
         return {
             view: [t for t in texts if t in wanted[view] and t not in self._embedded[view]]
             for view in self._views
