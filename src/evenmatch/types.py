@@ -201,7 +201,10 @@ class Encoder(Protocol):
 
 
 class Similarity(Protocol):
-    """Compares every candidate unit with every reference unit."""
+    """Compares every candidate unit with every reference unit.
+
+    Weights and mass have no part in it: metrics that differ in nothing else share its outcome.
+    """
 
     def __call__(self, x: Embedded, y: Embedded, /) -> Array: ...
 

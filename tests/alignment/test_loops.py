@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.alignment import loops, refine, row_mask
+from evenmatch.alignment import end_to_end, loops, refine
 from evenmatch.types import Alignment, Array
 from tests.strategies import similarities, tied
 
@@ -46,8 +46,7 @@ def both(given: list[Array], solver: str) -> Iterator[tuple[Alignment, Alignment
     with patience(float("inf")):
         arrays = em.solve_batch(given, solver)
     with patience(0):
-        assert loops.when_worth(refine._loops)
-        assert loops.when_worth(row_mask._loops)
+        assert loops.pay()
         return zip(arrays, em.solve_batch(given, solver), strict=True)
 
 
@@ -70,15 +69,30 @@ def test_matrices_of_sentence_length(solver: str) -> None:
         assert by_arrays.cols.tolist() == by_loops.cols.tolist()
 
 
+@ALL
+def test_on_several_threads_nothing_is_shifted(
+    solver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(end_to_end, "_MOST_CELLS", 200)
+    random = np.random.default_rng(5)
+    given = [random.uniform(-0.2, 1, random.integers(0, 12, 2)) for _ in range(80)]
+    with end_to_end.on_threads(3):
+        for by_arrays, by_loops in both(given, solver):
+            assert by_arrays.rows.tolist() == by_loops.rows.tolist()
+            assert by_arrays.cols.tolist() == by_loops.cols.tolist()
+
+
 @pytest.mark.parametrize("factor", [0.01, 0.8, 1.0, 10.0])
 def test_refined_cells_are_equal_bit_for_bit(factor: float) -> None:
-    batch = np.random.default_rng(1).uniform(-1, 1, (7, 12, 9))
-    batch[5:, 10:], batch[5:, :, 7:] = -np.inf, -np.inf  # padding
-    steps = [130, 60, 9, 9, 9, 1, 0]
-    with patience(float("inf")):
-        by_arrays = refine.refined(batch, steps, factor)
-    with patience(0):
-        assert refine.refined(batch, steps, factor).tobytes() == by_arrays.tobytes()
+    from evenmatch.alignment.refine_loops import _refined
+
+    batch = np.random.default_rng(1).uniform(-1, 1, (6, 12, 9))
+    steps = [130, 60, 9, 9, 1, 0]
+    for own, number, by_arrays in zip(
+        batch, steps, refine.refined(batch, steps, factor), strict=True
+    ):
+        found = _refined(own, number, factor, refine.steps_between(factor))
+        assert found.tobytes() == by_arrays.tobytes()
 
 
 def _run(code: str) -> None:

@@ -199,6 +199,25 @@ def test_the_hash_of_a_model_is_not_computed_twice(
     assert checkpoints.find(folder) == first
 
 
+def test_one_call_looks_a_model_up_once_and_the_next_one_again(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def find(model: str) -> checkpoints.Checkpoint:
+        asked.append(model)
+        return real(model)
+
+    real = checkpoints._find
+    monkeypatch.setattr(checkpoints, "_find", find)
+    folder = str(folder_of("bert"))
+    metrics = [f"{name}(model={folder!r}, layer=2)" for name in ("bertscore", "f_cont")]
+    em.score(["the cat"], ["the dog"], metrics)
+    assert asked == [folder]
+    em.score(["the cat"], ["the dog"], metrics)
+    assert asked == [folder, folder]
+
+
 def test_a_disk_that_cannot_be_written_costs_only_the_notes(
     folder_of: FolderOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,8 @@ from typing import Literal
 
 from evenmatch.alignment.batching import Batch, solve_batched
 from evenmatch.alignment.credit import best_of_columns, shares
-from evenmatch.alignment.refine import check_steps, refined
+from evenmatch.alignment.end_to_end import Lying
+from evenmatch.alignment.refine import check_steps, looped, refined
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
 
@@ -31,10 +32,19 @@ class Auction:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """All problems of like size at once, whatever they are on."""
-        return solve_batched(problems, self._solve)
+        return solve_batched(problems, self._solve, self._loop)
 
     def _solve(self, batch: Batch) -> tuple[Array, Array, Sequence[int]]:
-        own: list[int] = batch.short.tolist()
-        steps = own if self.iterations == "short" else [self.iterations] * len(own)
+        steps = self._steps(batch.short)
         cells = refined(batch.similarity, steps, self.factor)
         return *shares(batch.similarity, best_of_columns(cells)), steps
+
+    def _loop(self, lying: Lying) -> tuple[Array, Array, Sequence[int]]:
+        from evenmatch.alignment.refine_loops import take_best
+
+        steps = self._steps(lying.sizes[:, 1])
+        return *looped(take_best, lying, steps, self.factor), steps
+
+    def _steps(self, short: Array) -> list[int]:
+        own: list[int] = short.tolist()
+        return own if self.iterations == "short" else [self.iterations] * len(own)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from evenmatch.alignment import loops
+from evenmatch.alignment.end_to_end import Loop, solve_end_to_end
 from evenmatch.types import Alignment, Array, Problem
 
 # Numbers in one padded array. On a processor more is no faster, since the arrays leave its cache;
@@ -46,12 +48,25 @@ class Batch:
 Solve = Callable[[Batch], tuple[Array, Array, Sequence[int]]]
 
 
-def solve_batched(problems: Sequence[Problem], solve: Solve) -> list[Alignment]:
+def solve_batched(
+    problems: Sequence[Problem], solve: Solve, loop: Loop | None = None
+) -> list[Alignment]:
     """One inexact alignment per problem, in order, where the problem's similarity is.
 
     Every operation of `solve` must keep the matrices of a batch apart; then an alignment is the
-    same to the last bit whatever else was solved with it.
+    same to the last bit whatever else was solved with it. `loop` gives the same by loops over
+    cells, for use once they pay.
     """
+    if loop is None or any(namespace(p.similarity) is not np for p in problems):
+        return _by_batches(problems, solve)
+    if loops.pay():
+        solved = solve_end_to_end([p for p in problems if p.similarity.size], loop)
+        return [next(solved) if p.similarity.size else _nothing(p.similarity) for p in problems]
+    with loops.by_arrays():
+        return _by_batches(problems, solve)
+
+
+def _by_batches(problems: Sequence[Problem], solve: Solve) -> list[Alignment]:
     found: dict[int, Alignment] = {}
     for indexes in _grouped([p.similarity for p in problems]):
         given = [problems[i].similarity for i in indexes]

@@ -29,9 +29,9 @@ def compiled(function: F) -> F:
         return cast(F, njit(nogil=True, error_model="numpy")(function))
 
 
-def when_worth(load: Callable[[], F]) -> F | None:
-    """The loops that `load` imports, or None while arrays will do, and where numba is missing."""
-    return _loaded(load) if _spent >= PATIENCE else None
+def pay() -> bool:
+    """Whether loops are to be used: not while arrays will do, nor where numba is missing."""
+    return _spent >= PATIENCE and _can_be_made()
 
 
 @contextmanager
@@ -44,8 +44,9 @@ def by_arrays() -> Iterator[None]:
 
 
 @cache
-def _loaded(load: Callable[[], Any]) -> Any:
+def _can_be_made() -> bool:
     try:
-        return load()
+        import numba  # noqa: F401
     except ImportError:  # not installed, or not made for this numpy
-        return None
+        return False
+    return True

@@ -9,7 +9,8 @@ import numpy as np
 
 from evenmatch.alignment.batching import Batch, namespace, solve_batched
 from evenmatch.alignment.credit import best_of_columns, shares
-from evenmatch.alignment.refine import check_steps, refined
+from evenmatch.alignment.end_to_end import Lying
+from evenmatch.alignment.refine import check_steps, looped, refined
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
 
@@ -35,7 +36,7 @@ class Recursive:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """All problems of like size at once, whatever they are on."""
-        return solve_batched(problems, self._solve)
+        return solve_batched(problems, self._solve, None if self.legacy else self._loop)
 
     def _solve(self, batch: Batch) -> tuple[Array, Array, Sequence[int]]:
         steps = [self.iterations] * len(batch.similarity)
@@ -44,6 +45,12 @@ class Recursive:
             xp = namespace(cells)
             cells = xp.where(batch.turned[:, None, None], cells, self._released(batch))
         return *shares(batch.similarity, best_of_columns(cells)), steps
+
+    def _loop(self, lying: Lying) -> tuple[Array, Array, Sequence[int]]:
+        from evenmatch.alignment.refine_loops import take_best
+
+        steps = [self.iterations] * len(lying.sizes)
+        return *looped(take_best, lying, steps, self.factor), steps
 
     def _released(self, batch: Batch) -> Array:
         """What the released code made of matrices with no more columns than rows.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from evenmatch.alignment.batching import counting, namespace
-from evenmatch.alignment.loops import by_arrays, when_worth
+from evenmatch.alignment.end_to_end import Lying
 from evenmatch.errors import InputError
 from evenmatch.types import Array
 
@@ -38,23 +38,19 @@ def refined(similarity: Array, iterations: Sequence[int], factor: float) -> Arra
     """
     cells, _ = rescaled(similarity)
     steps = np.array(iterations)
-    refine = when_worth(_loops) if namespace(cells) is np else None
-    if refine:
-        refine(cells, steps, factor, steps_between(factor))
-        return cells
-    with by_arrays():
-        for number in range(max(iterations, default=0)):
-            live = int((steps > number).sum())
-            if number and number % steps_between(factor) == 0:
-                cells[:live], _ = rescaled(cells[:live])
-            step(cells[:live], factor)
+    for number in range(max(iterations, default=0)):
+        live = int((steps > number).sum())
+        if number and number % steps_between(factor) == 0:
+            cells[:live], _ = rescaled(cells[:live])
+        step(cells[:live], factor)
     return cells
 
 
-def _loops() -> Callable[[Array, Array, float, int], None]:
-    from evenmatch.alignment.refine_loops import refine
-
-    return refine
+def looped(
+    loops: Callable[..., tuple[Array, Array]], lying: Lying, steps: Sequence[int], factor: float
+) -> tuple[Array, Array]:
+    """The shares that compiled `loops` give after each matrix's own number of steps."""
+    return loops(lying.cells, lying.sizes, np.array(steps), factor, steps_between(factor))
 
 
 def steps_between(factor: float) -> int:

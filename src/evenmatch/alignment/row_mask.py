@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from evenmatch.alignment.batching import Batch, counting, namespace, solve_batched
-from evenmatch.alignment.loops import by_arrays, when_worth
+from evenmatch.alignment.end_to_end import Lying
 from evenmatch.registry import register
 from evenmatch.types import Alignment, Array, Problem
 
@@ -26,7 +24,7 @@ class RowMask:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """All problems of like size at once, whatever they are on."""
-        return solve_batched(problems, _solve)
+        return solve_batched(problems, _solve, _loop)
 
 
 def _solve(batch: Batch) -> tuple[Array, Array, Sequence[int]]:
@@ -36,6 +34,13 @@ def _solve(batch: Batch) -> tuple[Array, Array, Sequence[int]]:
     chosen = (rows == partner[:, None, :]) & batch.present
     plan = xp.where(chosen, xp.ones_like(batch.similarity), 0.0)
     return plan, plan, batch.short.tolist()
+
+
+def _loop(lying: Lying) -> tuple[Array, Array, Sequence[int]]:
+    from evenmatch.alignment.row_mask_loops import pair_off
+
+    plan = pair_off(lying.cells, lying.sizes, _USED)
+    return plan, plan, lying.sizes[:, 1].tolist()
 
 
 def _lines(batch: Batch) -> Array:
@@ -50,22 +55,10 @@ def _lines(batch: Batch) -> Array:
 
 
 def _partners(lines: Array, batch: Batch) -> Array:
-    """For each line the cell it is paired with; `lines` is used up."""
-    partners = when_worth(_loops) if namespace(lines) is np else None
-    if partners:
-        return partners(lines, batch.short, _USED)
-    with by_arrays():
-        return _partners_by_arrays(lines, batch)
+    """For each line the cell it is paired with; `lines` is used up.
 
-
-def _loops() -> Callable[[Array, Array, float], Array]:
-    from evenmatch.alignment.row_mask_loops import partners
-
-    return partners
-
-
-def _partners_by_arrays(lines: Array, batch: Batch) -> Array:
-    """A line's two best cells are looked up again only when one of them is taken away."""
+    A line's two best cells are looked up again only when one of them is taken away.
+    """
     xp = namespace(lines)
     count, short, long = lines.shape
     matrix, number = counting(count, lines), counting(short, lines)[None, :]

@@ -9,23 +9,37 @@ from evenmatch.types import Array
 
 
 @compiled
-def partners(lines: Array, short: Array, used: float) -> Array:
+def pair_off(cells: Array, sizes: Array, used: float) -> Array:
+    """The plan of each matrix, all of them end to end; both sides' units share it."""
+    plan = np.zeros(cells.size)
+    stop = 0
+    for k in range(len(sizes)):
+        long, short = sizes[k]
+        start, stop = stop, stop + long * short
+        own = cells[start:stop].reshape(long, short)
+        lines = np.ascontiguousarray((own - own.min()).T)
+        for line, cell in enumerate(_partners(lines, used)):
+            plan[start + cell * short + line] = 1.0
+    return plan
+
+
+@compiled
+def _partners(lines: Array, used: float) -> Array:
     """For each line the cell it is paired with; `lines` is used up."""
-    count, most, _ = lines.shape
-    partner = np.zeros((count, most), np.int64)
-    best, second, lead = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
-    for k in range(count):
-        for i in range(short[k]):
-            best[i], second[i], lead[i] = _lead(lines[k, i], used)
-        for _ in range(short[k]):
-            line = lead[: short[k]].argmax()
-            cell = best[line]
-            partner[k, line] = cell
-            lead[line] = -np.inf
-            for i in range(short[k]):
-                lines[k, i, cell] = used
-                if lead[i] > -np.inf and (best[i] == cell or second[i] == cell):
-                    best[i], second[i], lead[i] = _lead(lines[k, i], used)
+    count = len(lines)
+    partner, lead = np.zeros(count, np.int64), np.empty(count)
+    best, second = np.empty(count, np.int64), np.empty(count, np.int64)
+    for i in range(count):
+        best[i], second[i], lead[i] = _lead(lines[i], used)
+    for _ in range(count):
+        line = lead.argmax()
+        cell = best[line]
+        partner[line] = cell
+        lead[line] = -np.inf
+        for i in range(count):
+            lines[i, cell] = used
+            if lead[i] > -np.inf and (best[i] == cell or second[i] == cell):
+                best[i], second[i], lead[i] = _lead(lines[i], used)
     return partner
 
 

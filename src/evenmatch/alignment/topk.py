@@ -9,7 +9,8 @@ import numpy as np
 
 from evenmatch.alignment.batching import Batch, namespace, solve_batched
 from evenmatch.alignment.credit import shares
-from evenmatch.alignment.refine import check_steps, refined
+from evenmatch.alignment.end_to_end import Lying
+from evenmatch.alignment.refine import check_steps, looped, refined
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
 
@@ -33,13 +34,19 @@ class TopK:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """All problems of like size at once, whatever they are on."""
-        return solve_batched(problems, self._solve)
+        return solve_batched(problems, self._solve, self._loop)
 
     def _solve(self, batch: Batch) -> tuple[Array, Array, Sequence[int]]:
         steps = [self.iterations] * len(batch.similarity)
         cells = refined(batch.similarity, steps, self.factor)
         chosen = cells > highest_left_out(cells, batch.short)[:, None, None]
         return *shares(batch.similarity, chosen), steps
+
+    def _loop(self, lying: Lying) -> tuple[Array, Array, Sequence[int]]:
+        from evenmatch.alignment.refine_loops import take_highest
+
+        steps = [self.iterations] * len(lying.sizes)
+        return *looped(take_highest, lying, steps, self.factor), steps
 
 
 def highest_left_out(cells: Array, kept: Array) -> Array:

@@ -87,6 +87,8 @@ def _pinned_value(value: Any) -> Any:
 
 def sources(part: Any) -> tuple[str, ...]:
     """What a part and the parts inside it rest on, by content; each named once."""
+    if part is None or isinstance(part, str | int | float):
+        return ()  # to ask such a thing for a shape takes longer than all the rest
     own = part.sources() if isinstance(part, Sourced) else ()
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         for value in settings(part).values():

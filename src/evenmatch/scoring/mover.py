@@ -10,7 +10,7 @@ from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.named import idf_weighting
-from evenmatch.scoring.reduce import precision_recall, settled
+from evenmatch.scoring.reduce import flags_of, gains, without_weight
 from evenmatch.similarity.euclidean import Euclidean
 from evenmatch.types import Alignment, Array, Embedded, Score
 from evenmatch.units.pieces import Pieces
@@ -35,11 +35,12 @@ class Nearness:
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
         """The score with flags for what was odd about the pair."""
-        flags, score = settled(x, y)
-        if score:
+        rows, cols = float(x.weights.sum()), float(y.weights.sum())
+        if not (rows > 0 and cols > 0):
+            score = without_weight(x, y)
             return Score(score.value, flags=score.flags)
-        moved, _ = precision_recall(similarity, alignment, x.weights, y.weights)
-        return Score(self._near(max(0.0, -float(moved))), flags=flags)
+        moved, _ = gains(similarity, alignment, x.weights, y.weights)
+        return Score(self._near(max(0.0, -float(moved) / rows)), flags=flags_of(x, y))
 
     def bounds_within(self, low: float, high: float) -> tuple[float, float]:
         """Those of the distance, and 0 and 1 for empty sides."""

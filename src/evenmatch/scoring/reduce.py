@@ -20,12 +20,18 @@ def precision_recall(
     Units are the last dimensions, so a stack of pairs of one size gives a number for each. A torch
     similarity keeps its gradient; the alignment is a constant to it.
     """
+    gained, covered = gains(similarity, alignment, row_weights, col_weights)
+    return gained / row_weights.sum(-1), covered / col_weights.sum(-1)
+
+
+def gains(
+    similarity: Array, alignment: Alignment, row_weights: Array, col_weights: Array
+) -> tuple[Array, Array]:
+    """What each side's units gain from their partners, times their weights, in all."""
     dot = np.vecdot if isinstance(similarity, np.ndarray) else _dot
-    gained = dot(alignment.rows, similarity)
-    covered = dot(alignment.cols.mT, similarity.mT)
-    precision = dot(row_weights, gained) / row_weights.sum(-1)
-    recall = dot(col_weights, covered) / col_weights.sum(-1)
-    return precision, recall
+    gained = dot(row_weights, dot(alignment.rows, similarity))
+    covered = dot(col_weights, dot(alignment.cols.mT, similarity.mT))
+    return gained, covered
 
 
 def _dot(x: Array, y: Array) -> Array:
@@ -42,19 +48,19 @@ def harmonic(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if positive else 0.0
 
 
-def settled(x: Embedded, y: Embedded) -> tuple[frozenset[str], Score | None]:
-    """The flags of two texts, and their score where no alignment is needed to know it.
+def flags_of(x: Embedded, y: Embedded) -> frozenset[str]:
+    """What was odd about either text."""
+    return x.flags | y.flags if x.flags or y.flags else NO_FLAGS
+
+
+def without_weight(x: Embedded, y: Embedded) -> Score:
+    """The score of two texts one of which has nothing that counts, so there is nothing to align.
 
     An empty side scores 0, two empty sides 1. Units that count for nothing are as good as absent.
     """
-    flags = x.flags | y.flags if x.flags or y.flags else NO_FLAGS
-    if not len(x.weights) or not len(y.weights):
-        missing = _empty(x, y)
-        value = 1.0 if len(missing) == 2 else 0.0
-        return flags, Score(value, value, value, flags | missing)
-    if not (x.weights.sum() > 0 and y.weights.sum() > 0):
-        return flags, Score(0.0, 0.0, 0.0, flags | {"no_match"})
-    return flags, None
+    missing = _empty(x, y)
+    value = 1.0 if len(missing) == 2 else 0.0
+    return Score(value, value, value, flags_of(x, y) | (missing or {"no_match"}))
 
 
 @register("reducer", "prf")
@@ -67,13 +73,12 @@ class Prf:
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
         """The score with flags for what was odd about the pair."""
-        flags, score = settled(x, y)
-        if score:
-            return score
-        found = precision_recall(similarity, alignment, x.weights, y.weights)
-        precision, recall = float(found[0]), float(found[1])
-        if not precision and not recall:
-            flags = flags | {"no_match"}
+        rows, cols = float(x.weights.sum()), float(y.weights.sum())
+        if not (rows > 0 and cols > 0):
+            return without_weight(x, y)
+        gained, covered = gains(similarity, alignment, x.weights, y.weights)
+        precision, recall = float(gained) / rows, float(covered) / cols
+        flags = flags_of(x, y) if precision or recall else flags_of(x, y) | {"no_match"}
         return Score(harmonic(precision, recall), precision, recall, flags)
 
     def bounds_within(self, low: float, high: float) -> tuple[float, float]:

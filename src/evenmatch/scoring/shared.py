@@ -10,18 +10,21 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from evenmatch.alignment.end_to_end import on_threads
 from evenmatch.registry import signature
 from evenmatch.scoring.pairs import check_pairs
 from evenmatch.scoring.shelf import Parts, Shelf, Stock
-from evenmatch.scoring.threads import one_thread
+from evenmatch.scoring.threads import one_thread, threads_of
 from evenmatch.scoring.windows import windows
 from evenmatch.types import Pair, Run, Score, Scores
 from evenmatch.vectors import cache
+from evenmatch.vectors.checkpoints import each_found_once
 from evenmatch.vectors.states import Counting, Padding, Sided, Viewing, needs_counting
 
 P = TypeVar("P", bound=Parts)
 
 
+@each_found_once()
 def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> list[Scores]:
     """The scores of every metric for every pair, in order."""
     check_pairs(pairs)
@@ -32,7 +35,7 @@ def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> 
     pad_to = max((m.vectors.pad_to for m in ready if isinstance(m.vectors, Padding)), default=0)
     for window, again in windows(pairs, pad_to, cached=run.cache is not None):
         # The stock is not given a name: it would outlive its window, and lie beside the next.
-        found = _scored(shelf.stock([pairs[i] for i in window], again), ready)
+        found = _scored(shelf.stock([pairs[i] for i in window], again), ready, run)
         for row, scores in zip(results, found, strict=True):
             for index, score in zip(window, scores, strict=True):
                 row[index] = score
@@ -45,8 +48,8 @@ def score_aligned(metrics: Sequence[Parts], pairs: Sequence[Pair], run: Run) -> 
     ]
 
 
-def _scored(stock: Stock, metrics: Sequence[Parts]) -> list[list[Score]]:
-    with one_thread():
+def _scored(stock: Stock, metrics: Sequence[Parts], run: Run) -> list[list[Score]]:
+    with one_thread(), on_threads(threads_of(run)):
         return [list(stock.scores(metric)) for metric in metrics]
 
 

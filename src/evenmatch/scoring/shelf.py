@@ -27,7 +27,7 @@ from evenmatch.types import (
     Units,
 )
 from evenmatch.vectors import cache
-from evenmatch.vectors.states import Body, Deep, States, Viewing, sides_of
+from evenmatch.vectors.states import Body, Deep, States, Viewing, sides_of, unweighted
 
 
 class MatchingParts(Protocol):
@@ -132,41 +132,52 @@ class Stock:
     sides: Mapping[View, Sides]
     embedded: Mapping[View, Mapping[str, Embedded]]
     similarities: dict[tuple[Sides, Similarity], list[Array]] = field(default_factory=dict)
+    problems: dict[tuple[Sides, Similarity], list[Problem]] = field(default_factory=dict)
 
     def scores(self, metric: Parts) -> Iterator[Score]:
         """The metric's score of each pair in the window: the best over its references."""
         both = self.sides[metric.units, metric.vectors]
-        similarities = self._compared(both, metric.similarity)
-        left, right = (self.embedded[view] for view in both)
-        sides = [
-            (left[pair.candidate], right[reference])
-            for pair in self.pairs
-            for reference in pair.references
+        problems = self._posed(both, metric.similarity)
+        reduced = [
+            metric.scoring(problem.similarity, alignment, x, y)
+            for problem, alignment, (x, y) in zip(
+                problems, metric.alignment(problems), self._met(both), strict=True
+            )
         ]
-        problems = [
-            Problem(s, x.mass, y.mass) for s, (x, y) in zip(similarities, sides, strict=True)
-        ]
-        alignments = metric.alignment(problems)
-        reduced = iter(
-            [
-                metric.scoring(s, a, x, y)
-                for s, a, (x, y) in zip(similarities, alignments, sides, strict=True)
-            ]
-        )
+        if len(reduced) == len(self.pairs):  # one reference each
+            yield from reduced
+            return
+        left = iter(reduced)
         for pair in self.pairs:
-            yield max((next(reduced) for _ in pair.references), key=lambda score: score.value)
+            yield max((next(left) for _ in pair.references), key=lambda score: score.value)
+
+    def _posed(self, both: Sides, similarity: Similarity) -> list[Problem]:
+        """What there is to align, which differs only by masses from what other weights pose."""
+        if (both, similarity) not in self.problems:
+            compared = self._compared(both, similarity)
+            self.problems[both, similarity] = [
+                Problem(s, x.mass, y.mass)
+                for s, (x, y) in zip(compared, self._met(both), strict=True)
+            ]
+        return self.problems[both, similarity]
 
     def _compared(self, both: Sides, similarity: Similarity) -> list[Array]:
-        known = self.similarities.get((both, similarity))
-        if known is None:
-            left, right = (self.embedded[view] for view in both)
-            known = [
-                checked(similarity(left[pair.candidate], right[reference]), pair)
-                for pair in self.pairs
-                for reference in pair.references
+        key = (_unweighted(both), similarity)
+        if key not in self.similarities:
+            owners = (pair for pair in self.pairs for _ in pair.references)
+            self.similarities[key] = [
+                checked(similarity(x, y), pair)
+                for pair, (x, y) in zip(owners, self._met(both), strict=True)
             ]
-            self.similarities[both, similarity] = known
-        return known
+        return self.similarities[key]
+
+    def _met(self, both: Sides) -> Iterator[tuple[Embedded, Embedded]]:
+        """Each candidate with each of its references."""
+        left, right = (self.embedded[view] for view in both)
+        for pair in self.pairs:
+            candidate = left[pair.candidate]
+            for reference in pair.references:
+                yield candidate, right[reference]
 
 
 def _alone(embedded: Embedded) -> Embedded:
@@ -179,6 +190,11 @@ def _alone(embedded: Embedded) -> Embedded:
 def _sides(units: Splitter, encoder: Encoder) -> Sides:
     left, right = sides_of(encoder)
     return (units, left), (units, right)
+
+
+def _unweighted(both: Sides) -> Sides:
+    (cut, left), (_, right) = both
+    return (cut, unweighted(left)), (cut, unweighted(right))
 
 
 def cut_all(splitter: Splitter, texts: Sequence[str]) -> list[Units]:

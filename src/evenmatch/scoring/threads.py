@@ -1,10 +1,13 @@
-"""Small matrix products on one thread."""
+"""How many threads aligning takes: one for small matrix products, all there are for loops."""
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
+
+from evenmatch.types import Run
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -15,6 +18,12 @@ def one_thread() -> AbstractContextManager[Any]:
     """
     limited: AbstractContextManager[Any] = _products().limit(limits=1)
     return limited
+
+
+def threads_of(run: Run) -> int:
+    """The threads a call may use: torch's own number where it names none and torch is there."""
+    torch = sys.modules.get("torch")
+    return run.threads or (torch.get_num_threads() if torch else 1)
 
 
 @cache

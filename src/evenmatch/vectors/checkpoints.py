@@ -38,6 +38,22 @@ def without_downloads() -> Iterator[None]:
         _may_fetch.reset(before)
 
 
+_found: ContextVar[dict[str, Checkpoint] | None] = ContextVar("found", default=None)
+
+
+@contextmanager
+def each_found_once() -> Iterator[None]:
+    """Within this block a model is looked up once: to know what it is takes a dozen files' facts.
+
+    A job then speaks of one content from its first batch to its signature.
+    """
+    before = _found.set({})
+    try:
+        yield
+    finally:
+        _found.reset(before)
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A model on this disk: the name people use, its folder, and a hash of its content."""
@@ -59,6 +75,15 @@ class Checkpoint:
 
 def find(model: str) -> Checkpoint:
     """The model of that name, folder or content hash, wherever it lies on this machine."""
+    known = _found.get()
+    if known is None:
+        return _find(model)
+    if model not in known:
+        known[model] = _find(model)
+    return known[model]
+
+
+def _find(model: str) -> Checkpoint:
     if not model:
         raise InputError("a model must be named; the embedded one is 'minilm'")
     if model.startswith(BY_CONTENT):

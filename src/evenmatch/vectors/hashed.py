@@ -13,7 +13,7 @@ from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Array, Embedded, Units, Weighting
 from evenmatch.units.words import Words
-from evenmatch.vectors.weighting import Uniform, is_uncounted, with_table
+from evenmatch.vectors.weighting import Uniform, all_alike, is_uncounted, with_table
 
 
 @register("encoder", "hashed")
@@ -46,6 +46,10 @@ class Hashed:
     def counted(self, references: Iterable[str]) -> Hashed:
         """The same encoder with its idf counted from the words of these references."""
         return with_table(self, (_keys(self._members(Words()(text))) for text in references))
+
+    def unweighted(self) -> Hashed:
+        """The same encoder with all units alike."""
+        return all_alike(self)
 
     def _members(self, units: Units) -> list[list[str]]:
         """The words of each unit."""

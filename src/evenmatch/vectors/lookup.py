@@ -18,7 +18,7 @@ from evenmatch.vectors.blocks import load_embeddings
 from evenmatch.vectors.packing import portions
 from evenmatch.vectors.states import States
 from evenmatch.vectors.tokens import NO_LIMIT, Tokens, load_tokens, wrap
-from evenmatch.vectors.weighting import Uniform, is_uncounted, with_table
+from evenmatch.vectors.weighting import Uniform, all_alike, is_uncounted, with_table
 
 Look: TypeAlias = Callable[[Sequence[str]], list[States]]
 
@@ -62,6 +62,10 @@ class Lookup:
         """The same encoder with its idf counted from these references."""
         look = self._states()
         return with_table(self, (f.keys for some in portions(references) for f in look(some)))
+
+    def unweighted(self) -> Lookup:
+        """The same encoder with all units alike."""
+        return all_alike(self)
 
     def pinned(self) -> Lookup:
         """A file or folder as its content hash."""

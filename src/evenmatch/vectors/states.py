@@ -80,9 +80,21 @@ class Counting(Protocol):
     def counted(self, references: Iterable[str], /) -> Encoder: ...
 
 
+@runtime_checkable
+class Weighing(Protocol):
+    """An encoder whose vectors are the same whatever its weights and mass."""
+
+    def unweighted(self) -> Encoder: ...
+
+
 def sides_of(encoder: Encoder) -> tuple[Encoder, Encoder]:
     """What looks at candidates and what looks at references: mostly the same."""
     return encoder.sides() if isinstance(encoder, Sided) else (encoder, encoder)
+
+
+def unweighted(encoder: Encoder) -> Encoder:
+    """What the encoder's vectors depend on: those that differ in weights alone give the same."""
+    return encoder.unweighted() if isinstance(encoder, Weighing) else encoder
 
 
 def needs_counting(encoder: Encoder) -> bool:

@@ -16,7 +16,7 @@ from evenmatch.vectors.layers import Layer
 from evenmatch.vectors.packing import portions
 from evenmatch.vectors.pretrained import Long, Pretrained
 from evenmatch.vectors.states import States
-from evenmatch.vectors.weighting import Uniform, is_uncounted, with_table
+from evenmatch.vectors.weighting import Uniform, all_alike, is_uncounted, with_table
 
 LONGEST_PADDED = 4096  # a cached text names its marks, paddings among them, in 64 KiB
 
@@ -86,6 +86,10 @@ class Transformer:
         """The same encoder with its idf counted from these references."""
         body = self.body
         return with_table(self, (k for some in portions(references) for k in body.keys(some)))
+
+    def unweighted(self) -> Transformer:
+        """The same encoder with all units alike."""
+        return all_alike(self)
 
     def pinned(self) -> Transformer:
         """The layer as a number, and folders as their content hashes."""

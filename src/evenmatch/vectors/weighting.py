@@ -81,6 +81,11 @@ def is_uncounted(encoder: Weighted) -> bool:
     return Idf() in (encoder.weights, encoder.mass)
 
 
+def all_alike(encoder: E) -> E:
+    """The encoder without its weightings."""
+    return dataclasses.replace(encoder, weights=Uniform(), mass=Uniform())  # type: ignore[type-var]  # parts are dataclasses
+
+
 def with_table(encoder: E, documents: Iterable[Array]) -> E:
     """The encoder with its idf counted from the keys of these documents."""
     table = Idf(tables.store(tables.count(documents)))
