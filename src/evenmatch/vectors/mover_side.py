@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -25,9 +26,15 @@ class MoverSide:
     dropped: Array = field(compare=False)  # by piece; follows from the model and the stop words
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
-        """Encode each text once and look at it."""
+        """Encode each text once and look at it, with its runs as units that can be read."""
         found = self.body.encode([units.text for units in batch], self.read, Run())
-        return [self.look(u, s, self.depth()) for u, s in zip(batch, found, strict=True)]
+        looks = [self.look(u, s, self.depth()) for u, s in zip(batch, found, strict=True)]
+        return [
+            dataclasses.replace(seen, units=_shown(s, self._runs(s, self._joined(s))[0]))
+            if seen.units.by_model
+            else seen
+            for seen, s in zip(looks, found, strict=True)
+        ]
 
     def depth(self) -> int:
         """The highest layer read."""
@@ -43,14 +50,8 @@ class MoverSide:
         if not units.by_model:
             weigh = self.weighting
             return states.view(units, found, vectors, how="mean", weights=weigh, mass=weigh)
-        kept, weights = self._weighed(found, vectors)
-        # Marks are without weight, but a run may begin or end with one.
-        runs = _runs(weights[kept], min(self.n_gram, len(kept)))
-        counts = weights[kept][runs].sum(1)
-        if counts.any():
-            runs, counts = runs[counts > 0], counts[counts > 0]
-        pooled = _pooled(vectors, weights, kept[runs], counts)
-        return Embedded(_shown(units.text, found, kept[runs]), pooled, counts, counts, found.flags)
+        runs, counts, weights = self._runs(found, vectors)
+        return Embedded(units, _pooled(vectors, weights, runs, counts), counts, counts, found.flags)
 
     def _joined(self, found: States) -> Array:
         if len(self.read) == 1:
@@ -59,25 +60,31 @@ class MoverSide:
         stack /= np.linalg.norm(stack, axis=-1, keepdims=True).clip(min=1e-30)
         return np.concatenate([stack.min(0), stack.mean(0), stack.max(0)], axis=-1)
 
+    def _runs(self, found: States, vectors: Array) -> tuple[Array, Array, Array]:
+        """The positions of each run's pieces, the weight of each run, and that of every piece."""
+        kept, weights = self._weighed(found, vectors)
+        width = min(self.n_gram, len(kept))
+        count = len(kept) - width + 1 if width else 0
+        runs = kept[np.arange(count)[:, None] + np.arange(width)]
+        # Marks are without weight, but a run may begin or end with one.
+        counts = weights[runs].sum(1)
+        heavy = counts > 0
+        return (runs[heavy], counts[heavy], weights) if heavy.any() else (runs, counts, weights)
+
     def _weighed(self, found: States, vectors: Array) -> tuple[Array, Array]:
         """The positions of the pieces that are kept, and the weight of every piece."""
-        text = np.ones(len(found.keys), dtype=bool)
-        text[list(found.marks)] = False
-        if not text.any():
-            return np.zeros(0, dtype=np.int64), np.zeros(len(text))
-        kept = text & ~self.dropped[found.keys]
+        marks = list(found.marks)
+        kept = ~self.dropped[found.keys]
+        kept[marks] = False
         if not kept.any():  # nothing but punctuation and the like: there, and worth nothing
-            return np.flatnonzero(text), np.zeros(len(text))
+            text = np.ones(len(kept), dtype=bool)
+            text[marks] = False
+            return np.flatnonzero(text), np.zeros(len(kept))
         weights = np.where(kept, self.weighting(found.keys, vectors), 0.0)
         # In a call of one pair every piece is in every document, and so has an idf of 0.
         weights = weights if weights.any() else kept.astype(np.float64)
-        return np.flatnonzero(kept | ~text), weights
-
-
-def _runs(weights: Array, width: int) -> Array:
-    """The positions of each run of that many pieces in a row."""
-    count = len(weights) - width + 1 if width else 0
-    return np.arange(count)[:, None] + np.arange(width)
+        kept[marks] = True
+        return np.flatnonzero(kept), weights
 
 
 def _pooled(vectors: Array, weights: Array, runs: Array, counts: Array) -> Array:
@@ -89,10 +96,10 @@ def _pooled(vectors: Array, weights: Array, runs: Array, counts: Array) -> Array
     return pooled
 
 
-def _shown(text: str, found: States, runs: Array) -> Units:
+def _shown(found: States, runs: Array) -> Units:
     """The runs as units that can be read."""
     spans = tuple(map(tuple, found.spans.tolist()))
-    words = [text[start:stop] for start, stop in spans]
+    words = [found.text[start:stop] for start, stop in spans]
     for at, mark in found.marks.items():
         words[at] = mark
-    return Units(text, tuple(words), spans, tuple(map(tuple, runs.tolist())))
+    return Units(found.text, tuple(words), spans, tuple(map(tuple, runs.tolist())))

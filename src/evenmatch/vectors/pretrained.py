@@ -69,14 +69,16 @@ class Pretrained:
 
     def keys(self, texts: Sequence[str]) -> list[Array]:
         """The ids of each text's pieces, marks included, as far as the model would see them."""
-        tokens = self.tokens()
-        return [np.concatenate(self._sequences(cut, tokens)) for cut in tokens(texts)]
+        tokens, unique = self.tokens(), list(dict.fromkeys(texts))
+        seen = [np.concatenate(self._sequences(keys, tokens)) for keys in tokens.keys(unique)]
+        found = dict(zip(unique, seen, strict=True))
+        return [found[text] for text in texts]
 
     def encode(self, texts: Sequence[str], layers: Sequence[int], run: Run) -> list[States]:
         """Each text's states at `layers`, computed no deeper than the deepest of them."""
         tokens = self.tokens()
         cuts = tokens(texts)
-        sequences = [self._sequences(cut, tokens) for cut in cuts]
+        sequences = [self._sequences(cut.keys, tokens) for cut in cuts]
         blocks = load_blocks(self.checkpoint(), self.trust_remote_code, run.device)
         flat = [s for own in sequences for s in own]
         filler = tokens.padding[0] if tokens.padding else 0
@@ -90,9 +92,8 @@ class Pretrained:
     def _adapter(self) -> Adapter | None:
         return load_adapter(find_adapter(self.adapter)) if self.adapter else None
 
-    def _sequences(self, cut: Cut, tokens: Tokens) -> list[Array]:
+    def _sequences(self, keys: Array, tokens: Tokens) -> list[Array]:
         """What the model is given for one text: all of it, its beginning, or windows."""
-        keys = cut.keys
         if len(keys) <= tokens.limit:
             return [keys]
         if self.long == "error":

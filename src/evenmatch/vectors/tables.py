@@ -34,7 +34,7 @@ class Table:
         keys = np.asarray(keys)
         if not self.keys.size:
             return np.full(keys.shape, np.log(self.documents + 1.0))
-        at = np.searchsorted(self.keys, keys).clip(max=self.keys.size - 1)
+        at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
         found = np.where(self.keys[at] == keys, self.counts[at], 0)
         return np.log((self.documents + 1.0) / (found + 1.0))
 

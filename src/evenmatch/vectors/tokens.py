@@ -73,6 +73,11 @@ class Tokens:
             self._cut(e, len(t) - len(t.lstrip())) for e, t in zip(encodings, clean, strict=True)
         ]
 
+    def keys(self, texts: Sequence[str]) -> list[Array]:
+        """The ids of each text's pieces alone, in half the time."""
+        clean = [without_surrogates(text).strip() for text in texts]
+        return [np.array(e.ids, dtype=np.int64) for e in self.backend.encode_batch_fast(clean)]
+
     def _cut(self, encoding: Any, shift: int) -> Cut:
         keys = np.array(encoding.ids, dtype=np.int64)
         spans = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
