@@ -83,8 +83,9 @@ def _sharing(r: dict[str, Any]) -> list[str]:
         f"{_by_threads(r, 'all')}.",
         f"At the last layer, so that {' and '.join(f'`{m}`' for m in r['last layer only'])} can "
         f"join them, all take {_by_threads(r, 'last')}.",
-        "Only encoding uses more than one thread. LiSAScore's solvers are machine code by then;",
-        "until a process has spent a quarter of a second on them, they work without.",
+        "Encoding, transport and LiSAScore's solvers use the second thread, the rest does not.",
+        "LiSAScore's solvers are machine code by then; until a process has spent a quarter of a",
+        "second on them, they work without.",
         "",
         "Aligning costs, as a share of encoding the same texts on one thread (and on two): "
         + ", ".join(f"{name} {by['1']:.2%} ({by['2']:.2%})" for name, by in shares.items())

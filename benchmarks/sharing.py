@@ -11,6 +11,7 @@ import numpy as np
 import evenmatch as em
 from benchmarks import texts
 from benchmarks.clock import median, ratio, take_turns
+from evenmatch.alignment.threads import on_threads
 from evenmatch.types import Run
 from evenmatch.vectors.pretrained import Pretrained
 
@@ -91,15 +92,27 @@ def _shares(
     """What aligning takes of the time to encode, by turns, so that both meet the same machine."""
     body, unique = Pretrained("minilm"), list(dict.fromkeys([*candidates, *references]))
     encoders = {str(n): partial(body.encode, unique, [4], Run(threads=n)) for n in (1, 2)}
-    solvers = {name: _solving(name, matrices) for name in ("greedy", "lsa", "emd")}
-    turns = take_turns({**encoders, **solvers}, REPEATS)
-    return {
-        name: {
-            n: round(median([a / b for a, b in zip(turns[name], turns[n], strict=True)]), 5)
-            for n in encoders
-        }
-        for name in solvers
+    names = ("greedy", "lsa", "emd")
+    solvers = {
+        f"{name} {n}": _on(int(n), _solving(name, matrices)) for name in names for n in encoders
     }
+    turns = take_turns({**encoders, **solvers}, TURNS)
+
+    def share(name: str, n: str) -> float:
+        pairs = zip(turns[f"{name} {n}"], turns[n], strict=True)
+        return round(median([solving / encoding for solving, encoding in pairs]), 5)
+
+    return {name: {n: share(name, n) for n in encoders} for name in names}
+
+
+def _on(threads: int, work: Callable[[], object]) -> Callable[[], object]:
+    """The work as a call with so many threads does it."""
+
+    def done() -> object:
+        with on_threads(threads):
+            return work()
+
+    return done
 
 
 def _similarities(candidates: list[str], references: list[str]) -> list[Any]:

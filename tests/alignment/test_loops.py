@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.alignment import end_to_end, loops, refine
+from evenmatch.alignment.threads import on_threads
 from evenmatch.types import Alignment, Array
 from tests.strategies import similarities, tied
 
@@ -76,7 +77,7 @@ def test_on_several_threads_nothing_is_shifted(
     monkeypatch.setattr(end_to_end, "_MOST_CELLS", 200)
     random = np.random.default_rng(5)
     given = [random.uniform(-0.2, 1, random.integers(0, 12, 2)) for _ in range(80)]
-    with end_to_end.on_threads(3):
+    with on_threads(3):
         for by_arrays, by_loops in both(given, solver):
             assert by_arrays.rows.tolist() == by_loops.rows.tolist()
             assert by_arrays.cols.tolist() == by_loops.cols.tolist()

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
 
+from evenmatch.alignment.threads import spread
 from evenmatch.types import Alignment, Array, Problem
 
 _MOST_CELLS = 1 << 16  # laid out at a time
-_threads: ContextVar[int] = ContextVar("threads", default=1)
-
-
-@contextmanager
-def on_threads(count: int) -> Iterator[None]:
-    """Within this block loops may run on so many threads; each matrix stays on one."""
-    before = _threads.set(count)
-    try:
-        yield
-    finally:
-        _threads.reset(before)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,14 +32,7 @@ Loop = Callable[[Lying], Solved]
 def solve_end_to_end(problems: Sequence[Problem], loop: Loop) -> Iterator[Alignment]:
     """One inexact alignment per problem, none of them empty, in order."""
     portions = list(_portions(problems))
-    workers = min(_threads.get(), len(portions))
-    if workers < 2:
-        yield from _cut_up(portions, map(loop, map(_laid, portions)))
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(workers) as pool:
-        yield from _cut_up(portions, pool.map(loop, map(_laid, portions)))
+    yield from _cut_up(portions, spread(loop, map(_laid, portions)))
 
 
 def _portions(problems: Sequence[Problem]) -> Iterator[list[Array]]:

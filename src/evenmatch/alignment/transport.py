@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from evenmatch.alignment.threads import spread
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
 
 _MOST_PIVOTS = 1_000_000
+_AT_A_TIME = 32  # problems a thread takes
 _HIDE_TORCH = "POT_BACKEND_DISABLE_PYTORCH"
 
 
@@ -80,27 +82,53 @@ class Emd:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """Exact, by POT's network simplex."""
-        return [self._one(p) for p in problems]
-
-    def _one(self, problem: Problem) -> Alignment:
-        similarity = np.asarray(problem.similarity, dtype=np.float64)
-        if not similarity.size:
-            return Alignment(np.zeros(similarity.shape), np.zeros(similarity.shape))
-        h, r = shares(problem.row_mass), shares(problem.col_mass)
-        r *= np.add.reduce(h) / np.add.reduce(r)  # POT wants totals that agree to the last bit
-        if len(h) <= len(r):
-            plan, status = _cheapest(similarity, h, r)
-        else:  # POT is a sixth faster with the shorter side as its sources
-            turned, status = _cheapest(similarity.T, r, h)
-            plan = turned.T
-        return Alignment(*by_unit(plan, h, r), exact=status == 1)
+        posed = [_posed(p) for p in problems if np.size(p.similarity)]
+        portions = [posed[i : i + _AT_A_TIME] for i in range(0, len(posed), _AT_A_TIME)]
+        moved = (plan for some in spread(_cheapest, portions) for plan in some)
+        solved = (_by_mass(p, *plan) for p, plan in zip(posed, moved, strict=True))
+        return [
+            next(solved) if np.size(p.similarity) else _nothing(np.shape(p.similarity))
+            for p in problems
+        ]
 
 
-def _cheapest(similarity: Array, h: Array, r: Array) -> tuple[Array, int]:
-    """The plan that moves `h` onto `r`, and POT's word on how the search ended."""
-    cost = np.negative(similarity, order="C")
-    plan, _, _, _, status = _network_simplex()(h, r, cost, _MOST_PIVOTS, 1)
-    return plan, status
+@dataclass(frozen=True, slots=True, eq=False)
+class _Posed:
+    """A problem as POT wants it; `turned` where the candidate's units are its sinks."""
+
+    sources: Array
+    sinks: Array
+    cost: Array
+    turned: bool
+
+
+def _posed(problem: Problem) -> _Posed:
+    similarity = np.asarray(problem.similarity, dtype=np.float64)
+    h, r = shares(problem.row_mass), shares(problem.col_mass)
+    r *= np.add.reduce(h) / np.add.reduce(r)  # POT wants totals that agree to the last bit
+    if len(h) <= len(r):
+        return _Posed(h, r, np.negative(similarity, order="C"), turned=False)
+    # POT is a sixth faster with the shorter side as its sources
+    return _Posed(r, h, np.negative(similarity.T, order="C"), turned=True)
+
+
+def _cheapest(posed: Sequence[_Posed]) -> list[tuple[Array, int]]:
+    """The plan of each, and POT's word on how the search ended; it lets other threads run."""
+    solve = _network_simplex()
+    found = [solve(p.sources, p.sinks, p.cost, _MOST_PIVOTS, 1) for p in posed]
+    return [(plan, status) for plan, _, _, _, status in found]
+
+
+def _by_mass(posed: _Posed, plan: Array, status: int) -> Alignment:
+    if posed.turned:
+        rows, cols = by_unit(plan.T, posed.sinks, posed.sources)
+    else:
+        rows, cols = by_unit(plan, posed.sources, posed.sinks)
+    return Alignment(rows, cols, exact=status == 1)
+
+
+def _nothing(shape: tuple[int, ...], *, exact: bool = True) -> Alignment:
+    return Alignment(np.zeros(shape), np.zeros(shape), exact=exact)
 
 
 @register("solver", "sinkhorn")
@@ -130,7 +158,7 @@ class Sinkhorn:
     def _one(self, problem: Problem) -> Alignment:
         similarity = np.asarray(problem.similarity, dtype=np.float64)
         if not similarity.size:
-            return Alignment(np.zeros(similarity.shape), np.zeros(similarity.shape), exact=False)
+            return _nothing(similarity.shape, exact=False)
         h, r = shares(problem.row_mass), shares(problem.col_mass)
         with np.errstate(divide="ignore"):
             log_h, log_r = np.log(h), np.log(r)

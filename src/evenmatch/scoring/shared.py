@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from evenmatch.alignment.end_to_end import on_threads
+from evenmatch.alignment.threads import on_threads
 from evenmatch.registry import signature
 from evenmatch.scoring.pairs import check_pairs
 from evenmatch.scoring.shelf import Parts, Shelf, Stock
