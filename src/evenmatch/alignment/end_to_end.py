@@ -32,7 +32,7 @@ Loop = Callable[[Lying], Solved]
 def solve_end_to_end(problems: Sequence[Problem], loop: Loop) -> Iterator[Alignment]:
     """One inexact alignment per problem, none of them empty, in order."""
     portions = list(_portions(problems))
-    yield from _cut_up(portions, spread(loop, map(_laid, portions)))
+    yield from _cut_up(portions, spread(loop, map(_laid, portions), len(portions)))
 
 
 def _portions(problems: Sequence[Problem]) -> Iterator[list[Array]]:

@@ -23,12 +23,13 @@ def on_threads(count: int) -> Iterator[None]:
         _threads.reset(before)
 
 
-def spread(work: Callable[[T], R], portions: Iterable[T]) -> Iterator[R]:
-    """What `work` gives for each portion, in order. Portions are made by the thread that asks."""
-    if _threads.get() < 2:
+def spread(work: Callable[[T], R], portions: Iterable[T], count: int) -> Iterator[R]:
+    """What `work` gives for each of `count` portions, in order; the thread that asks makes them."""
+    workers = min(_threads.get(), count)
+    if workers < 2:
         yield from map(work, portions)
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(_threads.get()) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         yield from pool.map(work, portions)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from evenmatch.types import Alignment, Array, Problem
 
 _MOST_PIVOTS = 1_000_000
 _AT_A_TIME = 32  # problems a thread takes
+_one_at_a_time = Lock()  # the import changes what other threads would see of it
 _HIDE_TORCH = "POT_BACKEND_DISABLE_PYTORCH"
 
 
@@ -84,7 +86,7 @@ class Emd:
         """Exact, by POT's network simplex."""
         posed = [_posed(p) for p in problems if np.size(p.similarity)]
         portions = [posed[i : i + _AT_A_TIME] for i in range(0, len(posed), _AT_A_TIME)]
-        moved = (plan for some in spread(_cheapest, portions) for plan in some)
+        moved = (plan for some in spread(_cheapest, portions, len(portions)) for plan in some)
         solved = (_by_mass(p, *plan) for p, plan in zip(posed, moved, strict=True))
         return [
             next(solved) if np.size(p.similarity) else _nothing(np.shape(p.similarity))
@@ -114,7 +116,8 @@ def _posed(problem: Problem) -> _Posed:
 
 def _cheapest(posed: Sequence[_Posed]) -> list[tuple[Array, int]]:
     """The plan of each, and POT's word on how the search ended; it lets other threads run."""
-    solve = _network_simplex()
+    with _one_at_a_time:
+        solve = _network_simplex()
     found = [solve(p.sources, p.sinks, p.cost, _MOST_PIVOTS, 1) for p in posed]
     return [(plan, status) for plan, _, _, _, status in found]
 

@@ -72,6 +72,7 @@ class Shelf:
         self._bodies = self._by_body()
         self._identities = {body: body.identity() for body in self._bodies if run.cache}
         self._embedded: dict[View, dict[str, Embedded]] = {view: {} for view in self._views}
+        self._units: dict[Splitter, dict[str, Units]] = {}
 
     def stock(self, pairs: Sequence[Pair], again: Collection[str]) -> Stock:
         """Embed the texts of these pairs; of those embedded before keep what is needed `again`."""
@@ -80,6 +81,7 @@ class Shelf:
             view: {t: _alone(e) for t, e in known.items() if t in texts or t in again}
             for view, known in self._embedded.items()
         }
+        self._units = {cut: {} for cut, _ in self._views}
         new = self._new(texts, pairs)
         for body, views in self._bodies.items():
             depths = sorted({depth for _, encoder in views for depth in self._depths[encoder]})
@@ -92,7 +94,7 @@ class Shelf:
             if encoder not in self._depths:
                 some = new[cut, encoder]
                 self._embedded[cut, encoder].update(
-                    zip(some, encoder(cut_all(cut, some)), strict=True)
+                    zip(some, encoder(self._cut(cut, some)), strict=True)
                 )
         return Stock(pairs, self._sides, self._embedded)
 
@@ -120,8 +122,15 @@ class Shelf:
         cut, encoder = view
         assert isinstance(encoder, Viewing)
         depth = self._depths[encoder][-1]
-        for units, state in zip(cut_all(cut, [s.text for s in states]), states, strict=True):
+        for units, state in zip(self._cut(cut, [s.text for s in states]), states, strict=True):
             yield units.text, encoder.look(units, state, depth)
+
+    def _cut(self, cut: Splitter, texts: Sequence[str]) -> list[Units]:
+        """The texts' units, which encoders share that are given the same ones."""
+        known = self._units[cut]
+        new = [text for text in texts if text not in known]
+        known.update(zip(new, cut_all(cut, new), strict=True))
+        return [known[text] for text in texts]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
