@@ -9,7 +9,7 @@ from benchmarks.clock import median, take_turns
 from evenmatch.types import Run
 from evenmatch.vectors.pretrained import Pretrained
 
-SIZES = (256, 512, 768, 1024, 1536, 2048)
+SIZES = (256, 384, 512, 768, 1024, 1536, 2048)
 
 
 def run() -> dict[str, Any]:

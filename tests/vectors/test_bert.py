@@ -1,10 +1,11 @@
-"""A BERT read without transformers: the same to the bit, and transformers is never loaded."""
+"""A BERT read without transformers: the same states, and transformers is never loaded."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,22 @@ import numpy as np
 import pytest
 
 import evenmatch as em
-from evenmatch.types import Run
-from evenmatch.vectors import checkpoints
+from evenmatch.types import Array, Run
+from evenmatch.vectors import checkpoints, linear
 from evenmatch.vectors.bert_files import load_bert, load_bert_tokenizer
-from evenmatch.vectors.blocks import fresh_blocks, load_blocks, run_batch
+from evenmatch.vectors.blocks import (
+    Blocks,
+    Forward,
+    fresh_blocks,
+    load_blocks,
+    run_batch,
+    run_end_to_end,
+)
 from evenmatch.vectors.pretrained import Pretrained
 from evenmatch.vectors.tokens import load_tokenizer
 from tests.vectors.conftest import FolderOf
 
+LAYERS = [0, 2, 4]
 TEXTS = ["the quick brown fox", "a cat sat on the mat", "rain", "", "Prices fell by 3 percent."]
 
 
@@ -38,18 +47,66 @@ def _changed(folder: Path, name: str, **settings: Any) -> checkpoints.Checkpoint
 
 
 @pytest.mark.parametrize("lengths", [[9, 9, 9], [9, 4, 7]], ids=["whole", "padded"])
-def test_its_states_are_those_of_transformers_to_the_bit(folder: Path, lengths: list[int]) -> None:
-    checkpoint = checkpoints.find(str(folder))
+def test_its_states_are_those_of_transformers(folder: Path, lengths: list[int]) -> None:
     ids = np.random.default_rng(0).integers(5, 60, (3, 9))
-    found = []
-    for blocks in (load_blocks(checkpoint, False, "cpu"), fresh_blocks(checkpoint, False, "cpu")):
-        with blocks.cut_to([0, 2, 4]) as forward:
-            found.append(run_batch(forward, ids, lengths, "cpu"))
-    assert type(load_blocks(checkpoint, False, "cpu").module).__module__ == "evenmatch.vectors.bert"
-    for layer in (0, 2, 4):
-        for row, length in enumerate(lengths):
-            ours, theirs = (each[layer][row, :length] for each in found)
-            np.testing.assert_array_equal(ours, theirs)
+    ours, theirs = (
+        _states(blocks, lambda forward: run_batch(forward, ids, lengths, "cpu"))
+        for blocks in _both(folder)
+    )
+    real = np.array([place < length for length in lengths for place in range(9)])
+    for layer in LAYERS:
+        assert ours[layer][real] == pytest.approx(theirs[layer][real], abs=2e-6)
+
+
+def test_texts_end_to_end_do_not_see_each_other(folder: Path) -> None:
+    lengths = [9, 7, 7, 3, 1]
+    ids = np.random.default_rng(1).integers(5, 60, sum(lengths))
+    ours, theirs = _both(folder)
+    together = _states(ours, lambda forward: run_end_to_end(forward, ids, lengths, "cpu"))
+    stop = 0
+    for length in lengths:
+        start, stop = stop, stop + length
+        alone, plain = (_alone(blocks, ids[start:stop]) for blocks in (ours, theirs))
+        for layer in LAYERS:
+            np.testing.assert_array_equal(together[layer][start:stop], alone[layer])
+            assert alone[layer] == pytest.approx(plain[layer], abs=2e-6)
+
+
+def test_weights_that_cannot_be_laid_out_do_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = checkpoints.find(str(folder))
+    laid = Pretrained(str(folder)).encode(TEXTS, LAYERS, Run())
+    assert load_blocks(checkpoint, False, "cpu").module.blocks[0].mixed._laid is not None
+    load_blocks.cache_clear()
+    monkeypatch.setattr(linear, "_is_there", lambda: False)
+    plain = Pretrained(str(folder)).encode(TEXTS, LAYERS, Run())
+    load_blocks.cache_clear()
+    for a, b in zip(laid, plain, strict=True):
+        for layer in LAYERS:
+            assert a.layers[layer] == pytest.approx(b.layers[layer], abs=2e-6)
+
+
+def test_operators_that_do_otherwise_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "_product", lambda states, laid, bias, then: states @ laid)
+    assert not linear._is_there.__wrapped__()
+
+
+def _both(folder: Path) -> tuple[Blocks, Blocks]:
+    """The model as we read it and as transformers does."""
+    checkpoint = checkpoints.find(str(folder))
+    ours = load_blocks(checkpoint, False, "cpu")
+    assert type(ours.module).__module__ == "evenmatch.vectors.bert"
+    return ours, fresh_blocks(checkpoint, False, "cpu")
+
+
+def _alone(blocks: Blocks, ids: Array) -> dict[int, Array]:
+    return _states(blocks, lambda forward: run_batch(forward, ids[None], [len(ids)], "cpu"))
+
+
+def _states(blocks: Blocks, run: Callable[[Forward], dict[int, Array]]) -> dict[int, Array]:
+    with blocks.cut_to(LAYERS) as forward:
+        return run(forward)
 
 
 def test_its_tokenizer_is_that_of_transformers(folder: Path) -> None:

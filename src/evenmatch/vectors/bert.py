@@ -1,20 +1,28 @@
-"""BERT's blocks in plain torch: equal to transformers' to the bit, there in a third of the time.
+"""BERT's blocks in plain torch: loaded in a third of the time, a fifth faster than transformers'.
 
 Importing the models of transformers takes some five seconds, which is most of what a first score
 takes. The embedded model is a BERT, and so are many others; whatever differs from the plain form in
-any way is left to transformers. Imports torch, so it is imported late.
+any way is left to transformers. All but attention looks at one piece at a time, so texts of several
+lengths lie end to end in one row: products are as large as a batch, and nothing is padded. Imports
+torch, so it is imported late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from types import SimpleNamespace
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, scaled_dot_product_attention
 
+from evenmatch.vectors.linear import Linear
+
+# How many texts of one length lie end to end, and that length.
+Stretch: TypeAlias = tuple[int, int]
 _MIXED = ("query", "key", "value")
 
 
@@ -61,20 +69,28 @@ class Block(nn.Module):
         self.heads = shape.num_attention_heads
         each = [own.below(f"attention.self.{name}") for name in _MIXED]
         weight, bias = (torch.cat([one[kind] for one in each]) for kind in ("weight", "bias"))
-        self.mixed = _linear(weight, bias)  # queries, keys and values in one product
+        self.mixed = Linear(weight, bias)  # queries, keys and values in one product
         self.attention = _added(shape, own.below("attention.output"))
-        self.inner = _linear_of(own.below("intermediate.dense"))
+        self.inner = _linear(own.below("intermediate.dense"))
         self.output = _added(shape, own.below("output"))
 
-    def forward(self, states: Tensor, seen: Tensor | None) -> Tensor:
+    def forward(self, states: Tensor, stretches: Sequence[Stretch], seen: Tensor | None) -> Tensor:
         """The states one block higher; what is not `seen` is not attended to."""
-        texts, pieces, dim = states.shape
-        split = self.mixed(states).view(texts, pieces, 3, self.heads, -1)
-        queries, keys, values = split.permute(2, 0, 3, 1, 4).unbind(0)
-        found = scaled_dot_product_attention(queries, keys, values, attn_mask=seen)
-        states = _add(self.attention, found.transpose(1, 2).reshape(texts, pieces, dim), states)
-        # in place, like the sums below: another array of this size would leave the cache
-        return _add(self.output, torch.ops.aten.gelu_(self.inner(states)), states)
+        found = self._attended(self.mixed(states), stretches, seen)
+        states = _add(self.attention, found, states)
+        return _add(self.output, self.inner.bent(states), states)
+
+    def _attended(self, mixed: Tensor, stretches: Sequence[Stretch], seen: Tensor | None) -> Tensor:
+        """What each piece takes from the pieces of its own text."""
+        found = mixed.new_empty((mixed.shape[0], mixed.shape[1] // 3))
+        stop = 0
+        for texts, pieces in stretches:
+            start, stop = stop, stop + texts * pieces
+            split = mixed[start:stop].view(texts, pieces, 3, self.heads, -1)
+            queries, keys, values = split.permute(2, 0, 3, 1, 4).unbind(0)
+            taken = scaled_dot_product_attention(queries, keys, values, attn_mask=seen)
+            found[start:stop].view(texts, pieces, self.heads, -1).copy_(taken.transpose(1, 2))
+        return found
 
 
 class Bert(nn.Module):
@@ -91,24 +107,45 @@ class Bert(nn.Module):
         layers = (own.below(f"encoder.layer.{n}") for n in range(shape.num_hidden_layers))
         self.blocks = nn.ModuleList(Block(shape, layer) for layer in layers)
 
-    def forward(self, ids: Tensor, attention_mask: Tensor | None = None) -> SimpleNamespace:
-        """The states that the last block gives."""
+    def lay_out(self) -> None:
+        """Make products faster, once the model is where it stays."""
+        for module in self.modules():
+            if isinstance(module, Linear):
+                module.lay_out()
+
+    def forward(
+        self,
+        ids: Tensor,
+        attention_mask: Tensor | None = None,
+        lengths: Sequence[int] | None = None,
+    ) -> SimpleNamespace:
+        """The states that the last block gives, one row for each piece of `ids` in turn.
+
+        `lengths` are those of texts that lie end to end in `ids`; without, each row is a text.
+        """
+        if lengths is None:
+            stretches: list[Stretch] = [(ids.shape[0], ids.shape[1])]
+        else:
+            stretches = [(len(list(same)), length) for length, same in groupby(lengths)]
         seen = None if attention_mask is None else attention_mask.bool()[:, None, None, :]
-        summed = embedding(ids, self.words) + self.kinds[0] + self.places[: ids.shape[1]]
-        states = self.norm_of_embeddings(summed)
+        places = [torch.arange(n, device=ids.device).repeat(texts) for texts, n in stretches]
+        found = embedding(ids.reshape(-1), self.words) + self.kinds[0]
+        states = self.norm_of_embeddings(found.add_(embedding(torch.cat(places), self.places)))
         for block in self.blocks:
-            states = block(states, seen)
+            states = block(states, stretches, seen)
         return SimpleNamespace(last_hidden_state=states)
 
 
 def _added(shape: Shape, own: Weights) -> nn.ModuleDict:
     """A product whose outcome is added to what was there, and the norm of the sum."""
     norm = _norm(shape, own.below("LayerNorm"))
-    return nn.ModuleDict({"dense": _linear_of(own.below("dense")), "LayerNorm": norm})
+    return nn.ModuleDict({"dense": _linear(own.below("dense")), "LayerNorm": norm})
 
 
 def _add(part: nn.ModuleDict, found: Tensor, before: Tensor) -> Tensor:
-    added: Tensor = part["LayerNorm"](part["dense"](found).add_(before))
+    dense = part["dense"]
+    assert isinstance(dense, Linear)
+    added: Tensor = part["LayerNorm"](dense.added(found, before))
     return added
 
 
@@ -118,12 +155,5 @@ def _norm(shape: Shape, own: Weights) -> nn.LayerNorm:
     return made
 
 
-def _linear_of(own: Weights) -> nn.Linear:
-    return _linear(own["weight"], own["bias"])
-
-
-def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
-    made = nn.Linear(1, 1)  # drawing weights of the true size would take longer than reading them
-    made.out_features, made.in_features = weight.shape
-    made.weight, made.bias = nn.Parameter(weight), nn.Parameter(bias)
-    return made
+def _linear(own: Weights) -> Linear:
+    return Linear(own["weight"], own["bias"])

@@ -20,7 +20,8 @@ from evenmatch.vectors.loading import load_auto, placed
 _FINAL_NORMS = ("final_layer_norm", "final_norm", "ln_f", "norm", "layer_norm")
 
 
-# Ids of sequences of one length, and perhaps an attention mask, into states by layer.
+# Ids of sequences of one length, and perhaps an attention mask, into states by layer; or ids of
+# sequences that lie end to end, and their lengths, where the model takes those.
 Forward: TypeAlias = Callable[..., dict[int, Any]]
 
 
@@ -34,6 +35,7 @@ class Blocks:
     stack: Any
     final_norm: Any
     device: str
+    end_to_end: bool = False  # whether texts of several lengths may lie in one row
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
@@ -54,8 +56,8 @@ class Blocks:
         setattr(self.owner, self.attribute, self.stack[: max(deepest, 1)])
         undo.callback(setattr, self.owner, self.attribute, self.stack)
 
-        def forward(ids: Any, seen: Any = None) -> dict[int, Any]:
-            last = self.module(ids, attention_mask=seen).last_hidden_state
+        def forward(ids: Any, seen: Any = None, **more: Any) -> dict[int, Any]:
+            last = self.module(ids, attention_mask=seen, **more).last_hidden_state
             thread = threading.get_ident()
             lower = {n: noted.pop((thread, n)) for n in layers if (thread, n) in noted}
             return lower | ({deepest: last} if deepest else {})
@@ -67,7 +69,8 @@ class Blocks:
         config = self.module.config
         undo.callback(setattr, config, "num_hidden_layers", config.num_hidden_layers)
         if getattr(config, "num_hidden_groups", 0) == 1:
-            config.num_hidden_layers = max(layers)
+            # at least one, which is what notes the states that go into it
+            config.num_hidden_layers = max(1, *layers)
 
         def forward(ids: Any, seen: Any = None) -> dict[int, Any]:
             run = self.module(ids, attention_mask=seen, output_hidden_states=True)
@@ -89,7 +92,7 @@ class Blocks:
 def run_batch(
     forward: Forward, ids: Array, lengths: Sequence[int], device: str
 ) -> dict[int, Array]:
-    """Hidden states of sequences of one length: (texts, pieces, dim) per layer.
+    """Hidden states of sequences of one length: (pieces of all texts, dim) per layer.
 
     What comes after a text's own length is padding: it sees the text, and is not seen.
     """
@@ -97,8 +100,23 @@ def run_batch(
 
     with torch.inference_mode():
         given = torch.from_numpy(ids).to(device)
-        found = forward(given, _seen(given, lengths))
-        return {layer: states.float().cpu().numpy() for layer, states in found.items()}
+        return _by_piece(forward(given, _seen(given, lengths)))
+
+
+def run_end_to_end(
+    forward: Forward, ids: Array, lengths: Sequence[int], device: str
+) -> dict[int, Array]:
+    """The same of sequences of several lengths, which lie end to end in one row of ids."""
+    import torch
+
+    with torch.inference_mode():
+        return _by_piece(forward(torch.from_numpy(ids).to(device), lengths=lengths))
+
+
+def _by_piece(found: dict[int, Any]) -> dict[int, Array]:
+    return {
+        n: states.float().cpu().numpy().reshape(-1, states.shape[-1]) for n, states in found.items()
+    }
 
 
 def _seen(ids: Any, lengths: Sequence[int]) -> Any:
@@ -117,7 +135,9 @@ def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) ->
     plain = load_bert(checkpoint)
     if plain is None:
         return fresh_blocks(checkpoint, trust_remote_code, device)
-    return _stacked(plain, checkpoint, device)
+    blocks = _stacked(plain, checkpoint, device, end_to_end=True)
+    blocks.module.lay_out()
+    return blocks
 
 
 def fresh_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
@@ -130,7 +150,9 @@ def fresh_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -
     return _stacked(model, checkpoint, device)
 
 
-def _stacked(model: Any, checkpoint: Checkpoint, device: str) -> Blocks:
+def _stacked(
+    model: Any, checkpoint: Checkpoint, device: str, *, end_to_end: bool = False
+) -> Blocks:
     """A model with its blocks found, in evaluation mode and where it is to run."""
     module = placed(model.eval().requires_grad_(False), device)
     owner, attribute = find_stack(module, depth(checkpoint))
@@ -142,6 +164,7 @@ def _stacked(model: Any, checkpoint: Checkpoint, device: str) -> Blocks:
         getattr(owner, attribute) if owner is not None else None,
         next((norm for norm in norms if norm is not None), None),
         device,
+        end_to_end,
     )
 
 

@@ -39,6 +39,27 @@ def equal_size_batches(sizes: Sequence[tuple[int, ...]], batch_tokens: int) -> I
             yield indexes[start : start + most]
 
 
+def end_to_end_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Indexes in batches of at most `batch_tokens` tokens, for texts that lie end to end in a row.
+
+    Nothing is padded here either, and every batch but the last is nearly full. Longest first, so
+    that those of one length lie side by side.
+
+    >>> list(end_to_end_batches([3, 5, 3, 4], 8))
+    [[1], [3, 0], [2]]
+    """
+    batch: list[int] = []
+    filled = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and filled + lengths[index] > batch_tokens:
+            yield batch
+            batch, filled = [], 0
+        batch.append(index)
+        filled += lengths[index]
+    if batch:
+        yield batch
+
+
 def portions(items: Iterable[T]) -> Iterator[list[T]]:
     """Texts or pairs some thousands at a time, for work that needs a list and must not need all."""
     left = iter(items)

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
 from threading import Lock
 from typing import Literal, TypeAlias
 
@@ -17,9 +16,14 @@ from evenmatch.types import Array, Run
 from evenmatch.vectors import checkpoints
 from evenmatch.vectors.adapter import Adapter, inserted
 from evenmatch.vectors.adapter_files import find_adapter, load_adapter
-from evenmatch.vectors.blocks import Forward, load_blocks, run_batch
+from evenmatch.vectors.blocks import Blocks, Forward, load_blocks, run_batch, run_end_to_end
 from evenmatch.vectors.checkpoints import Checkpoint
-from evenmatch.vectors.packing import equal_length_batches, owners, windows
+from evenmatch.vectors.packing import (
+    end_to_end_batches,
+    equal_length_batches,
+    owners,
+    windows,
+)
 from evenmatch.vectors.side_by_side import side_by_side
 from evenmatch.vectors.states import States
 from evenmatch.vectors.tokens import Cut, Tokens, load_tokens
@@ -83,7 +87,7 @@ class Pretrained:
         flat = [s for own in sequences for s in own]
         filler = tokens.padding[0] if tokens.padding else 0
         with blocks.cut_to(layers) as forward, inserted(blocks, self._adapter()):
-            states = iter(_run(forward, blocks.device, flat, layers, run, self.pad_to, filler))
+            states = iter(_run(forward, blocks, flat, layers, run, self.pad_to, filler))
         return [
             self._joined(text, cut, [next(states) for _ in own], tokens)
             for text, cut, own in zip(texts, cuts, sequences, strict=True)
@@ -135,7 +139,7 @@ class Pretrained:
 def _versions() -> list[str]:
     from importlib.metadata import version
 
-    return [f"{name} {version(name)}" for name in ("torch", "transformers")]
+    return [f"{name} {version(name)}" for name in ("evenmatch", "torch", "transformers")]
 
 
 def _stitched(parts: list[Array], cut: Cut, tokens: Tokens) -> Array:
@@ -150,43 +154,57 @@ def _stitched(parts: list[Array], cut: Cut, tokens: Tokens) -> Array:
 
 def _run(
     forward: Forward,
-    device: str,
+    blocks: Blocks,
     sequences: Sequence[Array],
     layers: Sequence[int],
     run: Run,
     pad_to: int,
     filler: int,
 ) -> list[dict[int, Array]]:
-    """Every sequence through the model in batches of equal length; results in input order.
+    """Every sequence through the model in batches without padding; results in input order.
 
-    All states of a layer lie in one array. Kept batch by batch, they would lie scattered among
-    what the model needs in passing, with holes that nothing fits: four times the texts then took a
-    third more memory.
+    All states of a layer lie in one array, batch after batch. Kept batch by batch, they would lie
+    scattered among what the model needs in passing, with holes that nothing fits: four times the
+    texts then took a third more memory.
     """
-    lengths = [len(s) for s in sequences]
-    widths = [max(length, pad_to) for length in lengths]
-    stops = list(accumulate(widths))
+    widths = [max(len(s), pad_to) for s in sequences]
+    end_to_end = blocks.end_to_end and not pad_to
+    batches = list(
+        (end_to_end_batches if end_to_end else equal_length_batches)(widths, run.batch_tokens)
+    )
+    places = _places(batches, widths)
     rooms: dict[int, Array] = {}
     lock = Lock()
 
     def room(layer: int, dim: int) -> Array:
         with lock:
             if layer not in rooms:
-                rooms[layer] = np.empty((stops[-1], dim), np.float32)
+                rooms[layer] = np.empty((sum(widths), dim), np.float32)
             return rooms[layer]
 
     def one(batch: list[int]) -> None:
-        ids = np.full((len(batch), widths[batch[0]]), filler)
-        for row, index in enumerate(batch):
-            ids[row, : lengths[index]] = sequences[index]
-        states = run_batch(forward, ids, [lengths[i] for i in batch], device)
+        own = [sequences[index] for index in batch]
+        lengths = [len(sequence) for sequence in own]
+        if end_to_end:
+            states = run_end_to_end(forward, np.concatenate(own), lengths, blocks.device)
+        else:
+            ids = np.full((len(batch), widths[batch[0]]), filler)
+            for row, sequence in zip(ids, own, strict=True):
+                row[: len(sequence)] = sequence
+            states = run_batch(forward, ids, lengths, blocks.device)
         for layer, found in states.items():
-            into = room(layer, found.shape[-1])
-            for row, index in enumerate(batch):
-                into[stops[index] - widths[index] : stops[index]] = found[row]
+            start = places[batch[0]].start
+            room(layer, found.shape[-1])[start : start + len(found)] = found
 
-    side_by_side(one, list(equal_length_batches(widths, run.batch_tokens)), run)
-    return [
-        {layer: rooms[layer][stop - width : stop] for layer in layers}
-        for stop, width in zip(stops, widths, strict=True)
-    ]
+    side_by_side(one, batches, run)
+    return [{layer: rooms[layer][places[i]] for layer in layers} for i in range(len(sequences))]
+
+
+def _places(batches: Sequence[Sequence[int]], widths: Sequence[int]) -> dict[int, slice]:
+    """Where each sequence's states lie when all batches lie one after the other."""
+    places: dict[int, slice] = {}
+    stop = 0
+    for index in (index for batch in batches for index in batch):
+        start, stop = stop, stop + widths[index]
+        places[index] = slice(start, stop)
+    return places
