@@ -10,7 +10,7 @@ from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.named import idf_weighting
-from evenmatch.scoring.reduce import flags_of, gains, without_weight
+from evenmatch.scoring.reduce import flags_of, gains, total, without_weight
 from evenmatch.similarity.euclidean import Euclidean
 from evenmatch.types import Alignment, Array, Embedded, Score
 from evenmatch.units.pieces import Pieces
@@ -35,7 +35,7 @@ class Nearness:
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
         """The score with flags for what was odd about the pair."""
-        rows, cols = float(x.weights.sum()), float(y.weights.sum())
+        rows, cols = total(x.weights), total(y.weights)
         if not (rows > 0 and cols > 0):
             score = without_weight(x, y)
             return Score(score.value, flags=score.flags)

@@ -39,6 +39,11 @@ def _dot(x: Array, y: Array) -> Array:
     return (x * y).sum(-1)
 
 
+def total(weights: Array) -> float:
+    """Their sum; by the ufunc itself, since on a few numbers the method takes twice as long."""
+    return float(np.add.reduce(weights))
+
+
 def harmonic(precision: float, recall: float) -> float:
     """2PR / (P + R), and 0 where one of them is not above 0.
 
@@ -73,7 +78,7 @@ class Prf:
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
         """The score with flags for what was odd about the pair."""
-        rows, cols = float(x.weights.sum()), float(y.weights.sum())
+        rows, cols = total(x.weights), total(y.weights)
         if not (rows > 0 and cols > 0):
             return without_weight(x, y)
         gained, covered = gains(similarity, alignment, x.weights, y.weights)

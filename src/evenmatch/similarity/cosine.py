@@ -25,6 +25,23 @@ def norms(vectors: Array) -> Array:
     return ((vectors * vectors).sum(-1) ** 0.5).clip(min=_TINY)
 
 
+def cosines(x: Array, y: Array) -> Array:
+    """The cosine of each row of `x` with each row of `y`, not yet held to what cosines can be."""
+    products = x @ y.T
+    # Dividing the products takes a tenth of the work of dividing the vectors.
+    lengths = norms(x)[:, None] * norms(y)[None, :]
+    if isinstance(products, np.ndarray):
+        return np.divide(products, lengths, out=products)
+    return products / lengths
+
+
+def within(fresh: Array, low: float, high: float) -> Array:
+    """Numbers held between two bounds; an array is written over, a tensor keeps its gradient."""
+    if isinstance(fresh, np.ndarray):
+        return np.minimum(np.maximum(fresh, low, out=fresh), high, out=fresh)
+    return fresh.clip(low, high)
+
+
 @register("similarity", "cosine")
 @dataclass(frozen=True)
 class Cosine:
@@ -32,11 +49,8 @@ class Cosine:
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Rows are `x`'s units, columns `y`'s."""
-        products = x.vectors @ y.vectors.T
-        # Dividing the products takes a tenth of the work of dividing the vectors.
-        cosines = products / (norms(x.vectors)[:, None] * norms(y.vectors)[None, :])
         # rounding lifts the cosine of equal vectors above 1 by a few 1e-8
-        return cosines.clip(-1.0, 1.0)
+        return within(cosines(x.vectors, y.vectors), -1.0, 1.0)
 
     @property
     def bounds(self) -> tuple[float, float]:

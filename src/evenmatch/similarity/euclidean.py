@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenmatch.registry import check_settings, register
-from evenmatch.similarity.cosine import norms
+from evenmatch.similarity.cosine import cosines, within
 from evenmatch.types import Array, Embedded
 
 _LEAST = 1e-30  # the root of 0 has no gradient
@@ -29,9 +30,7 @@ class Euclidean:
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Rows are `x`'s units, columns `y`'s; the same direction is 0, all else is below."""
         # In double precision: the root makes a distance of 4e-4 of a rounding by 1e-7.
-        a, b = _double(x.vectors), _double(y.vectors)
-        cosines = (a @ b.T) / (norms(a)[:, None] * norms(b)[None, :])
-        squares = (2 - 2 * cosines).clip(min=_LEAST)
+        squares = within(2 - 2 * cosines(_double(x.vectors), _double(y.vectors)), _LEAST, math.inf)
         return -squares if self.squared else -(squares**0.5)
 
     @property

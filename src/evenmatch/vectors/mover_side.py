@@ -63,6 +63,9 @@ class MoverSide:
     def _runs(self, found: States, vectors: Array) -> tuple[Array, Array, Array]:
         """The positions of each run's pieces, the weight of each run, and that of every piece."""
         kept, weights = self._weighed(found, vectors)
+        if self.n_gram == 1 and weights.any():  # a piece is a run, and what weighs nothing is none
+            heavy = np.flatnonzero(weights > 0)
+            return heavy[:, None], weights[heavy], weights
         width = min(self.n_gram, len(kept))
         count = len(kept) - width + 1 if width else 0
         runs = kept[np.arange(count)[:, None] + np.arange(width)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -33,14 +34,21 @@ class Table:
         """log((N + 1) / (df + 1)) for each key."""
         keys = np.asarray(keys)
         if not self.keys.size:
-            return np.full(keys.shape, np.log(self.documents + 1.0))
+            return np.full(keys.shape, self._unknown)
         at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
-        found = np.where(self.keys[at] == keys, self.counts[at], 0)
-        return np.log((self.documents + 1.0) / (found + 1.0))
+        return np.where(self.keys[at] == keys, self._known[at], self._unknown)
+
+    @cached_property
+    def _known(self) -> Array:
+        return np.log((self.documents + 1.0) / (self.counts + 1.0))
+
+    @cached_property
+    def _unknown(self) -> float:
+        return math.log(self.documents + 1.0)
 
     def dumps(self) -> str:
         """The table as JSON, the same text for the same counts."""
-        pairs = [[int(k), int(c)] for k, c in zip(self.keys, self.counts, strict=True)]
+        pairs = np.stack([self.keys, self.counts], axis=1).tolist()
         return json.dumps({"documents": self.documents, "counts": pairs}, separators=(",", ":"))
 
 
@@ -51,7 +59,8 @@ def count(documents: Iterable[Array]) -> Table:
         total += 1
         seen.update(set(np.asarray(keys).tolist()))
     ordered = sorted(seen)
-    return Table(total, np.array(ordered, dtype=np.int64), np.array([seen[k] for k in ordered]))
+    counts = np.array([seen[k] for k in ordered], dtype=np.int64)
+    return Table(total, np.array(ordered, dtype=np.int64), counts)
 
 
 def store(table: Table) -> str:
