@@ -30,6 +30,7 @@ class Linear(nn.Module):
         """To be called where the weights will stay: what has been laid out cannot be moved."""
         if self.weight.device.type == "cpu" and _is_there():
             self._laid = _laid_out(self.weight.detach())
+            self.weight = nn.Parameter(self.weight.new_empty(0), requires_grad=False)  # no twice
 
     def forward(self, states: Tensor) -> Tensor:
         """The product and its bias."""
