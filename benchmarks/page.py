@@ -54,7 +54,7 @@ def _peers(r: dict[str, Any]) -> list[str]:
         f"{r['largest difference from torchmetrics']} |",
         "",
         f"bert_score computes {r['padding factor of bert_score']} tokens for each there is; "
-        "evenmatch computes 1.",
+        f"evenmatch pads no text, and computes {r['filling factor of evenmatch']}.",
         "The line in the chart is the bound: the plain matrix products of the model's shapes over "
         "these texts,",
         f"each text once and nothing else computed: "

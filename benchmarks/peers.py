@@ -10,7 +10,10 @@ import numpy as np
 import evenmatch as em
 from benchmarks import products, texts
 from benchmarks.clock import median, ratio, take_turns
+from evenmatch.types import Run
 from evenmatch.vectors import checkpoints
+from evenmatch.vectors.bert import ROWS
+from evenmatch.vectors.packing import end_to_end_batches
 from evenmatch.vectors.pretrained import Pretrained
 
 COUNT, FEW, REPEATS, THREADS, LAYER = 2000, 200, 9, 2, 4
@@ -38,6 +41,7 @@ def run() -> dict[str, Any]:
         "threads": THREADS,
         "repeats": REPEATS,
         "padding factor of bert_score": _padding([*candidates, *references]),
+        "filling factor of evenmatch": _filling([*candidates, *references]),
         "pairs per second": {
             "evenmatch": round(COUNT / median(seconds["evenmatch"]), 1),
             "bert_score": round(COUNT / median(seconds["bert_score"]), 1),
@@ -110,6 +114,14 @@ def _padding(sentences: list[str]) -> float:
     lengths = [len(cut.keys) for cut in Pretrained("minilm").tokens()(unique)]
     batches = [lengths[i : i + 64] for i in range(0, len(lengths), 64)]
     return round(sum(len(b) * max(b) for b in batches) / sum(lengths), 3)
+
+
+def _filling(sentences: list[str]) -> float:
+    """The same as evenmatch batches them: end to end, rows filled up for the matrix library."""
+    lengths = list(map(len, Pretrained("minilm").keys(list(dict.fromkeys(sentences)))))
+    batches = end_to_end_batches(lengths, Run().batch_tokens)
+    rows = sum(-(-sum(lengths[i] for i in batch) // ROWS) * ROWS for batch in batches)
+    return round(rows / sum(lengths), 3)
 
 
 def _largest(a: Any, b: Any) -> float:

@@ -100,7 +100,7 @@ def run_batch(
 
     with torch.inference_mode():
         given = torch.from_numpy(ids).to(device)
-        return _by_piece(forward(given, _seen(given, lengths)))
+        return _by_piece(forward(given, _seen(given, lengths)), ids.size)
 
 
 def run_end_to_end(
@@ -110,13 +110,13 @@ def run_end_to_end(
     import torch
 
     with torch.inference_mode():
-        return _by_piece(forward(torch.from_numpy(ids).to(device), lengths=lengths))
+        return _by_piece(forward(torch.from_numpy(ids).to(device), lengths=lengths), ids.size)
 
 
-def _by_piece(found: dict[int, Any]) -> dict[int, Array]:
-    return {
-        n: states.float().cpu().numpy().reshape(-1, states.shape[-1]) for n, states in found.items()
-    }
+def _by_piece(found: dict[int, Any], pieces: int) -> dict[int, Array]:
+    """States by layer, without the rows that a model may have filled up after the last piece."""
+    flat = {n: states.reshape(-1, states.shape[-1])[:pieces] for n, states in found.items()}
+    return {n: states.float().cpu().numpy() for n, states in flat.items()}
 
 
 def _seen(ids: Any, lengths: Sequence[int]) -> Any:
