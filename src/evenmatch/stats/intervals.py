@@ -18,6 +18,7 @@ Kind: TypeAlias = Literal["percentile", "bca"]
 
 # So many give the skewness well enough, and thousands of segments would cost more than the draws.
 _MOST_LEFT_OUT = 200
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,9 @@ def _corrected(shares: Floats, value: float, draws: Floats, jackknife: Floats) -
     """The shares at which the bias-corrected and accelerated interval cuts the draws."""
     from scipy.special import ndtr, ndtri
 
-    below = float(((draws < value) + 0.5 * (draws == value)).mean())
+    # Resamples of few things are often the things themselves; their sums differ by rounding alone.
+    even = np.abs(draws - value) < _ROUNDING
+    below = float(np.where(even, 0.5, draws < value).mean())
     # a value outside all its resamples would be an infinite bias
     edge = 0.5 / draws.size
     bias = ndtri(min(max(below, edge), 1 - edge))
