@@ -243,9 +243,9 @@ def _draw(result: dict[str, Any]) -> None:
 
     rates = dict(sorted(result["pairs per second"].items(), key=lambda item: item[1]))
     figure, axes = pyplot.subplots(figsize=(6, 1.8), layout="constrained")
-    colours = ["#2a6f97" if name == "evenmatch" else "#b0b7bf" for name in rates]
+    colours = ["#2a6f97" if name == "evenmatch" else "#6c757d" for name in rates]
     bars = axes.barh(list(rates), list(rates.values()), color=colours)
-    axes.bar_label(bars, padding=3, fmt="%.0f")
+    axes.bar_label(bars, label_type="center", fmt="%.0f", color="white")
     bound = result["pairs per second of plain products"]
     axes.axvline(bound, color="#c1121f", linestyle="--", linewidth=1)
     axes.annotate(
