@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -67,6 +69,16 @@ def test_the_cosine_does_not_see_how_long_a_vector_is() -> None:
 def test_a_zero_vector_is_similar_to_nothing() -> None:
     x, y = embedded(np.zeros((1, 3))), embedded(np.ones((2, 3)))
     assert em.Cosine()(x, y).tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("kinds", [(np.int64, np.int64), (np.int64, np.float32), (np.float16,) * 2])
+def test_vectors_of_any_numbers_are_compared(kinds: tuple[type, type]) -> None:
+    vectors = [[3, 4], [1, 0]]
+    x, y = (dataclasses.replace(embedded(vectors), vectors=np.array(vectors, k)) for k in kinds)
+    before = x.vectors.copy(), y.vectors.copy()
+    assert em.Cosine()(x, y) == pytest.approx(np.array([[1, 0.6], [0.6, 1]]), abs=1e-3)
+    assert np.array_equal(before[0], x.vectors)
+    assert np.array_equal(before[1], y.vectors)
 
 
 def test_no_cosine_exceeds_one() -> None:

@@ -30,8 +30,8 @@ def cosines(x: Array, y: Array) -> Array:
     products = x @ y.T
     # Dividing the products takes a tenth of the work of dividing the vectors.
     lengths = norms(x)[:, None] * norms(y)[None, :]
-    if isinstance(products, np.ndarray):
-        return np.divide(products, lengths, out=products)
+    if isinstance(products, np.ndarray) and products.dtype == lengths.dtype:
+        return np.divide(products, lengths, out=products)  # another array would take as long again
     return products / lengths
 
 

@@ -30,7 +30,7 @@ class Linear(nn.Module):
         """To be called where the weights will stay: what has been laid out cannot be moved."""
         if self.weight.device.type == "cpu" and _is_there():
             self._laid = _laid_out(self.weight.detach())
-            # The weights are not kept twice.
+            # What has been laid out is a copy; a large model must not be held twice.
             self.weight = nn.Parameter(self.weight.new_empty(0), requires_grad=False)
 
     def forward(self, states: Tensor) -> Tensor:
@@ -71,9 +71,9 @@ def _operators() -> Any:
 
 @cache
 def _is_there() -> bool:
-    """Whether this torch has the operators, which are its compiler's own, and they do as they do.
+    """Whether this torch has the operators, and they give what its ordinary product gives.
 
-    They are none that torch promises to keep, so they are tried before they are trusted.
+    They are its compiler's own and none that it promises to keep, so they are tried first.
     """
     draw = torch.Generator().manual_seed(0)
     states, weight, bias = (torch.randn(n, generator=draw) for n in ((5, 32), (48, 32), (48,)))
