@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evenmatch.uses.scale.large import RETRIES
+from evenmatch.distributed.run import RETRIES
 
 WORKERS, SHARDS, SEED = 16, 4000, 0
 START_UP = 10.0

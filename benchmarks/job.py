@@ -14,7 +14,7 @@ import numpy as np
 import evenmatch as em
 from benchmarks import peers, texts
 from benchmarks.clock import ratio, take_turns
-from evenmatch.vectors import checkpoints
+from evenmatch.models import checkpoints
 
 REFERENCES, REPEATS, LAYER = 16, 3, 4
 
@@ -77,7 +77,7 @@ def _embedder() -> Any:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    folder = str(checkpoints.find("minilm").folder)
+    folder = str(checkpoints.find_checkpoint("minilm").folder)
     model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     model.encoder.layer = model.encoder.layer[:LAYER]
 

@@ -21,8 +21,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from evenmatch.data.catalogue import find
-from evenmatch.data.tabular import json_records
+from evenmatch.data.catalogue.catalogue import find_data_set
+from evenmatch.data.files import read_json_records
 
 FILES = {
     "kp20k-small": ("train", "valid", "test"),
@@ -34,7 +34,7 @@ FILES = {
 def documents() -> Iterator[dict[str, Any]]:
     for name, files in FILES.items():
         for file in files:
-            for _, record in json_records(str(find(name) / f"{file}.jsonl.gz")):
+            for _, record in read_json_records(str(find_data_set(name) / f"{file}.jsonl.gz")):
                 gold = record.get("keyphrases", []) or [
                     *record.get("present", []),
                     *record.get("absent", []),

@@ -10,11 +10,11 @@ import numpy as np
 import evenmatch as em
 from benchmarks import products, texts
 from benchmarks.clock import median, ratio, take_turns
+from evenmatch.models import checkpoints
+from evenmatch.models.backbone import PretrainedBackbone
+from evenmatch.models.fast_bert import ROW_MULTIPLE
+from evenmatch.models.packing import packed_batches
 from evenmatch.types import Run
-from evenmatch.vectors import checkpoints
-from evenmatch.vectors.bert import ROWS
-from evenmatch.vectors.packing import end_to_end_batches
-from evenmatch.vectors.pretrained import Pretrained
 
 COUNT, FEW, REPEATS, THREADS, LAYER = 2000, 200, 9, 2, 4
 
@@ -71,7 +71,7 @@ def _turns(rivals: dict[str, Any]) -> dict[str, list[float]]:
 def _bound(candidates: list[str], references: list[str]) -> Any:
     """The matrix products that no encoder of these texts gets around, each text once."""
     unique = list(dict.fromkeys([*candidates, *references]))
-    tokens = sum(map(len, Pretrained("minilm").keys(unique)))
+    tokens = sum(map(len, PretrainedBackbone("minilm").token_ids(unique)))
     return lambda: products.multiply(tokens)
 
 
@@ -82,7 +82,7 @@ def evenmatch(candidates: list[str], references: list[str]) -> Any:
 def bert_score(candidates: list[str], references: list[str], batch_size: int = 64) -> Any:
     from bert_score import BERTScorer
 
-    folder = str(checkpoints.find("minilm").folder)
+    folder = str(checkpoints.find_checkpoint("minilm").folder)
     scorer = BERTScorer(model_type=folder, num_layers=LAYER, batch_size=batch_size, device="cpu")
     return lambda: scorer.score(candidates, references)[2].numpy()
 
@@ -90,7 +90,7 @@ def bert_score(candidates: list[str], references: list[str], batch_size: int = 6
 def torchmetrics(candidates: list[str], references: list[str]) -> Any:
     from torchmetrics.functional.text.bert import bert_score as score
 
-    folder = str(checkpoints.find("minilm").folder)
+    folder = str(checkpoints.find_checkpoint("minilm").folder)
 
     def run() -> Any:
         # As its documentation has it; it loads the model in each call and runs every layer.
@@ -111,16 +111,18 @@ def torchmetrics(candidates: list[str], references: list[str]) -> Any:
 def _padding(sentences: list[str]) -> float:
     """Tokens computed over tokens there are, as bert_score batches: unique, longest first, 64."""
     unique = sorted(set(sentences), key=lambda s: len(s.split(" ")), reverse=True)
-    lengths = [len(cut.keys) for cut in Pretrained("minilm").tokens()(unique)]
+    lengths = [len(cut.token_ids) for cut in PretrainedBackbone("minilm").tokenizer()(unique)]
     batches = [lengths[i : i + 64] for i in range(0, len(lengths), 64)]
     return round(sum(len(b) * max(b) for b in batches) / sum(lengths), 3)
 
 
 def _filling(sentences: list[str]) -> float:
     """The same as evenmatch batches them: end to end, rows filled up for the matrix library."""
-    lengths = list(map(len, Pretrained("minilm").keys(list(dict.fromkeys(sentences)))))
-    batches = end_to_end_batches(lengths, Run().batch_tokens)
-    rows = sum(-(-sum(lengths[i] for i in batch) // ROWS) * ROWS for batch in batches)
+    lengths = list(map(len, PretrainedBackbone("minilm").token_ids(list(dict.fromkeys(sentences)))))
+    batches = packed_batches(lengths, Run().batch_tokens)
+    rows = sum(
+        -(-sum(lengths[i] for i in batch) // ROW_MULTIPLE) * ROW_MULTIPLE for batch in batches
+    )
     return round(rows / sum(lengths), 3)
 
 

@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from evenmatch.units.bracketing import compare_trees
-from evenmatch.units.parser_spacy import tokenized
-from evenmatch.units.phrase_trees import derived_tree
+from evenmatch.units.constituency.bracketing import compare_trees
+from evenmatch.units.constituency.converter import convert_sentence
+from evenmatch.units.parsers.spacy import parse_tokenized
 from evenmatch.units.trees import read_brackets
 
 
@@ -21,8 +21,8 @@ def run() -> dict[str, Any]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     gold = [read_brackets(row["tree"])[0] for row in rows]
-    parsed = tokenized("en_core_web_sm", [sentence.words for sentence in gold])
-    pairs = [(derived_tree(s), g.tree) for s, g in zip(parsed, gold, strict=True)]
+    parsed = parse_tokenized("en_core_web_sm", [sentence.words for sentence in gold])
+    pairs = [(convert_sentence(s), g.tree) for s, g in zip(parsed, gold, strict=True)]
     genres = [row["doc"].split("_")[1] for row in rows]
     table = {}
     for genre in (*sorted(set(genres)), "all"):
@@ -30,7 +30,7 @@ def run() -> dict[str, Any]:
         found = compare_trees(own)
         table[genre] = {
             "sentences": len(own),
-            "labelled": round(100 * found.labelled, 2),
-            "unlabelled": round(100 * found.unlabelled, 2),
+            "labelled": round(100 * found.labelled_f1, 2),
+            "unlabelled": round(100 * found.unlabelled_f1, 2),
         }
     return {"texts": "gum-const", "genres": table}

@@ -6,8 +6,8 @@ from typing import Any
 
 from benchmarks import texts
 from benchmarks.clock import ratio, take_turns
+from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.types import Run
-from evenmatch.vectors.pretrained import Pretrained
 
 COUNT, REPEATS, LAYER, BATCH = 400, 5, 4, 1024
 
@@ -18,8 +18,8 @@ def run() -> dict[str, Any]:
     torch.set_num_threads(1)
     candidates, references, source = texts.pairs(COUNT)
     unique = list(dict.fromkeys([*candidates, *references]))
-    body = Pretrained("minilm")
-    tokens = sum(map(len, body.keys(unique)))
+    body = PretrainedBackbone("minilm")
+    tokens = sum(map(len, body.token_ids(unique)))
 
     def encoder() -> None:
         body.encode(unique, [LAYER], Run(batch_tokens=BATCH))

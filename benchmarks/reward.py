@@ -8,20 +8,19 @@ from typing import Any
 import evenmatch as em
 from benchmarks import texts
 from benchmarks.clock import median, ratio, take_turns
-from evenmatch.data.catalogue import data_set
-from evenmatch.data.graphs import GraphText, Line
-from evenmatch.uses.train.rewards import Reward
-from evenmatch.uses.train.rewards_terms import Constant
-from evenmatch.uses.train.tune_batches import examples_of
-from evenmatch.uses.train.tune_loss import Batch, mixed_loss
-from evenmatch.uses.train.tune_policy import Policy, make_policy
-from evenmatch.uses.train.tune_reward import policy_reward
-from evenmatch.uses.train.tune_settings import Shape, Tuning
+from evenmatch.data.catalogue.catalogue import data_set
+from evenmatch.data.graphs import GraphText, LinearisedGraph
+from evenmatch.training.generator.loss import TuneBatch, mixed_loss, policy_reward
+from evenmatch.training.generator.policy import Policy, make_policy
+from evenmatch.training.generator.tune_run import make_tune_examples
+from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
+from evenmatch.training.rewards.rewards import Reward
+from evenmatch.training.rewards.terms import ConstantTerm
 
 THREADS, REPEATS = 1, 7
 BATCH, STEPS, LONGEST = 16, 4, (120, 40)
 # A small step makes the reward's share large: a T5 of use is several times as wide and deep.
-SHAPE = Shape(words=3000, width=128, layers=2, heads=4, inner=256)
+SHAPE = T5Shape(words=3000, width=128, layers=2, heads=4, inner=256)
 PROMPTS, GENERATIONS, PORTION = 64, 8, 32  # texts that a trainer hands over at a time
 
 
@@ -35,8 +34,8 @@ def run() -> dict[str, Any]:
 def _step() -> dict[str, Any]:
     """A step of cross-entropy mixed with a reward, against one whose reward costs nothing."""
     graphs = _graphs()
-    settings = Tuning("", "", "", batch=BATCH, every_text=False)
-    examples = examples_of(graphs, settings)
+    settings = TuneSettings("", "", "", batch=BATCH, every_text=False)
+    examples = make_tune_examples(graphs, settings)
     read = [*examples.sources, *(t for some in examples.references for t in some)]
     policy = make_policy(SHAPE, read, seed=0)
     optimizer = _optimizer(policy)
@@ -50,7 +49,7 @@ def _step() -> dict[str, Any]:
         for name in ("f_disc", "f_cont", "bertscore")
     }
     rivals = {name: steps(reward) for name, reward in rewards.items()}
-    seconds = take_turns({"none": steps(Reward(Constant(0.0))), **rivals}, REPEATS)
+    seconds = take_turns({"none": steps(Reward(ConstantTerm(0.0))), **rivals}, REPEATS)
     return {
         "texts": "WebNLG v2" if data_set("webnlg-v2").present else "the bundled sample",
         "batch": BATCH,
@@ -69,7 +68,7 @@ def _optimizer(policy: Policy) -> Any:
     return torch.optim.Adam(policy.model.parameters(), lr=1e-12)
 
 
-def _take(policy: Policy, optimizer: Any, batches: Sequence[Batch], reward: Reward) -> None:
+def _take(policy: Policy, optimizer: Any, batches: Sequence[TuneBatch], reward: Reward) -> None:
     import torch
 
     draw = torch.Generator().manual_seed(0)
@@ -86,7 +85,9 @@ def _graphs() -> list[GraphText]:
     if data_set("webnlg-v2").present:
         return em.read_graphs("webnlg-v2/train.jsonl.gz")[::20]
     candidates, references, _ = texts.pairs(400)
-    return [GraphText(Line(c), (r,)) for c, r in zip(candidates, references, strict=True)]
+    return [
+        GraphText(LinearisedGraph(c), (r,)) for c, r in zip(candidates, references, strict=True)
+    ]
 
 
 def _portions() -> dict[str, Any]:

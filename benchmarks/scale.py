@@ -14,9 +14,9 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks import failures, texts
-from evenmatch.scoring.together import as_metric, score_together
+from evenmatch.models import embedding_cache
+from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.types import Pair, Run
-from evenmatch.vectors import cache
 
 COUNT, METRIC, SHARD = 20_000, "f_disc", 500
 # One shard of all rows against many: what a row of a shard takes.
@@ -76,16 +76,16 @@ def _encoding(rows: Rows) -> float:
     """The share of the time of scoring that goes into a model's forward passes."""
     pairs = [Pair(row["candidate"], (row["reference"],)) for row in rows]
     metric, settings = as_metric(METRIC), Run(threads=1)
-    score_together([metric], pairs[:1], settings)  # loads the model
+    score_metrics([metric], pairs[:1], settings)  # loads the model
     start = time.perf_counter()
     with _timed_encoding() as spent:
-        score_together([metric], pairs, settings)
+        score_metrics([metric], pairs, settings)
     return spent[0] / (time.perf_counter() - start)
 
 
 @contextmanager
 def _timed_encoding() -> Iterator[list[float]]:
-    plain, spent = cache.encode, [0.0]
+    plain, spent = embedding_cache.encode_cached, [0.0]
 
     def timed(*given: Any) -> Any:
         start = time.perf_counter()
@@ -93,5 +93,5 @@ def _timed_encoding() -> Iterator[list[float]]:
         spent[0] += time.perf_counter() - start
         return found
 
-    with patch.object(cache, "encode", timed):
+    with patch.object(embedding_cache, "encode", timed):
         yield spent

@@ -10,8 +10,8 @@ import resource
 import sys
 import time
 
-from evenmatch.uses.scale.large import score_files
-from evenmatch.uses.scale.processes import Processes
+from evenmatch.distributed.processes import Processes
+from evenmatch.distributed.run import score_files
 
 
 def main(given: str, out: str, metric: str, workers: str, rows: str) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import evenmatch as em
 from benchmarks import texts
 from benchmarks.clock import median, ratio, take_turns
-from evenmatch.alignment.threads import on_threads
+from evenmatch.alignment.batching import solver_threads
+from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.types import Run
-from evenmatch.vectors.pretrained import Pretrained
 
 COUNT, REPEATS = 600, 5
 TURNS = 9  # of whole calls: encoding alone differs by a tenth from one to the next
@@ -76,7 +76,7 @@ def _usual_pairs() -> tuple[list[str], list[str], str]:
     """Pairs of USUAL units a side in the mean: the longest are left out until it is so."""
     candidates, references, source = texts.pairs(COUNT + COUNT // 10)
     lengths = [
-        [len(keys) - MARKS for keys in Pretrained("minilm").keys(side)]
+        [len(keys) - MARKS for keys in PretrainedBackbone("minilm").token_ids(side)]
         for side in (candidates, references)
     ]
     sizes = np.array(lengths).mean(0)
@@ -90,7 +90,7 @@ def _shares(
     candidates: list[str], references: list[str], matrices: list[Any]
 ) -> dict[str, dict[str, float]]:
     """What aligning takes of the time to encode, by turns, so that both meet the same machine."""
-    body, unique = Pretrained("minilm"), list(dict.fromkeys([*candidates, *references]))
+    body, unique = PretrainedBackbone("minilm"), list(dict.fromkeys([*candidates, *references]))
     encoders = {str(n): partial(body.encode, unique, [4], Run(threads=n)) for n in (1, 2)}
     names = ("greedy", "lsa", "emd")
     solvers = {
@@ -109,7 +109,7 @@ def _on(threads: int, work: Callable[[], object]) -> Callable[[], object]:
     """The work as a call with so many threads does it."""
 
     def done() -> object:
-        with on_threads(threads):
+        with solver_threads(threads):
             return work()
 
     return done

@@ -14,10 +14,9 @@ import numpy as np
 import evenmatch as em
 from benchmarks import texts
 from benchmarks.clock import median, ratio, take_turns
-from evenmatch.similarity.cosine import Cosine, SameLabel
+from evenmatch.similarity.vectors import Cosine, SameLabel
 from evenmatch.types import Array, Embedded
-from evenmatch.units.constituents import Constituents
-from evenmatch.units.subtrees import Subtrees
+from evenmatch.units.subtrees import Constituents, Subtrees
 
 COUNT, REPEATS, THREADS = 2000, 3, 2
 METRICS = ("struct_dep", "struct_dep_head", "struct_con", "struct_con_label", "struct_con_head")
@@ -57,7 +56,7 @@ def _parsing(cut: Subtrees | Constituents, every: list[str]) -> dict[str, float]
     rates = {}
     for name in ("first time", "again"):
         start = time.perf_counter()
-        cut.cut(every)
+        cut.split_batch(every)
         rates[f"texts per second, {name}"] = round(len(every) / (time.perf_counter() - start), 1)
     return rates
 

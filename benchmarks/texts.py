@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from evenmatch.data.everyday import read_everyday
+from evenmatch.data.pairs import read_everyday_sample
 
 
 def pairs(count: int, seed: int = 0) -> tuple[list[str], list[str], str]:
@@ -27,7 +27,7 @@ def pairs(count: int, seed: int = 0) -> tuple[list[str], list[str], str]:
         ]
     if not found:
         name = "the bundled sample, each text numbered to be distinct"
-        sample = [pair for own in read_everyday().values() for pair in own]
+        sample = [pair for own in read_everyday_sample().values() for pair in own]
         items = [(pair.candidate, pair.references[0]) for pair in sample]
         for n in range(count):
             candidate, reference = items[n % len(items)]

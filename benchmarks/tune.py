@@ -6,8 +6,8 @@ from typing import Any
 
 from benchmarks import texts
 from benchmarks.clock import median, take_turns
+from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.types import Run
-from evenmatch.vectors.pretrained import Pretrained
 
 SIZES = (256, 384, 512, 768, 1024, 1536, 2048)
 
@@ -17,8 +17,8 @@ def run() -> dict[str, Any]:
 
     candidates, references, source = texts.pairs(600)
     unique = list(dict.fromkeys([*candidates, *references]))
-    body = Pretrained("minilm")
-    tokens = sum(map(len, body.keys(unique)))
+    body = PretrainedBackbone("minilm")
+    tokens = sum(map(len, body.token_ids(unique)))
     found: dict[str, Any] = {"texts": source, "tokens": tokens}
     for threads in (1, 2):
         torch.set_num_threads(threads)

@@ -10,8 +10,8 @@ from typing import Any
 
 from agreement_papers import HEADINGS, PAPERS
 
-from evenmatch.uses.meta.agreement_average import averages
-from evenmatch.uses.meta.agreement_result import AVERAGE, Entry
+from evenmatch.evaluation.agreement import average_entries
+from evenmatch.evaluation.agreement_result import AVERAGE_SUBSET, AgreementEntry
 
 _INTRODUCTION = """# Agreement with people
 
@@ -60,28 +60,28 @@ def _section(name: str, pieces: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield ""
 
 
-def _entries(pieces: Sequence[dict[str, Any]], kind: str) -> list[Entry]:
+def _entries(pieces: Sequence[dict[str, Any]], kind: str) -> list[AgreementEntry]:
     """All entries of one kind, with averages over the subsets."""
-    by_set: dict[tuple[str, Any], list[Entry]] = {}
+    by_set: dict[tuple[str, Any], list[AgreementEntry]] = {}
     for number, piece in enumerate(pieces):
         for row in piece[kind]:
             known: dict[str, Any] = {k: math.nan if _missing(k, v) else v for k, v in row.items()}
-            entry = Entry(**known)
+            entry = AgreementEntry(**known)
             group = f"{number}.{piece['groups'][entry.subset]}"
             by_set.setdefault((entry.subset, group), []).append(entry)
     numbers = {group: n for n, group in enumerate(dict.fromkeys(g for _, g in by_set))}
     every = [entry for several in by_set.values() for entry in several]
-    return every + averages(list(by_set.values()), [numbers[group] for _, group in by_set])
+    return every + average_entries(list(by_set.values()), [numbers[group] for _, group in by_set])
 
 
 def _missing(key: str, value: Any) -> bool:
     return value is None and key in ("value", "low", "high")
 
 
-def _table(entries: Sequence[Entry], what: str) -> Iterator[str]:
+def _table(entries: Sequence[AgreementEntry], what: str) -> Iterator[str]:
     subsets = list(dict.fromkeys(entry.subset for entry in entries))
     cells = {(entry.metric, entry.subset): entry for entry in entries}
-    points = {s: max(e.n for e in entries if e.subset == s) for s in subsets if s != AVERAGE}
+    points = {s: max(e.n for e in entries if e.subset == s) for s in subsets if s != AVERAGE_SUBSET}
     names = [f"{s or 'all'} (n {points[s]})" if s in points else s for s in subsets]
     yield f"| {what} | {' | '.join(names)} |"
     yield "|---" * (len(subsets) + 1) + "|"
@@ -90,7 +90,7 @@ def _table(entries: Sequence[Entry], what: str) -> Iterator[str]:
         yield f"| {metric} | {' | '.join(row)} |"
 
 
-def _cell(entry: Entry | None) -> str:
+def _cell(entry: AgreementEntry | None) -> str:
     if entry is None or math.isnan(entry.value):
         return "-"
     value = f"**{_short(entry.value)}**" if entry.cluster == 1 else _short(entry.value)
@@ -114,9 +114,9 @@ def _paper(paper: dict[str, Any]) -> Iterator[str]:
         yield f"| {metric} | {' | '.join(shown)} | {source} |"
 
 
-def _verdict(contests: Sequence[Entry]) -> str:
+def _verdict(contests: Sequence[AgreementEntry]) -> str:
     """What the intervals allow to say, of the average where there is one."""
-    shown = [e for e in contests if e.subset == AVERAGE] or list(contests)
+    shown = [e for e in contests if e.subset == AVERAGE_SUBSET] or list(contests)
     said = []
     for entry in shown:
         what = f"{entry.metric}" + (f", {entry.subset}" if entry.subset else "")

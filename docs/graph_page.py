@@ -16,15 +16,22 @@ from pathlib import Path
 
 from page_parts import claim_lines, table_lines
 
-from evenmatch.uses.study.claims import SEEN
-from evenmatch.uses.study.graph_arms import ARMS, design
-from evenmatch.uses.study.graph_claims import checked, power_line
-from evenmatch.uses.study.graph_corpus import CORPORA
-from evenmatch.uses.study.graph_report import graph_report
-from evenmatch.uses.study.graph_runs import Runs
-from evenmatch.uses.study.graph_scores import BLEU, Scored, scored
-from evenmatch.uses.study.page import Report
-from evenmatch.uses.study.seeds import cell
+from evenmatch.reports.study_page import StudyReport
+from evenmatch.studies.experiment import REPLICATED, format_interval
+from evenmatch.studies.graph_to_text import (
+    GRAPH_ARMS,
+    GRAPH_CORPORA,
+    GraphExperiment,
+    make_graph_design,
+)
+from evenmatch.studies.graph_to_text_report import (
+    BLEU,
+    GraphArmScores,
+    check_graph_claims,
+    describe_power,
+    graph_report,
+    score_graph_arms,
+)
 
 RESULTS = Path(__file__).parent / "results"
 KEPT = RESULTS / "graphs"
@@ -56,7 +63,7 @@ def main(given: Sequence[str]) -> None:
     for name, folder in (each.split("=", 1) for each in given):
         for part in ("cells", "texts"):
             shutil.copytree(Path(folder) / part, KEPT / name / part, dirs_exist_ok=True)
-    there = [name for name in CORPORA if (KEPT / name).is_dir()]
+    there = [name for name in GRAPH_CORPORA if (KEPT / name).is_dir()]
     lines = [HEAD, *(line for name in there for line in section(name))]
     if not there:
         lines.append("No run of it is kept here yet.\n")
@@ -65,8 +72,10 @@ def main(given: Sequence[str]) -> None:
 
 def section(name: str) -> Iterator[str]:
     """The lines about one corpus."""
-    runs = Runs(CORPORA[name](), design(name, tuple(ARMS), SEEDS), KEPT / name)
-    found = scored(runs, learnt=LEARNT)
+    runs = GraphExperiment(
+        GRAPH_CORPORA[name](), make_graph_design(name, tuple(GRAPH_ARMS), SEEDS), KEPT / name
+    )
+    found = score_graph_arms(runs, learnt=LEARNT)
     report = graph_report(runs, found)
     yield from (f"## {NAMES[name]}", "", f"    evenmatch study graphs --data {name}", "")
     yield from (f"- {note}" for note in report.notes)
@@ -79,20 +88,23 @@ def section(name: str) -> Iterator[str]:
     yield from [*table_lines(report.tables["examples"]), ""]
 
 
-def replicates(found: Sequence[Scored]) -> Iterator[str]:
+def replicates(found: Sequence[GraphArmScores]) -> Iterator[str]:
     """The paper's claims beside what is seen, and what could be seen at all."""
-    claims = list(checked(found))
+    claims = list(check_graph_claims(found))
     yield from claim_lines(claims, "test graphs")
-    kept = [claim.said for claim in claims if claim.seen[BLEU][1] == SEEN]
-    lost = [f"{c.said} ({cell(c.seen[BLEU][0], signed=True, times=100, places=2)})" for c in claims]
-    lost = [text for text, c in zip(lost, claims, strict=True) if c.seen[BLEU][1] != SEEN]
+    kept = [claim.said for claim in claims if claim.seen[BLEU][1] == REPLICATED]
+    lost = [
+        f"{c.said} ({format_interval(c.seen[BLEU][0], signed=True, times=100, places=2)})"
+        for c in claims
+    ]
+    lost = [text for text, c in zip(lost, claims, strict=True) if c.seen[BLEU][1] != REPLICATED]
     yield f"- By BLEU, this replicates: {'; '.join(kept) or 'nothing'}."
     yield f"- This does not: {'; '.join(lost) or 'nothing'}."
-    for line in power_line(found):
+    for line in describe_power(found):
         yield f"- {line[0].upper()}{line[1:]}."
 
 
-def drawn(name: str, report: Report) -> Iterator[str]:
+def drawn(name: str, report: StudyReport) -> Iterator[str]:
     """The figures, written beside the results."""
     yield from ["### Curves", ""]
     for figure in ("validation-bleu", "start"):

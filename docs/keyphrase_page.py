@@ -16,12 +16,19 @@ from pathlib import Path
 
 from page_parts import claim_lines, table_lines
 
-from evenmatch.uses.study.keyphrase_arms import ABLATIONS, ARMS, Design
-from evenmatch.uses.study.keyphrase_claims import checked
-from evenmatch.uses.study.keyphrase_corpus import Corpus, public_corpus
-from evenmatch.uses.study.keyphrase_report import keyphrase_report
-from evenmatch.uses.study.keyphrase_runs import Runs
-from evenmatch.uses.study.keyphrase_table import scored
+from evenmatch.studies.keyphrase_generation import (
+    ABLATIONS,
+    KEYPHRASE_ARMS,
+    KeyphraseCorpus,
+    KeyphraseDesign,
+    KeyphraseExperiment,
+    load_keyphrase_corpus,
+)
+from evenmatch.studies.keyphrase_generation_report import (
+    check_keyphrase_claims,
+    keyphrase_report,
+    score_keyphrase_arms,
+)
 
 RESULTS = Path(__file__).parent / "results"
 KEPT = RESULTS / "keyphrases"
@@ -54,28 +61,30 @@ def main(folders: Sequence[str]) -> None:
     for folder in folders:
         for part in ("cells", "predictions"):
             shutil.copytree(Path(folder) / part, KEPT / part, dirs_exist_ok=True)
-    corpus = public_corpus()
-    runs = Runs(corpus, Design((*ARMS, *_ablations(corpus))), KEPT)
+    corpus = load_keyphrase_corpus()
+    runs = KeyphraseExperiment(
+        corpus, KeyphraseDesign((*KEYPHRASE_ARMS, *_ablations(corpus))), KEPT
+    )
     (RESULTS / "keyphrase-training.md").write_text("\n".join([HEAD, *body(runs)]), "utf-8")
 
 
-def _ablations(corpus: Corpus) -> list[str]:
+def _ablations(corpus: KeyphraseCorpus) -> list[str]:
     """The arms with a part of FG left out that were run at all."""
-    known = Runs(corpus, Design(tuple(ABLATIONS)), KEPT)
+    known = KeyphraseExperiment(corpus, KeyphraseDesign(tuple(ABLATIONS)), KEPT)
     there = {result.node.rewards for result in known.results()}
     return [arm for arm, rewards in ABLATIONS.items() if rewards in there]
 
 
-def body(runs: Runs) -> Iterator[str]:
+def body(runs: KeyphraseExperiment) -> Iterator[str]:
     """What the results say: tables, claims, figures."""
-    found = scored(runs.results(), runs.corpus)
+    found = score_keyphrase_arms(runs.results(), runs.corpus)
     report = keyphrase_report(runs, found)
     lacking = [line for line in report.findings if line.endswith("run it again")]
     yield from (f"- {note}" for note in (*lacking, *report.notes))
     for name, table in report.tables.items():
         yield from ["", f"## {name[0].upper()}{name[1:]}", "", *table_lines(table)]
     yield from ["", "## What replicates and what does not", ""]
-    yield from claim_lines(list(checked(found)), "test documents")
+    yield from claim_lines(list(check_keyphrase_claims(found)), "test documents")
     yield from ["## Distributions (the paper's figure 3) and curves", ""]
     for name, figure in report.figures.items():
         (KEPT / f"{name}.svg").write_text(figure, "utf-8")

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenmatch.data.catalogue import data_set
-from evenmatch.data.everyday import read_everyday
+from evenmatch.data.catalogue.catalogue import data_set
+from evenmatch.data.pairs import read_everyday_sample
 
 FOLDER = Path(__file__).parent / "gallery"
 METRICS = ("-m", "bertscore", "-m", "f_disc", "-m", "chrf")
@@ -75,7 +75,7 @@ def main(wanted: Sequence[str]) -> None:
 
 def write_texts(folder: Path) -> None:
     """The sample as files: one of all pairs of two systems, and each system's lines."""
-    systems = read_everyday()
+    systems = read_everyday_sample()
     pairs = [pair for name in ("good", "repetitive") for pair in systems[name]]
     records = [{"candidate": p.candidate, "references": list(p.references)} for p in pairs]
     (folder / "pairs.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records), "utf-8")

@@ -24,7 +24,7 @@ import numpy as np
 from agreement_page import write_page
 
 import evenmatch as em
-from evenmatch.uses.meta.agreement_differences import agreement_differences
+from evenmatch.evaluation.agreement import agreement_differences
 
 RESULTS = Path(__file__).parent / "results"
 ALIGNMENTS = [f"{n}(layer={k})" for k in (4, 6) for n in ("bertscore", "f_disc", "f_cont")]

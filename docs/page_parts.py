@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evenmatch.data.tables import Table
-from evenmatch.uses.study.claims import Claim
+from evenmatch.data.tables import TextTable
+from evenmatch.studies.experiment import Claim
 
 
-def table_lines(table: Table) -> Iterator[str]:
+def table_lines(table: TextTable) -> Iterator[str]:
     """A table, its first row on top."""
     header, *rows = [
         [text.replace("|", "\\|").replace("<", "\\<") for text in row] for row in table

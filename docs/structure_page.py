@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import evenmatch as em
-from evenmatch.viewer.tree_layout import tree_pair
-from evenmatch.viewer.tree_picture import tree_file
+from evenmatch.viewer.trees import lay_out_trees, tree_svg_file
 
 RESULTS = Path(__file__).parent / "results"
 MEASURED = Path(__file__).parent.parent / "benchmarks" / "results"
@@ -79,7 +78,7 @@ def main() -> None:
     values = [[scores[m].segments[n].value for m in METRICS] for n in range(len(candidates))]
     metric = em.build("struct_dep_head")
     aligned = em.align(*TELESCOPE, metric)
-    picture = tree_file(tree_pair(metric.units, *TELESCOPE, aligned), "Figure 1, aligned")
+    picture = tree_svg_file(lay_out_trees(metric.units, *TELESCOPE, aligned), "Figure 1, aligned")
     (RESULTS / "telescope.svg").write_text(picture, "utf-8")
     lines = [*_telescope(values[0]), *_appendix(values[1:]), *_phrases(), *_cost()]
     (RESULTS / "structure.md").write_text("\n".join(lines) + "\n", "utf-8")

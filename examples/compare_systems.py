@@ -4,12 +4,12 @@ Run it: python examples/compare_systems.py
 """
 
 import evenmatch as em
-from evenmatch.data.everyday import read_everyday
+from evenmatch.data.pairs import read_everyday_sample
 
 METRICS = ["bertscore", "bertscore(idf=True)", "f_disc", "f_cont"]
 
 print(f"{'system':<12}" + "".join(f"{name:>21}" for name in METRICS))
-for system, pairs in read_everyday().items():
+for system, pairs in read_everyday_sample().items():
     candidates = [pair.candidate for pair in pairs]
     references = [list(pair.references) for pair in pairs]
     found = em.score(candidates, references, METRICS)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import evenmatch as em
-from evenmatch.alignment.checks import check_solver
-from evenmatch.vectors.checks import check_encoder
+from evenmatch.alignment.solver_contract import check_solver
+from evenmatch.vectors.encoder_contract import check_encoder
 
 
 @em.register("solver", "mutual")

@@ -4,7 +4,7 @@ Run it: python examples/repetition.py
 """
 
 import evenmatch as em
-from evenmatch.uses.report.heatmap import draw_alignment
+from evenmatch.reports.heatmap import draw_alignment
 
 REFERENCE = "the cat sat on the mat"
 METRICS = ["bertscore", "f_disc", "f_cont"]

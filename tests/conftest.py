@@ -11,13 +11,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from evenmatch.errors import DataError
-from evenmatch.registry import entries
-from evenmatch.scoring.keyphrase_scorer import OWN_SCORER, own_scorer
-from evenmatch.storage.folders import models_dir
-from evenmatch.storage.packages import EMBEDDED
-from evenmatch.vectors import checkpoints
-from tests.browsing import browser as browser
-from tests.browsing import visit as visit
+from evenmatch.files import models_dir
+from evenmatch.metrics.keyphrases.phrase_similarity import DEFAULT_SCORER, default_scorer_folder
+from evenmatch.models import checkpoints
+from evenmatch.packages import PACKAGES
+from evenmatch.registry import parts
+from tests.support.browser import browser as browser
+from tests.support.browser import visit as visit
+from tests.support.model_families import folder_of as folder_of
 
 # Settled before anything of evenmatch or transformers is asked where things lie: no test writes to
 # a user's cache, and none reaches for the network.
@@ -52,19 +53,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _why_not(name: str) -> str:
     if name == "minilm" and not (find_spec("torch") and find_spec("transformers")):
         return "torch and transformers are not installed"
-    if name == OWN_SCORER:
-        there = (own_scorer() / "config.json").is_file()
+    if name == DEFAULT_SCORER:
+        there = (default_scorer_folder() / "config.json").is_file()
         return "" if there else "no phrase scorer is here; train one: evenmatch fit --keyphrases"
     if "/" in name:
         return _why_not_on_the_hub(name)
-    if not EMBEDDED[name].present(models_dir() / name):
+    if not PACKAGES[name].is_present(models_dir() / name):
         return f"{name} is not here; fetch it with: evenmatch models get {name}"
     return ""
 
 
 def _why_not_on_the_hub(name: str) -> str:
     try:
-        checkpoints.find(name)
+        checkpoints.find_checkpoint(name)
     except DataError:
         return f"{name} is not on this machine"
     return ""
@@ -90,8 +91,8 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def registry() -> Iterator[None]:
     """The registry as it is, and as it was again afterwards."""
-    entries.names()  # built-ins enter when first asked for, and only once
-    before = dict(entries._entries)
+    parts.names()  # built-ins enter when first asked for, and only once
+    before = dict(parts._entries)
     yield
-    entries._entries.clear()
-    entries._entries.update(before)
+    parts._entries.clear()
+    parts._entries.update(before)

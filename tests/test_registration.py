@@ -10,7 +10,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import InputError, MissingExtraError, UnknownNameError
-from evenmatch.registry import entries, signature
+from evenmatch.registry import make_signature, parts
 from evenmatch.types import Alignment, Problem
 
 
@@ -69,8 +69,8 @@ def test_a_maker_without_types_still_takes_settings(registry: None) -> None:
 def test_a_package_that_cannot_be_loaded_hides_no_other(
     registry: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    point = EntryPoint("broken", "no_such_module_anywhere", entries.GROUP)
-    monkeypatch.setattr(entries, "_entry_points", lambda: {"broken": point})
+    point = EntryPoint("broken", "no_such_module_anywhere", parts.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(parts, "_entry_points", lambda: {"broken": point})
     assert "lsa" in em.names()
     with pytest.raises(MissingExtraError, match="'broken' cannot be loaded from no_such_module"):
         em.build("broken")
@@ -91,7 +91,7 @@ def test_a_signature_shows_a_part_without_a_spec_as_its_class() -> None:
         return em.Lsa()(problems)
 
     metric = em.AlignMetric(vectors=em.Hashed(), alignment=solve)
-    assert signature(metric).startswith("align(vectors=hashed, alignment=<function>)")
+    assert make_signature(metric).startswith("align(vectors=hashed, alignment=<function>)")
     assert em.score(["a b"], ["b a"], metric).mean == pytest.approx(1.0)
     with pytest.raises(InputError, match="function has no spec"):
         em.spec(metric)

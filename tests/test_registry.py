@@ -11,18 +11,20 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.errors import InputError, UnknownNameError
-from evenmatch.registry import entries
-from evenmatch.types import Similarity
-from tests.parts import TABLE, Row, rows
+from evenmatch.protocols import Similarity
+from evenmatch.registry import parts
+from tests.support.parts import TABLE, Row, rows
 
 
 def test_the_table_has_a_row_for_every_part_there_is() -> None:
-    for kind in entries.KINDS:
+    for kind in parts.KINDS:
         shown = {row.spec.split("(")[0] for row in TABLE.get(kind, ())}
         built_in = {
-            n for n in em.names(kind) if entries.entry(n).make.__module__[:10] == "evenmatch."
+            n for n in em.names(kind) if parts.find_entry(n).factory.__module__[:10] == "evenmatch."
         }
-        assert built_in <= shown, f"add a row to tests/parts.py for {sorted(built_in - shown)}"
+        assert built_in <= shown, (
+            f"add a row to tests/support/parts.py for {sorted(built_in - shown)}"
+        )
 
 
 @pytest.mark.parametrize("row", rows())

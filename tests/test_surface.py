@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.registry import entry
+from evenmatch.registry import find_entry
 
 SOURCE = Path(em.__file__).parent
 HEAVY = ["torch", "transformers", "scipy.optimize", "matplotlib", "ot", "polars", "pandas", "nltk"]
@@ -37,18 +37,31 @@ def test_public_names_are_sorted_and_there() -> None:
         assert getattr(em, name) is not None
 
 
-def test_every_public_name_that_is_imported_is_listed() -> None:
-    tree = ast.parse((SOURCE / "__init__.py").read_text("utf-8"))
-    imported = {
-        alias.asname or alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("evenmatch.")
-        for alias in node.names
-    }
-    assert imported - set(em.__all__) <= {"alignment_part"}
+def test_dir_shows_the_public_names_and_nothing_else() -> None:
+    assert dir(em) == list(em.__all__)
     assert {"score", "align", "solve", "solve_batch", "build", "spec", "names", "register"} <= set(
         em.__all__
     )
+
+
+def test_every_public_name_that_is_imported_is_listed() -> None:
+    tree = ast.parse((SOURCE / "__init__.pyi").read_text("utf-8"))
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported == set(em.__all__)
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 def test_no_public_name_is_the_name_of_a_folder_or_module() -> None:
@@ -78,7 +91,7 @@ def test_every_public_class_and_function_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("name", em.names())
 def test_every_part_says_what_it_is(name: str) -> None:
-    assert is_a_sentence(inspect.getdoc(entry(name).make))
+    assert is_a_sentence(inspect.getdoc(find_entry(name).factory))
 
 
 def is_a_sentence(doc: str | None) -> bool:
@@ -92,7 +105,7 @@ def test_every_name_of_a_part_is_its_entry_point() -> None:
 
     points = {p.name: p.value for p in entry_points(group="evenmatch")}
     for name in em.names():
-        made = entry(name).make.__module__
+        made = find_entry(name).factory.__module__
         if made.startswith("evenmatch."):
             assert points[name] == made, f"point {name} at {made} in pyproject.toml"
 
@@ -199,7 +212,7 @@ def test_a_package_that_takes_a_taken_name_is_told_so(plugin: Path) -> None:
             print(error)
     """
     said = run(program, PYTHONPATH=str(plugin))
-    assert "the name 'lsa' is taken by evenmatch.alignment.assign; choose another name" in said
+    assert "the name 'lsa' is taken by evenmatch.alignment.assignment; choose another name" in said
 
 
 def test_a_package_that_cannot_be_imported_spoils_nothing_else(plugin: Path) -> None:

@@ -5,12 +5,16 @@ Rows are the candidate's units, columns the reference's; a similarity is higher 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from evenmatch.protocols import RemoteExecutor
 
 # A numpy array; or a torch tensor where a caller wants gradients (only *, / and .sum are used).
 Array: TypeAlias = Any
+
 
 NO_FLAGS: frozenset[str] = frozenset()
 
@@ -39,7 +43,7 @@ class Units:
     groups: tuple[tuple[int, ...], ...] = ()
     labels: tuple[str, ...] = ()
     by_model: bool = False
-    marks: bool = False
+    special_tokens: bool = False
     closing: bool = False
     opening: bool = False
     weights: tuple[float, ...] = ()  # how much each unit counts for itself, or all alike
@@ -74,7 +78,7 @@ class Parse:
     spans: tuple[tuple[int, int], ...]
     tags: tuple[str, ...]
     trees: tuple[Tree, ...]
-    phrases: bool = False  # trees of constituents, not of dependencies
+    is_constituency: bool = False  # trees of constituents, not of dependencies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +150,7 @@ class Cache:
 
     folder: str = ""
     exact: bool = False
-    most_bytes: int = 4 << 30
+    max_bytes: int = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,132 +166,4 @@ class Run:
     batch_tokens: int = 1024
     cache: Cache | None = None
     progress: Callable[[int, int], None] | None = None
-    on: Elsewhere | None = None
-
-
-@runtime_checkable
-class Elsewhere(Protocol):
-    """Scores pairs in other processes: each metric's scores, and the counts of `Totalled` ones."""
-
-    def share_out(
-        self, metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run, /
-    ) -> list[tuple[Scores, Array | None]]: ...
-
-
-class Splitter(Protocol):
-    """Cuts a text into units."""
-
-    def __call__(self, text: str, /) -> Units: ...
-
-
-@runtime_checkable
-class Cutting(Protocol):
-    """A splitter that cuts many texts faster than one by one."""
-
-    def cut(self, texts: Sequence[str], /) -> list[Units]: ...
-
-
-class Parser(Protocol):
-    """Parses texts; one parse per text, in order. `identity` names it, version and all."""
-
-    def __call__(self, texts: Sequence[str], /) -> list[Parse]: ...
-    def identity(self) -> str: ...
-
-
-class Encoder(Protocol):
-    """Gives units their vectors; one result per input, in order."""
-
-    def __call__(self, batch: Sequence[Units], /) -> list[Embedded]: ...
-
-
-class Similarity(Protocol):
-    """Compares every candidate unit with every reference unit.
-
-    Weights and mass have no part in it: metrics that differ in nothing else share its outcome.
-    """
-
-    def __call__(self, x: Embedded, y: Embedded, /) -> Array: ...
-
-
-class Solver(Protocol):
-    """Aligns; one alignment per problem, in order."""
-
-    def __call__(self, problems: Sequence[Problem], /) -> list[Alignment]: ...
-
-
-class Reducer(Protocol):
-    """Turns an alignment into a score."""
-
-    def __call__(
-        self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded, /
-    ) -> Score: ...
-
-
-class Weighting(Protocol):
-    """Says how much each piece of a text counts, given its keys and vectors."""
-
-    def __call__(self, keys: Array, vectors: Array, /) -> Array: ...
-
-
-@runtime_checkable
-class Metric(Protocol):
-    """Scores pairs; `score` and `evenmatch score` take anything of this shape."""
-
-    @property
-    def signature(self) -> str: ...
-    @property
-    def higher_is_better(self) -> bool: ...
-    @property
-    def bounds(self) -> tuple[float, float]: ...
-    def __call__(self, pairs: Sequence[Pair], /) -> Scores: ...
-
-
-@runtime_checkable
-class Carried(Protocol):
-    """A metric that can be told how to carry out its work: device, threads, batches, progress.
-
-    It scores pair by pair and has no corpus score, so pairs may come to it in portions.
-    """
-
-    def carry_out(self, pairs: Sequence[Pair], run: Run, /) -> Scores: ...
-
-
-@runtime_checkable
-class Totalled(Protocol):
-    """A metric whose corpus score is a function of counts summed over segments.
-
-    `counted` gives the scores and a row of counts per pair; `of_totals` turns sums of such rows
-    (…, counts) into corpus scores (…), so that many resampled corpora are scored at once.
-    """
-
-    def counted(self, pairs: Sequence[Pair], /) -> tuple[Scores, Array]: ...
-    def of_totals(self, totals: Array, /) -> Array: ...
-
-
-@runtime_checkable
-class Bounded(Protocol):
-    """A similarity that says the range of its values; without, nothing is known of them."""
-
-    @property
-    def bounds(self) -> tuple[float, float]: ...
-
-
-@runtime_checkable
-class Bounding(Protocol):
-    """A reducer that says the range of its scores, given that of the similarity."""
-
-    def bounds_within(self, low: float, high: float, /) -> tuple[float, float]: ...
-
-
-@runtime_checkable
-class Pinned(Protocol):
-    """A part that can replace 'auto' settings and local paths by what they stand for now."""
-
-    def pinned(self) -> Any: ...
-
-
-@runtime_checkable
-class Sourced(Protocol):
-    """A part that rests on files; `sources` names them by content for the signature."""
-
-    def sources(self) -> tuple[str, ...]: ...
+    on: RemoteExecutor | None = None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import evenmatch as em
 from evenmatch.alignment import batching
 from evenmatch.types import Array, Problem
-from tests.strategies import similarities, tied
+from tests.support.strategies import similarities, tied
 
 METHODS = ("row_mask", "recursive", "recursive(legacy=True)", "topk", "auction")
 ALL = pytest.mark.parametrize("solver", METHODS)
@@ -75,7 +75,7 @@ def test_memory_is_bounded_by_cutting_what_is_large(
 ) -> None:
     given = ragged(40, 12, seed=4)
     whole = em.solve_batch(given, solver)
-    monkeypatch.setattr(batching, "_MOST_CELLS", 100)
+    monkeypatch.setattr(batching, "_MAX_CELLS", 100)
     for a, b in zip(whole, em.solve_batch(given, solver), strict=True):
         assert a.rows.tolist() == b.rows.tolist()
 
@@ -83,17 +83,17 @@ def test_memory_is_bounded_by_cutting_what_is_large(
 def test_a_batch_holds_no_more_cells_than_allowed() -> None:
     given = ragged(500, 40)
     shapes = [s.shape for s in given]
-    groups = list(batching._grouped(given))
+    groups = list(batching._group_by_size(given))
     assert sorted(i for group in groups for i in group) == list(range(500))
     for group in groups:
         long, short = (max(f(shapes[i]) for i in group) for f in (max, min))
-        assert len(group) * long * short <= batching._MOST_CELLS
+        assert len(group) * long * short <= batching._MAX_CELLS
 
 
 def test_batches_are_mostly_filled() -> None:
     given = ragged(4000, 60)
     padded = filled = 0
-    for group in batching._grouped(given):
+    for group in batching._group_by_size(given):
         long, short = (max(f(given[i].shape) for i in group) for f in (max, min))
         padded += len(group) * long * short
         filled += sum(given[i].size for i in group)
@@ -116,7 +116,7 @@ def test_an_accelerator_would_solve_as_a_processor_does(
     """Its tensors take torch's way, which a processor's can be made to take."""
     torch = pytest.importorskip("torch")
     given = [*ragged(40, 25, seed=6), np.full((5, 4), 0.3), np.eye(1)]
-    monkeypatch.setattr(batching, "_BY_NUMPY", ())
+    monkeypatch.setattr(batching, "_NUMPY_DEVICES", ())
     found = em.build(solver)(
         [Problem(torch.tensor(s), torch.ones(1), torch.ones(1)) for s in given]
     )

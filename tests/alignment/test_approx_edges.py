@@ -7,7 +7,7 @@ from hypothesis import given
 import evenmatch as em
 from evenmatch.errors import InputError
 from evenmatch.types import Array, Problem
-from tests.strategies import similarities
+from tests.support.strategies import similarities
 
 METHODS = ("row_mask", "recursive", "topk", "auction")
 ALL = pytest.mark.parametrize("solver", METHODS)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 import evenmatch as em
-from evenmatch.scoring.reduce import Prf
+from evenmatch.scoring.reducers import Prf
 from evenmatch.types import Array, Embedded, Score, Units
-from tests.strategies import similarities
+from tests.support.strategies import similarities
 
 L1 = np.array([[0.9, 0.8, 0.1], [0.85, 0.3, 0.2], [0.2, 0.4, 0.7]])
 L2 = np.array([[0.9, 0.8, 0.1, 0.3], [0.85, 0.3, 0.2, 0.1]])

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.alignment import end_to_end, loops, refine
-from evenmatch.alignment.threads import on_threads
+from evenmatch.alignment import batching, lisa
+from evenmatch.alignment.batching import solver_threads
 from evenmatch.types import Alignment, Array
-from tests.strategies import similarities, tied
+from tests.support.strategies import similarities, tied
 
 pytest.importorskip("numba")
 
@@ -36,18 +36,18 @@ ALL = pytest.mark.parametrize("solver", METHODS)
 
 @contextmanager
 def patience(seconds: float) -> Iterator[None]:
-    before, loops.PATIENCE = loops.PATIENCE, seconds
+    before, batching.MAX_ARRAY_SECONDS = batching.MAX_ARRAY_SECONDS, seconds
     try:
         yield
     finally:
-        loops.PATIENCE = before
+        batching.MAX_ARRAY_SECONDS = before
 
 
 def both(given: list[Array], solver: str) -> Iterator[tuple[Alignment, Alignment]]:
     with patience(float("inf")):
         arrays = em.solve_batch(given, solver)
     with patience(0):
-        assert loops.pay()
+        assert batching.should_use_loops()
         return zip(arrays, em.solve_batch(given, solver), strict=True)
 
 
@@ -74,10 +74,10 @@ def test_matrices_of_sentence_length(solver: str) -> None:
 def test_on_several_threads_nothing_is_shifted(
     solver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(end_to_end, "_MOST_CELLS", 200)
+    monkeypatch.setattr(batching, "_MAX_FLAT_CELLS", 200)
     random = np.random.default_rng(5)
     given = [random.uniform(-0.2, 1, random.integers(0, 12, 2)) for _ in range(80)]
-    with on_threads(3):
+    with solver_threads(3):
         for by_arrays, by_loops in both(given, solver):
             assert by_arrays.rows.tolist() == by_loops.rows.tolist()
             assert by_arrays.cols.tolist() == by_loops.cols.tolist()
@@ -85,19 +85,19 @@ def test_on_several_threads_nothing_is_shifted(
 
 @pytest.mark.parametrize("factor", [0.01, 0.8, 1.0, 10.0])
 def test_refined_cells_are_equal_bit_for_bit(factor: float) -> None:
-    from evenmatch.alignment.refine_loops import _refined
+    from evenmatch.alignment.compiled import _refine_matrix
 
     batch = np.random.default_rng(1).uniform(-1, 1, (6, 12, 9))
     steps = [130, 60, 9, 9, 1, 0]
     for own, number, by_arrays in zip(
-        batch, steps, refine.refined(batch, steps, factor), strict=True
+        batch, steps, lisa.refine_cells(batch, steps, factor), strict=True
     ):
-        found = _refined(own, number, factor, refine.steps_between(factor))
+        found = _refine_matrix(own, number, factor, lisa.steps_between_rescaling(factor))
         assert found.tobytes() == by_arrays.tobytes()
 
 
 def _run(code: str) -> None:
-    start = "import sys, numpy, evenmatch as em\nfrom evenmatch.alignment import loops\n"
+    start = "import sys, numpy, evenmatch as em\nfrom evenmatch.alignment import batching\n"
     subprocess.run([sys.executable, "-c", start + code], check=True)
 
 
@@ -105,7 +105,7 @@ def test_the_compiler_is_loaded_once_arrays_have_cost_their_time() -> None:
     _run(
         "em.solve(numpy.eye(3), 'auction')\n"
         "assert 'numba' not in sys.modules\n"
-        "loops.PATIENCE = 1e-9\n"
+        "batching.MAX_ARRAY_SECONDS = 1e-9\n"
         "em.solve(numpy.eye(3), 'auction')\n"
         "assert 'numba' in sys.modules\n"
     )
@@ -114,7 +114,7 @@ def test_the_compiler_is_loaded_once_arrays_have_cost_their_time() -> None:
 def test_without_the_compiler_arrays_do_everything() -> None:
     _run(
         "sys.modules['numba'] = None\n"
-        "loops.PATIENCE = 0\n"
+        "batching.MAX_ARRAY_SECONDS = 0\n"
         "assert (em.solve(numpy.eye(3), 'auction').rows == numpy.eye(3)).all()\n"
         "assert (em.solve(numpy.eye(3), 'row_mask').rows == numpy.eye(3)).all()\n"
     )
@@ -132,5 +132,5 @@ def test_where_nothing_can_be_kept_loops_are_compiled_anew(monkeypatch: pytest.M
         return lambda function: function
 
     monkeypatch.setattr(numba, "njit", njit)
-    assert loops.compiled(abs) is abs
+    assert batching.jit_compile(abs) is abs
     assert asked == [True, False]

@@ -6,21 +6,24 @@ import numpy as np
 import pytest
 
 import evenmatch as em
-from evenmatch.alignment import refine_gradient
-from evenmatch.alignment.auction import Auction
-from evenmatch.alignment.recursive import Recursive
-from evenmatch.alignment.refine import refined
-from evenmatch.alignment.row_mask import RowMask
-from evenmatch.alignment.soft import Gumbel, Held, StraightThrough
-from evenmatch.alignment.soft_choice import Refining, gumbel_noise, soft_choice, soft_logits
-from evenmatch.alignment.topk import TopK
+from evenmatch.alignment import differentiable
+from evenmatch.alignment.differentiable import (
+    FixedAlignment,
+    Gumbel,
+    RefiningSolver,
+    StraightThrough,
+    gumbel_noise,
+    soft_choice,
+    soft_logits,
+)
+from evenmatch.alignment.lisa import Auction, Recursive, RowMask, TopK, refine_cells
 from evenmatch.errors import InputError
-from evenmatch.scoring.reduce import precision_recall
+from evenmatch.scoring.reducers import precision_recall
 from evenmatch.types import Array
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 
-BASES: tuple[Refining, ...] = (Recursive(), Recursive(iterations=7), TopK(), Auction())
+BASES: tuple[RefiningSolver, ...] = (Recursive(), Recursive(iterations=7), TopK(), Auction())
 ALL = pytest.mark.parametrize("base", BASES, ids=em.spec)
 SIZES = [(4, 4), (3, 5), (6, 2), (1, 5), (4, 1), (1, 1), (6, 6)]
 
@@ -42,7 +45,7 @@ def everything(similarity: Any) -> Any:
 
 
 @ALL
-def test_forward_is_what_the_solver_gives(base: Refining) -> None:
+def test_forward_is_what_the_solver_gives(base: RefiningSolver) -> None:
     single, padded, present = stack()
     found = StraightThrough(base)(padded, present)
     for k, (m, n) in enumerate(SIZES):
@@ -54,7 +57,7 @@ def test_forward_is_what_the_solver_gives(base: Refining) -> None:
 
 
 @ALL
-def test_a_stack_of_sentences_is_solved_as_the_solver_solves_it(base: Refining) -> None:
+def test_a_stack_of_sentences_is_solved_as_the_solver_solves_it(base: RefiningSolver) -> None:
     similarity = torch.rand(40, 23, 31, dtype=torch.float64, generator=torch.manual_seed(3))
     found = StraightThrough(base)(similarity, everything(similarity))
     for k, wanted in enumerate(em.solve_batch([s.numpy() for s in similarity], base)):
@@ -62,7 +65,7 @@ def test_a_stack_of_sentences_is_solved_as_the_solver_solves_it(base: Refining) 
 
 
 @ALL
-def test_backward_is_the_gradient_of_the_soft_choice(base: Refining) -> None:
+def test_backward_is_the_gradient_of_the_soft_choice(base: RefiningSolver) -> None:
     """d(plan * s) with a hard plan: the plan for s, and the soft choice's gradient for the plan."""
     _, padded, present = stack()
     weight = torch.rand(padded.shape, dtype=torch.float64, generator=torch.manual_seed(0))
@@ -82,7 +85,7 @@ def test_backward_is_the_gradient_of_the_soft_choice(base: Refining) -> None:
 
 # topk's soft choice holds its cut constant, so that no cell is judged by moving the cut
 @pytest.mark.parametrize("base", [Recursive(), Auction()], ids=em.spec)
-def test_the_soft_choice_has_the_gradient_it_claims(base: Refining) -> None:
+def test_the_soft_choice_has_the_gradient_it_claims(base: RefiningSolver) -> None:
     padded, present = (a[:3, :4, :4] for a in stack(seed=2)[1:])
 
     def soft(s: Any) -> Any:
@@ -92,7 +95,7 @@ def test_the_soft_choice_has_the_gradient_it_claims(base: Refining) -> None:
 
 
 @ALL
-def test_the_refined_cells_have_the_gradient_they_claim(base: Refining) -> None:
+def test_the_refined_cells_have_the_gradient_they_claim(base: RefiningSolver) -> None:
     padded, present = (a[:3, :4, :4] for a in stack(seed=2)[1:])
 
     def logits(s: Any) -> Any:
@@ -102,7 +105,7 @@ def test_the_refined_cells_have_the_gradient_they_claim(base: Refining) -> None:
 
 
 @ALL
-def test_no_gradient_comes_out_of_absent_cells(base: Refining) -> None:
+def test_no_gradient_comes_out_of_absent_cells(base: RefiningSolver) -> None:
     _, padded, present = stack()
     s = padded.clone().requires_grad_()
     found = StraightThrough(base)(s, present)
@@ -112,7 +115,7 @@ def test_no_gradient_comes_out_of_absent_cells(base: Refining) -> None:
 
 
 @ALL
-def test_equal_similarities_send_back_no_huge_gradients(base: Refining) -> None:
+def test_equal_similarities_send_back_no_huge_gradients(base: RefiningSolver) -> None:
     s = torch.full((1, 4, 4), 0.5, dtype=torch.float64, requires_grad=True)
     found = StraightThrough(base)(s, everything(s))
     (found.rows * s).sum().backward()
@@ -120,7 +123,7 @@ def test_equal_similarities_send_back_no_huge_gradients(base: Refining) -> None:
 
 
 @ALL
-def test_a_matrix_in_a_stack_is_as_alone(base: Refining) -> None:
+def test_a_matrix_in_a_stack_is_as_alone(base: RefiningSolver) -> None:
     single, padded, present = stack()
     for part in (StraightThrough(base), Gumbel(base, seed=5)):
         together = part(padded, present)
@@ -133,7 +136,7 @@ def test_a_matrix_in_a_stack_is_as_alone(base: Refining) -> None:
 def test_any_number_of_dimensions_may_come_first() -> None:
     similarity = torch.rand(2, 3, 4, 5, dtype=torch.float64, generator=torch.manual_seed(1))
     present = everything(similarity[0, 0])
-    for part in (StraightThrough(), Gumbel(), Held()):
+    for part in (StraightThrough(), Gumbel(), FixedAlignment()):
         whole = part(similarity, present)
         assert whole.rows.shape == similarity.shape
         assert torch.allclose(whole.cols[1, 2], part(similarity[1, 2], present).cols)
@@ -192,12 +195,12 @@ def test_top_cells_are_chosen_more_strongly_than_those_left_out() -> None:
 def test_a_held_plan_is_exact_and_constant() -> None:
     single, padded, present = stack()
     s = padded.clone().requires_grad_()
-    found = Held()(s, present)
+    found = FixedAlignment()(s, present)
     assert found.exact
     assert not found.rows.requires_grad
     for k, (m, n) in enumerate(SIZES):
         assert found.rows[k, :m, :n].tolist() == em.solve(single[k], "lsa").rows.tolist()
-    assert not Held(RowMask())(s, present).exact
+    assert not FixedAlignment(RowMask())(s, present).exact
 
 
 def test_a_held_plan_gives_the_true_gradient_of_exact_assignment() -> None:
@@ -206,7 +209,7 @@ def test_a_held_plan_gives_the_true_gradient_of_exact_assignment() -> None:
 
     def score(s: Any) -> Any:
         weights = torch.ones(3, 4, dtype=s.dtype), torch.ones(3, 5, dtype=s.dtype)
-        precision, recall = precision_recall(s, Held()(s, everything(s)), *weights)
+        precision, recall = precision_recall(s, FixedAlignment()(s, everything(s)), *weights)
         return 2 * precision * recall / (precision + recall)
 
     assert torch.autograd.gradcheck(score, similarity.requires_grad_(), eps=1e-7, atol=1e-5)
@@ -214,7 +217,7 @@ def test_a_held_plan_gives_the_true_gradient_of_exact_assignment() -> None:
 
 def test_precision_and_recall_of_a_stack_are_those_of_its_matrices() -> None:
     single, padded, present = stack(low=0.1)
-    found = Held()(padded, present)
+    found = FixedAlignment()(padded, present)
     rows, cols = present.any(2).double(), present.any(1).double()
     precision, recall = precision_recall(padded, found, rows, cols)
     for k, (m, n) in enumerate(SIZES):
@@ -232,7 +235,7 @@ def test_settings_without_meaning_are_refused(part: Any) -> None:
 
 def test_single_precision_stays_single() -> None:
     similarity = torch.rand(2, 5, 6, generator=torch.manual_seed(8))
-    for part in (StraightThrough(), Gumbel(), Held()):
+    for part in (StraightThrough(), Gumbel(), FixedAlignment()):
         assert part(similarity, everything(similarity)).rows.dtype == torch.float32
 
 
@@ -243,17 +246,17 @@ def test_refining_goes_the_same_way_in_torch_as_in_numpy() -> None:
     cells[1, 4:], cells[1, :, 3:] = -np.inf, -np.inf
     cells[2, 1:] = -np.inf
     steps = (80, 7, 2)  # enough to be scaled down on the way
-    found, trail = refine_gradient._forward(cells, steps, 0.8)
-    tensors, tensor_trail = refine_gradient._forward(torch.tensor(cells), steps, 0.8)
+    found, trail = differentiable._forward(cells, steps, 0.8)
+    tensors, tensor_trail = differentiable._forward(torch.tensor(cells), steps, 0.8)
     assert tensors.tolist() == found.tolist()
-    back = refine_gradient._backward(gradient, trail, 0.8)
-    again = refine_gradient._backward(torch.tensor(gradient), tensor_trail, 0.8)
+    back = differentiable._backward(gradient, trail, 0.8)
+    again = differentiable._backward(torch.tensor(gradient), tensor_trail, 0.8)
     assert again.numpy() == pytest.approx(back, rel=1e-12, abs=1e-12)
-    assert refined(cells, steps, 0.8).tolist() == found.tolist()
+    assert refine_cells(cells, steps, 0.8).tolist() == found.tolist()
 
 
 def test_the_layout_in_memory_is_no_matter() -> None:
     plain = torch.rand(3, 6, 5, dtype=torch.float64, generator=torch.manual_seed(10))
     turned = plain.transpose(1, 2).contiguous().transpose(1, 2)
-    found = [refine_gradient.refined_with_gradient(s, [4] * 3, 0.8) for s in (plain, turned)]
+    found = [differentiable.refine_with_gradient(s, [4] * 3, 0.8) for s in (plain, turned)]
     assert torch.equal(*found)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import evenmatch as em
-from evenmatch.alignment.checks import check_solver
+from evenmatch.alignment.solver_contract import check_solver
 from evenmatch.errors import InputError, PromiseError
 from evenmatch.types import Alignment, Problem
 

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.alignment.checks import check_solver
+from evenmatch.alignment.solver_contract import check_solver
 from evenmatch.types import Array, Problem
-from tests.parts import Row, rows
-from tests.strategies import problems, similarities
+from tests.support.parts import Row, rows
+from tests.support.strategies import problems, similarities
 
 NEAR = 1e-6
 ALL = pytest.mark.parametrize("row", rows("solver"))
@@ -38,7 +38,7 @@ def test_no_unit_gives_less_than_nothing_or_more_than_itself(row: Row, problem: 
 def test_greedy_bounds_precision_and_recall_from_above(
     row: Row, problem: Problem, seed: int
 ) -> None:
-    from evenmatch.scoring.reduce import precision_recall
+    from evenmatch.scoring.reducers import precision_recall
 
     random = np.random.default_rng(seed)
     weights = [random.uniform(0.1, 2, k) for k in problem.similarity.shape]

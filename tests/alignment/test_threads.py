@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import evenmatch as em
-from evenmatch.alignment import threads, transport
-from evenmatch.alignment.threads import on_threads, spread
+from evenmatch.alignment import batching, transport
+from evenmatch.alignment.batching import map_in_threads, solver_threads
 from evenmatch.types import Problem
-from tests.parts import Row, rows
+from tests.support.parts import Row, rows
 
 
 @pytest.mark.parametrize("row", rows("solver"))
 def test_an_alignment_does_not_depend_on_threads(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "_AT_A_TIME", 4)
+    monkeypatch.setattr(transport, "_CHUNK_SIZE", 4)
     random = np.random.default_rng(7)
     given = []
     for _ in range(40):
@@ -23,7 +23,7 @@ def test_an_alignment_does_not_depend_on_threads(row: Row, monkeypatch: pytest.M
         given.append(Problem(random.uniform(0, 1, (m, n)), *masses))
     solver = em.build(row.spec)
     alone = solver(given)
-    with on_threads(3):
+    with solver_threads(3):
         together = solver(given)
     for one, other in zip(alone, together, strict=True):
         assert one.rows.tolist() == other.rows.tolist()
@@ -31,13 +31,15 @@ def test_an_alignment_does_not_depend_on_threads(row: Row, monkeypatch: pytest.M
 
 
 def test_outcomes_come_in_order_and_an_error_is_passed_on() -> None:
-    with on_threads(4):
-        assert list(spread(lambda x: 1 / x, range(1, 40), 39)) == [1 / x for x in range(1, 40)]
+    with solver_threads(4):
+        assert list(map_in_threads(lambda x: 1 / x, range(1, 40), 39)) == [
+            1 / x for x in range(1, 40)
+        ]
         with pytest.raises(ZeroDivisionError):
-            list(spread(lambda x: 1 / x, range(-5, 5), 10))
+            list(map_in_threads(lambda x: 1 / x, range(-5, 5), 10))
 
 
 def test_threads_are_as_before_after_the_block() -> None:
-    with on_threads(3), on_threads(2):
-        assert threads._threads.get() == 2
-    assert threads._threads.get() == 1
+    with solver_threads(3), solver_threads(2):
+        assert batching._thread_count.get() == 2
+    assert batching._thread_count.get() == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.units.parsed import BY, HAVING
+from tests.support.parses import BY, HAVING
 
 
 @pytest.mark.model("minilm", "en_core_web_sm")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.uses.meta.baseline import measure_baseline
+from evenmatch.evaluation.baseline import measure_baseline
 from tests.cli.conftest import Command
 
 TEXTS = ["the cat sat on the mat", "prices rose last year", "rain in the north", "a violin"]

@@ -3,16 +3,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from evenmatch.units.parser_files import ParseFile
-from evenmatch.units.parses import parse_all
+from evenmatch.units.parsers.cache import parse_cached
+from evenmatch.units.parsers.files import ParseFile
 from tests.cli.conftest import Command
-from tests.units.parsed import BY, write_conllu
+from tests.support.parses import BY, write_conllu
 
 
 def test_parses_are_counted_and_cleared_with_the_vectors(
     command: Command, empty_cache: Path, tmp_path: Path
 ) -> None:
-    parse_all(ParseFile(write_conllu(tmp_path)), [BY])
+    parse_cached(ParseFile(write_conllu(tmp_path)), [BY])
     before = json.loads(command("cache", "info", "--json").out)
     assert (before["entries"], before["parses"]["entries"]) == (0, 1)
     assert before["parses"]["folder"] == str(empty_cache / "parses")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.uses.meta.layers_choosing import choose_layer
+from evenmatch.evaluation.layer_selection import choose_layer
 from tests.cli.conftest import Command
 
 PAIRS = [

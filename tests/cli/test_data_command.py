@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenmatch.data.catalogue import data_sets
+from evenmatch.data.catalogue.catalogue import data_sets
 from tests.cli.conftest import Command
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.vectors.conftest import FolderOf, folder_of  # noqa: F401  # a fixture
+from tests.support.model_families import FolderOf, folder_of  # noqa: F401  # a fixture
 
 LINES = [
     {"candidate": "He sat on the mat.", "reference": "A man sat on the mat."},

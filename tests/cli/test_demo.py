@@ -9,13 +9,12 @@ import pytest
 
 import evenmatch as em
 from evenmatch.cli import demo
-from evenmatch.data.everyday import read_everyday
-from evenmatch.data.pairs import pair_file
+from evenmatch.data.pairs import open_pair_file, read_everyday_sample
 from tests.cli.conftest import Command
 
 pytestmark = pytest.mark.model
 
-SYSTEMS = tuple(read_everyday())
+SYSTEMS = tuple(read_everyday_sample())
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +60,9 @@ def test_the_tour_writes_what_it_says(said: str, folder: Path) -> None:
     for metric in demo.METRICS:
         assert f"demo-out/{metric}.svg" in said
         assert (folder / "demo-out" / f"{metric}.svg").read_text().startswith("<?xml")
-    for system, pairs in read_everyday().items():
+    for system, pairs in read_everyday_sample().items():
         assert f"demo-out/{system}.jsonl" in said
-        assert list(pair_file(str(folder / "demo-out" / f"{system}.jsonl"))) == pairs
+        assert list(open_pair_file(str(folder / "demo-out" / f"{system}.jsonl"))) == pairs
 
 
 def test_the_tour_ends_with_commands_that_work(

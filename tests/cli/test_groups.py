@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from evenmatch.cli.groups import Command, takes_option_groups
+from evenmatch.cli.options import Command, expand_option_groups
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Size:
 
 
 def framed(got: list[object], **defaults: object) -> Command:
-    @takes_option_groups(**defaults)
+    @expand_option_groups(**defaults)
     def frame(title: str = "", *, size: Size, colour: str = "red") -> None:
         got.append((title, size, colour))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.data.tables import as_text
-from evenmatch.storage.folders import models_dir
+from evenmatch.data.tables import table_to_text
+from evenmatch.files import models_dir
 from tests.cli.conftest import Command
 
 
@@ -111,7 +111,7 @@ def test_models_get_of_an_unknown_name_lists_the_known(command: Command) -> None
 
 def test_a_table_folds_its_last_column_to_the_width() -> None:
     table = [["name", "about"], ["x", "one two three four five six seven eight nine"]]
-    assert as_text(table, width=36).splitlines() == [
+    assert table_to_text(table, width=36).splitlines() == [
         "name  about",
         "x     one two three four five six",
         "      seven eight nine",

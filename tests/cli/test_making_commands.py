@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import evenmatch as em
-from evenmatch.uses.train.pairs import split
+from evenmatch.training.metrics.examples import split_train_test
 from tests.cli.conftest import Command
-from tests.uses.train.small import save_tiny, write_table
+from tests.support.small_training import save_tiny, write_table
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_fit_prints_for_programs_what_python_gives(command: Command, tiny: str, 
         test=table,
         model=tiny,
         frozen=3,
-        lesson=em.Lesson(seed=3),
+        lesson=em.FitSettings(seed=3),
     ).document
     assert found["mean"] == pytest.approx(dict(wanted["mean"]))
     assert found["signature"] == wanted["signature"]
@@ -87,7 +87,7 @@ def test_distil_says_how_closely_the_student_follows(
     found = json.loads(said.out)
     assert found["teacher"] == teacher
     assert (found["mean"]["n"], found["rows"][0]["data"]) == (59, table)
-    pairs = split(table, [table])[0]
+    pairs = split_train_test(table, [table])[0]
     texts = [pair.candidate for pair in pairs], [pair.references for pair in pairs]
     scores = em.score(*texts, [teacher, "./mine"])
     values = [[score.value for score in each.segments] for each in scores.values()]

@@ -8,7 +8,7 @@ import pytest
 
 import evenmatch as em
 from tests.cli.conftest import Command
-from tests.uses.meta.rated import rated_rows, write_rows
+from tests.support.rated_sets import rated_rows, write_rows
 
 LSA = "align(vectors=hashed, alignment=lsa)"
 KEYS = ["data", "subset", "metric", "level", "method", "value", "n", "low", "high"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.scoring.everything import chosen
+from evenmatch.scoring.available import select_metrics
 from evenmatch.types import Run
 from tests.cli.conftest import Command
 
@@ -51,13 +51,13 @@ def test_what_is_named_beside_all_must_run(command: Command) -> None:
 
 
 def test_without_all_the_metrics_are_those_named() -> None:
-    assert chosen(["f_disc", "bleu"], Run()) == (["f_disc", "bleu"], {})
+    assert select_metrics(["f_disc", "bleu"], Run()) == (["f_disc", "bleu"], {})
 
 
 def test_where_nothing_runs_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenmatch.scoring.everything.names", lambda _: ())
+    monkeypatch.setattr("evenmatch.scoring.available.names", lambda _: ())
     with pytest.raises(em.InputError, match="no metric can run here; `evenmatch models list`"):
-        chosen(["all"], Run())
+        select_metrics(["all"], Run())
 
 
 @pytest.mark.slow

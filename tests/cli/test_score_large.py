@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.uses.scale.conftest import METRICS, expected, read_jsonl, records, write_jsonl
+from tests.distributed.conftest import METRICS, expected, read_jsonl, records, write_jsonl
 
 ROWS = records(20)
 ASKED = ["-m", METRICS[0], "-m", METRICS[1], "--shard-rows", "6"]

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.cli.test_audit_command import LINES as FAIR
 from tests.cli.test_keyphrases_command import LINES as DOCUMENTS
-from tests.uses.meta.rated import rated_rows, write_rows
+from tests.support.rated_sets import rated_rows, write_rows
 
 LSA = "align(vectors=hashed, alignment=lsa)"
 QUICK = ["--resamples", "40"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.uses.train.tuning import write_examples
+from tests.support.tuning import write_examples
 
 pytest.importorskip("tensorboard", reason="tensorboard is not installed")
 

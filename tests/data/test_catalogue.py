@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evenmatch.data import catalogue
-from evenmatch.data.catalogue import DataSet, data_dir, data_set, data_sets, find
+from evenmatch.data.catalogue import catalogue
+from evenmatch.data.catalogue.catalogue import DataSet, data_dir, data_set, data_sets, find_data_set
 from evenmatch.errors import DataError, UnknownNameError
 
 EVERY = pytest.mark.parametrize("each", data_sets(), ids=lambda each: each.name)
@@ -77,11 +77,11 @@ def test_an_absent_set_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_p
     with pytest.raises(
         DataError, match=r"'sick' is not in .*; fetch it with: evenmatch data get s"
     ):
-        find("sick")
+        find_data_set("sick")
     with pytest.raises(
         DataError, match=r"set EVENMATCH_DATA to a folder that has it, or make it by"
     ):
-        find("winobias")
+        find_data_set("winobias")
 
 
 def test_a_set_lacking_one_file_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenmatch.data.catalogue import data_sets
-from evenmatch.data.converting import converter
+from evenmatch.data.catalogue.catalogue import data_sets
+from evenmatch.data.catalogue.convert import find_converter
 from evenmatch.errors import DataError
-from tests.data.upstream import convert
+from tests.support.upstream import convert
 
 
 def test_every_converter_that_a_set_names_is_there() -> None:
     named = [each.converter for each in data_sets() if each.converter]
-    assert all(callable(converter(name)) for name in named)
+    assert all(callable(find_converter(name)) for name in named)
 
 
 def test_graphs_keep_their_lines_and_lose_what_stands_above(tmp_path: Path) -> None:

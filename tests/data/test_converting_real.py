@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from evenmatch.data.catalogue import data_set
-from tests.data.upstream import Files, convert, lines
+from evenmatch.data.catalogue.catalogue import data_set
+from tests.support.upstream import Files, convert, lines
 
 
 def read(path: Path) -> list[dict[str, Any]]:

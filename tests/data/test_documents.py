@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evenmatch.data.documents_reading import read_documents
+from evenmatch.data.documents import read_documents
 from evenmatch.errors import DataError, InputError
 
 RECORD = {
@@ -27,11 +27,11 @@ def write(path: Path, *records: Any) -> str:
 def test_a_document_has_text_gold_phrases_and_those_of_each_system(tmp_path: Path) -> None:
     (found,) = read_documents(write(tmp_path / "d.jsonl", RECORD))
     (document,) = found.documents
-    assert (found.name, found.predictions, found.trouble) == ("d", ("one", "two"), ())
+    assert (found.name, found.predictions, found.errors) == ("d", ("one", "two"), ())
     assert document.text == "Trees We parse."
     assert document.keyphrases == ("parsing", "trees")
     assert document.predictions == {"one": ("tree",), "two": ("a", "b")}
-    pair = document.pair("two")
+    pair = document.to_pair("two")
     assert (pair.candidate, pair.references, pair.source) == (
         "a; b",
         ("parsing; trees",),
@@ -75,14 +75,14 @@ def test_a_malformed_prediction_counts_as_empty_and_is_flagged(tmp_path: Path, b
     assert found.documents[1].predictions["one"] == ()
     assert found.documents[1].flags == {"malformed"}
     assert not found.documents[0].flags
-    assert any("line 2: one must be a list of phrases" in line for line in found.trouble)
+    assert any("line 2: one must be a list of phrases" in line for line in found.errors)
 
 
 def test_a_line_that_is_no_record_is_left_out_and_told(tmp_path: Path) -> None:
     path = write(tmp_path / "d.jsonl", RECORD, "{broken", "[1]", "", RECORD)
     (found,) = read_documents(path)
     assert len(found.documents) == 2
-    assert [line.removeprefix(path) for line in found.trouble] == [
+    assert [line.removeprefix(path) for line in found.errors] == [
         " line 2 is no JSON and was left out",
         " line 3 is no JSON object and was left out",
     ]
@@ -104,14 +104,14 @@ def test_strict_reading_refuses_what_cannot_be_read(tmp_path: Path) -> None:
 )
 def test_what_is_missing_is_told(tmp_path: Path, record: dict[str, Any], words: str) -> None:
     (found,) = read_documents(write(tmp_path / "d.jsonl", record), predictions=["one"])
-    assert words in found.trouble[0]
+    assert words in found.errors[0]
 
 
 def test_a_system_that_passed_over_documents_is_told(tmp_path: Path) -> None:
     other = {**RECORD, "pred": {"one": "a"}}
     (found,) = read_documents(write(tmp_path / "d.jsonl", RECORD, other))
-    assert found.trouble[0].endswith("1 documents have no prediction 'two'")
-    assert found.documents[1].pair("two").candidate == ""
+    assert found.errors[0].endswith("1 documents have no prediction 'two'")
+    assert found.documents[1].to_pair("two").candidate == ""
 
 
 def test_a_folder_is_all_its_files_gzipped_or_not(tmp_path: Path) -> None:
@@ -145,4 +145,4 @@ def test_a_public_set_is_found_by_name(data: Path) -> None:
         "kp-predictions/nus": 211,
         "kp-predictions/semeval": 100,
     }
-    assert not any(each.trouble for each in sets)
+    assert not any(each.errors for each in sets)

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evenmatch.data.fair_pairs import read_fair_pairs
-from evenmatch.data.fair_templates import ATTRIBUTES, written_pairs
-from evenmatch.data.fair_texts import FairPair
+from evenmatch.data.fairness_sets import ATTRIBUTES, FairnessPair, read_fair_pairs, template_pairs
 from evenmatch.errors import DataError, InputError, UnknownNameError
 
 EVERY = pytest.mark.parametrize("attribute", ATTRIBUTES)
@@ -24,7 +22,7 @@ def differing(one: str, other: str) -> list[tuple[str, str]]:
     return [(" ".join(a[i:j]), " ".join(b[k:m])) for tag, i, j, k, m in found if tag != "equal"]
 
 
-def terms(pairs: Sequence[FairPair]) -> set[tuple[str, str]]:
+def terms(pairs: Sequence[FairnessPair]) -> set[tuple[str, str]]:
     return {
         change
         for pair in pairs
@@ -34,14 +32,14 @@ def terms(pairs: Sequence[FairPair]) -> set[tuple[str, str]]:
 
 @EVERY
 def test_our_own_pairs_are_at_least_sixty_and_all_different(attribute: str) -> None:
-    pairs = written_pairs(attribute)
+    pairs = template_pairs(attribute)
     assert len(pairs) >= 60
     assert len({pair.both for pair in pairs}) == len(pairs)
 
 
 @EVERY
 def test_our_own_pairs_are_minimal_with_one_neutral_reference(attribute: str) -> None:
-    for pair in written_pairs(attribute):
+    for pair in template_pairs(attribute):
         changes = differing(pair.first.candidate, pair.second.candidate)
         assert len(changes) == 1, pair
         assert pair.first.references == pair.second.references
@@ -56,7 +54,7 @@ def test_our_own_pairs_are_minimal_with_one_neutral_reference(attribute: str) ->
 
 @EVERY
 def test_each_two_terms_come_in_both_orders(attribute: str) -> None:
-    changes = terms(written_pairs(attribute))
+    changes = terms(template_pairs(attribute))
     assert {(b, a) for a, b in changes} == changes
 
 

@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 import pytest
 
-from evenmatch.data import catalogue, fetching
-from evenmatch.data.catalogue import DataSet, Upstream
+from evenmatch.data.catalogue import catalogue, fetch
+from evenmatch.data.catalogue.catalogue import DataSet, Upstream
 from evenmatch.errors import DataError, MissingExtraError
-from tests.data.serving import Server, serving
+from tests.support.file_server import Server, serving
 
 TABLE = (
     ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
@@ -78,27 +78,27 @@ def left(folder: Path) -> list[str]:
 
 @pytest.mark.usefixtures("offer")
 def test_a_set_is_fetched_converted_and_put_in_place(folder: Path, server: Server) -> None:
-    assert fetching.get("small", address=server.address) == folder / "small"
+    assert fetch.fetch_data_set("small", address=server.address) == folder / "small"
     assert left(folder) == ["small", "small/README.md", "small/crows_pairs.jsonl.gz"]
     packed = (folder / "small" / "crows_pairs.jsonl.gz").read_bytes()
     assert gzip.decompress(packed).decode() == CONVERTED
     assert "Licence: CC BY-SA 4.0" in (folder / "small" / "README.md").read_text()
-    assert catalogue.find("small") == folder / "small"
+    assert catalogue.find_data_set("small") == folder / "small"
 
 
 @pytest.mark.usefixtures("offer", "folder")
 def test_a_set_that_is_here_is_not_fetched_unless_again(server: Server) -> None:
     for again in (False, False, True):
-        fetching.get("small", again=again, address=server.address)
+        fetch.fetch_data_set("small", again=again, address=server.address)
     assert server.asked == [PATH, PATH]
 
 
 @pytest.mark.usefixtures("offer")
 def test_what_else_lies_in_the_folder_stays(folder: Path, server: Server) -> None:
-    fetching.get("small", address=server.address)
+    fetch.fetch_data_set("small", address=server.address)
     (folder / "small" / "mine.txt").write_text("mine")
     (folder / "small" / "crows_pairs.jsonl.gz").write_bytes(b"damaged")
-    fetching.get("small", again=True, address=server.address)
+    fetch.fetch_data_set("small", again=True, address=server.address)
     assert (folder / "small" / "mine.txt").read_text() == "mine"
     assert (folder / "small" / "crows_pairs.jsonl.gz").read_bytes() != b"damaged"
 
@@ -109,14 +109,14 @@ def test_a_source_with_another_checksum_is_refused(
     path = SMALL.upstream[0].paths[0]
     offer(replace(SMALL, upstream=(replace(SMALL.upstream[0], sha256={path: sha256("x")}),)))
     with pytest.raises(DataError, match=r"anonymized\.csv has not the checksum of the catalogue"):
-        fetching.get("small", address=server.address)
+        fetch.fetch_data_set("small", address=server.address)
     assert left(folder) == []
 
 
 def test_a_source_with_its_checksum_is_taken(server: Server, offer: Offer) -> None:
     path = SMALL.upstream[0].paths[0]
     offer(replace(SMALL, upstream=(replace(SMALL.upstream[0], sha256={path: sha256(TABLE)}),)))
-    assert fetching.get("small", address=server.address).is_dir()
+    assert fetch.fetch_data_set("small", address=server.address).is_dir()
 
 
 def test_converted_files_with_another_checksum_are_refused(
@@ -124,13 +124,13 @@ def test_converted_files_with_another_checksum_are_refused(
 ) -> None:
     offer(replace(SMALL, files={"crows_pairs.jsonl.gz": sha256("x")}))
     with pytest.raises(DataError, match=r"^small/crows_pairs\.jsonl\.gz as converted has not the"):
-        fetching.get("small", address=server.address)
+        fetch.fetch_data_set("small", address=server.address)
     assert left(folder) == []
 
 
 def test_unchecked_keeps_another_content(server: Server, offer: Offer) -> None:
     offer(replace(SMALL, files={"crows_pairs.jsonl.gz": sha256("x")}))
-    found = fetching.get("small", checked=False, address=server.address)
+    found = fetch.fetch_data_set("small", checked=False, address=server.address)
     assert (found / "crows_pairs.jsonl.gz").is_file()
 
 
@@ -138,17 +138,17 @@ def test_unchecked_keeps_another_content(server: Server, offer: Offer) -> None:
 def test_an_interrupted_transfer_leaves_nothing(folder: Path, server: Server) -> None:
     server.broken.add(PATH)
     with pytest.raises(DataError, match=r"cannot fetch http.*the transfer was interrupted; try"):
-        fetching.get("small", address=server.address)
+        fetch.fetch_data_set("small", address=server.address)
     assert left(folder) == []
 
 
 @pytest.mark.usefixtures("offer")
 def test_an_interrupted_second_fetch_keeps_the_first(folder: Path, server: Server) -> None:
-    fetching.get("small", address=server.address)
+    fetch.fetch_data_set("small", address=server.address)
     before = (folder / "small" / "crows_pairs.jsonl.gz").read_bytes()
     server.broken.add(PATH)
     with pytest.raises(DataError, match="interrupted"):
-        fetching.get("small", again=True, address=server.address)
+        fetch.fetch_data_set("small", again=True, address=server.address)
     assert (folder / "small" / "crows_pairs.jsonl.gz").read_bytes() == before
 
 
@@ -158,7 +158,7 @@ def test_no_network_leaves_nothing(folder: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(DataError, match=r"cannot fetch .*: no connection; check the network"):
-            fetching.get("small", address=nobody)
+            fetch.fetch_data_set("small", address=nobody)
     assert left(folder) == []
 
 
@@ -166,7 +166,7 @@ def test_no_network_leaves_nothing(folder: Path) -> None:
 def test_a_lacking_file_leaves_nothing(folder: Path, server: Server) -> None:
     server.texts.clear()
     with pytest.raises(DataError, match=r"cannot fetch .*: the server answers 404 Not Found$"):
-        fetching.get("small", address=server.address)
+        fetch.fetch_data_set("small", address=server.address)
     assert left(folder) == []
 
 
@@ -175,7 +175,7 @@ def test_a_lacking_file_leaves_nothing(folder: Path, server: Server) -> None:
 def test_a_source_of_another_shape_leaves_nothing(folder: Path, server: Server, text: str) -> None:
     server.texts[PATH] = text
     with pytest.raises(DataError, match=r"^upstream's files are not as expected \(.*nothing was"):
-        fetching.get("small", address=server.address)
+        fetch.fetch_data_set("small", address=server.address)
     assert left(folder) == []
 
 
@@ -184,7 +184,7 @@ def test_a_set_without_converter_says_what_to_make_by_hand(folder: Path, offer: 
     with pytest.raises(
         DataError, match=r"make its files by hand from https://github.com/nyu-mll.*"
     ):
-        fetching.get("small")
+        fetch.fetch_data_set("small")
     assert not folder.exists()
 
 
@@ -195,7 +195,7 @@ def test_a_place_that_cannot_be_written_is_an_error(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EVENMATCH_DATA", str(tmp_path / "file" / "data"))
     with pytest.raises(DataError, match=r"cannot write to .*; set EVENMATCH_DATA to a folder of y"):
-        fetching.get("small", address=server.address)
+        fetch.fetch_data_set("small", address=server.address)
 
 
 @pytest.mark.usefixtures("offer")
@@ -204,7 +204,7 @@ def test_fetching_without_pooch_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'evenmatch\[data\]'"):
-        fetching.get("small", address=server.address)
+        fetch.fetch_data_set("small", address=server.address)
 
 
 @pytest.mark.usefixtures("folder")
@@ -215,9 +215,9 @@ def test_every_address_of_the_catalogue_is_one_a_server_can_be_asked_for(server:
     for path in source.paths:
         name = f"{source.repository}/{source.commit}/{path}"
         server.texts[name] = "0.5\n" if ".human." in path else f"{path}\n"
-    found = fetching.get(wanted.name, checked=False, address=server.address)
+    found = fetch.fetch_data_set(wanted.name, checked=False, address=server.address)
     with gzip.open(found / "wmt16.fi-en.jsonl.gz", "rt") as file:
         record = json.loads(file.read())
     assert record["z"] == 0.5
     assert record["out"].endswith("mt-system.fi-en")
-    assert catalogue.find(wanted.name) == found
+    assert catalogue.find_data_set(wanted.name) == found

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenmatch.data.graphs import Amr, GraphText, Line, Triples
-from evenmatch.data.graphs_amr import linear_amr
-from evenmatch.data.graphs_files import read_graphs, write_graphs
+from evenmatch.data.graphs import (
+    Amr,
+    GraphText,
+    LinearisedGraph,
+    Triples,
+    linearise_amr,
+    read_graphs,
+    write_graphs,
+)
 from evenmatch.errors import DataError, InputError
 
 pytest.importorskip("penman", reason="penman is not installed")
@@ -24,7 +30,7 @@ SEE = """(s / see-01~e.4
 
 
 def test_a_graph_becomes_one_line_in_its_own_order() -> None:
-    assert linear_amr(SEE) == (
+    assert linearise_amr(SEE) == (
         "( see :ARG0 ( i ) :ARG1 ( picture :name ( name :op1 True :op2 New (old) York ) ) "
         ":time ( age :ARG1 i :manner-of see-01 :ARG2 ( temporal-quantity :quant -10 ) ) )"
     )
@@ -32,11 +38,11 @@ def test_a_graph_becomes_one_line_in_its_own_order() -> None:
 
 def test_a_node_may_be_named_before_it_is_there() -> None:
     graph = "(a / and :op1 (s / say-01 :ARG0 b) :op2 (b / boy))"
-    assert linear_amr(graph) == "( and :op1 ( say :ARG0 boy ) :op2 ( boy ) )"
+    assert linearise_amr(graph) == "( and :op1 ( say :ARG0 boy ) :op2 ( boy ) )"
 
 
 def test_a_concept_that_looks_like_a_variable_stays() -> None:
-    assert linear_amr("(b / b :mod (x / b-01 :op1 x))") == "( b :mod ( b :op1 b-01 ) )"
+    assert linearise_amr("(b / b :mod (x / b-01 :op1 x))") == "( b :mod ( b :op1 b-01 ) )"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,7 @@ def test_a_concept_that_looks_like_a_variable_stays() -> None:
 )
 def test_what_is_no_graph_is_refused_with_its_line(graph: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        linear_amr(graph, where="x.amr", first=7)
+        linearise_amr(graph, where="x.amr", first=7)
 
 
 WORDS = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters='"\\'), min_size=1)
@@ -62,7 +68,7 @@ WORDS = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters=
 
 @given(WORDS)
 def test_any_string_comes_through(word: str) -> None:
-    assert linear_amr(f'(n / name :op1 "{word}x")') == f"( name :op1 {word}x )"
+    assert linearise_amr(f'(n / name :op1 "{word}x")') == f"( name :op1 {word}x )"
 
 
 def test_triples_are_written_as_words_behind_marks() -> None:
@@ -73,7 +79,7 @@ def test_triples_are_written_as_words_behind_marks() -> None:
 MIXED = [
     GraphText(Amr(SEE), ("I saw a “picture” .", "another"), "lpp.1"),
     GraphText(Triples((("A", "b", '"c, d"'),)), ("A b c, d.",)),
-    GraphText(Line("copy this"), ("this",)),
+    GraphText(LinearisedGraph("copy this"), ("this",)),
 ]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenmatch.data.ratings import RatedSet
-from evenmatch.data.ratings_reading import read_ratings
+from evenmatch.data.ratings.rated_set import RatedSet
+from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.errors import DataError, InputError
 
 TEXTS = [
@@ -63,7 +63,9 @@ def test_scores_of_cells_lie_where_the_ratings_do(folder: Path) -> None:
     rated = read(folder)
     cells = rated.cells(rated=True)
     assert [pair.candidate for pair in rated.pairs(cells)] == ["on"]
-    np.testing.assert_array_equal(rated.spread([7.0], cells), [[np.nan] * 2] * 3 + [[7.0, np.nan]])
+    np.testing.assert_array_equal(
+        rated.to_matrix([7.0], cells), [[np.nan] * 2] * 3 + [[7.0, np.nan]]
+    )
     np.testing.assert_array_equal(rated.ratings[1], [np.nan, 0.2])
 
 

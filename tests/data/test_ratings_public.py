@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenmatch.data.raters import by_rater
-from evenmatch.data.ratings import RatedSet
-from evenmatch.data.ratings_reading import read_ratings
-from evenmatch.stats.raters import standardise
+from evenmatch.data.ratings.rated_set import RatedSet, z_score_by_rater
+from evenmatch.data.ratings.reading import read_ratings
+from evenmatch.stats.panel import standardise_ratings
 
 pytestmark = pytest.mark.usefixtures("data")
 
@@ -162,7 +161,7 @@ def test_raters_are_standardised_as_the_statistics_do() -> None:
     judgements = rated("webnlg2020-human")["Fluency"].judgements
     assert judgements is not None
     np.testing.assert_allclose(
-        by_rater(judgements.values, judgements.raters),
-        standardise(judgements.values, judgements.raters),
+        z_score_by_rater(judgements.values, judgements.raters),
+        standardise_ratings(judgements.values, judgements.raters),
         atol=1e-12,
     )

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenmatch as em
-from evenmatch.data.ratings_reading import as_sets, names_of, read_ratings
+from evenmatch.data.ratings.reading import as_rated_sets, join_set_names, read_ratings
 from evenmatch.errors import DataError, InputError, UnknownNameError
 
 Record: TypeAlias = Mapping[str, Any]
@@ -50,7 +50,7 @@ def test_a_table_becomes_systems_by_segments(jsonl: Write) -> None:
 
 def test_ratings_of_peoples_own_outputs_can_be_left_out(jsonl: Write) -> None:
     [rated] = read_ratings(jsonl(ROWS))
-    left = dataclasses.replace(rated, humans=frozenset({"B"})).without_people()
+    left = dataclasses.replace(rated, humans=frozenset({"B"})).exclude_humans()
     np.testing.assert_array_equal(left.ratings, [[0.5, 0.7], [np.nan, np.nan]])
     assert left.candidates == rated.candidates
 
@@ -58,8 +58,8 @@ def test_ratings_of_peoples_own_outputs_can_be_left_out(jsonl: Write) -> None:
 def test_ratings_are_read_or_taken_as_they_are(jsonl: Write) -> None:
     path = jsonl(ROWS)
     given = read_ratings(path)
-    assert as_sets(given) == given
-    assert names_of([*as_sets(path), *given]) == "mine"
+    assert as_rated_sets(given) == given
+    assert join_set_names([*as_rated_sets(path), *given]) == "mine"
 
 
 def test_jsonl_tsv_and_parquet_say_the_same(jsonl: Write, tmp_path: Path) -> None:

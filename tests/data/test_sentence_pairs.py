@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evenmatch.data.sentence_pairs import TRAINING, read_sentence_pairs
+from evenmatch.data.pairs import TRAINING_SPLITS, read_sentence_pairs
 from evenmatch.errors import InputError
 from evenmatch.types import Pair
 
@@ -15,7 +15,7 @@ def test_a_file_of_pairs_is_read_as_score_reads_it(tmp_path: Path) -> None:
     assert read_sentence_pairs(str(path)) == [Pair("a", ("b",))]
 
 
-@pytest.mark.parametrize("name", TRAINING)
+@pytest.mark.parametrize("name", TRAINING_SPLITS)
 def test_public_sets_give_their_training_pairs(name: str, data: Path) -> None:
     pairs = read_sentence_pairs(name)
     assert len(pairs) > 1000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenmatch.data.texts import count_lines, is_rereadable, read_lines
+from evenmatch.data.files import count_lines, is_rereadable, read_lines
 from evenmatch.errors import DataError
 
 

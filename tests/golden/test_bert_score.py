@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.storage.folders import models_dir
+from evenmatch.files import models_dir
 
 NEAR = 1e-5
 LAYER = 4

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evenmatch.data.fair_pairs import FairSet, read_fair_pairs
-from evenmatch.uses.fair.audit import audit
+from evenmatch.data.fairness_sets import FairnessSet, read_fair_pairs
+from evenmatch.fairness.audit import audit
 
 ATTRIBUTES = ("age", "gender", "physical-appearance", "race", "religion", "socioeconomic")
 TABLE = """
@@ -66,7 +66,7 @@ SIGNED = {
 
 
 @pytest.fixture(scope="module")
-def pairs(data: Path) -> FairSet:
+def pairs(data: Path) -> FairnessSet:
     if not (data / "metric-fairness").is_dir():
         pytest.skip("EVENMATCH_DATA has no folder metric-fairness")
     return read_fair_pairs(data / "metric-fairness")
@@ -81,18 +81,18 @@ def published() -> Mapping[tuple[str, str], str]:
     }
 
 
-def test_the_sets_have_as_many_pairs_as_the_paper_says(pairs: FairSet) -> None:
+def test_the_sets_have_as_many_pairs_as_the_paper_says(pairs: FairnessSet) -> None:
     assert {name: len(own) for name, own in pairs.pairs.items()} == PAIRS
 
 
-def test_published_scores_give_the_published_biases_to_two_decimals(pairs: FairSet) -> None:
+def test_published_scores_give_the_published_biases_to_two_decimals(pairs: FairnessSet) -> None:
     found = audit([], pairs, published=True, worst=0, resamples=2, trials=2)
     biases = {(b.metric, b.attribute): f"{b.bias:.2f}" for b in found.biases}
     assert biases == published()
 
 
-def test_published_scores_give_the_published_signed_biases(pairs: FairSet) -> None:
-    gender = FairSet("gender", {"gender": pairs.pairs["gender"]})
+def test_published_scores_give_the_published_signed_biases(pairs: FairnessSet) -> None:
+    gender = FairnessSet("gender", {"gender": pairs.pairs["gender"]})
     found = audit([], gender, published=True, worst=0, resamples=2, trials=2)
     signed = {b.metric: round(b.stereotype, 2) for b in found.biases if b.metric in SIGNED}
     assert signed == pytest.approx(SIGNED, abs=0.0101)

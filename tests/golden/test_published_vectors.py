@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 import evenmatch as em
-from evenmatch.scoring.reduce import Prf
+from evenmatch.scoring.reducers import Prf
 from evenmatch.types import Array, Embedded, Score, Units
-from tests.strategies import similarities
+from tests.support.strategies import similarities
 
 S1 = np.array([[1, 0.2, 0.1], [0.9, 0.3, 0.2], [0.1, 0.1, 0.8]])
 S2 = np.array([[1, 0.2], [0.95, 0.1], [0.2, 0.9]])

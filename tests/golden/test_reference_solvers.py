@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 
 import evenmatch as em
 from evenmatch.types import Array
-from tests.strategies import similarities
+from tests.support.strategies import similarities
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 import evenmatch as em
 from evenmatch.errors import InputError
-from tests.strategies import sentences
+from tests.support.strategies import sentences
 
 METRICS = [
     "align(vectors=hashed)",

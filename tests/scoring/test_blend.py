@@ -7,8 +7,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import InputError
-from evenmatch.scoring.blend import Blend
-from evenmatch.scoring.monotone import Monotone
+from evenmatch.scoring.ensembles import Blend, Monotone
 from evenmatch.scoring.saved import read_metric, write_metric
 
 ALIGNED = "align(vectors=hashed)"

@@ -10,9 +10,9 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import PromiseError
-from evenmatch.scoring.checks import check_metric
+from evenmatch.scoring.metric_contract import check_metric
 from evenmatch.types import Pair, Score, Scores
-from tests.parts import Row, rows
+from tests.support.parts import Row, rows
 
 SOUND = "align(vectors=hashed)"
 

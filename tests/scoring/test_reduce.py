@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.scoring.reduce import harmonic, precision_recall
+from evenmatch.scoring.reducers import harmonic_mean, precision_recall
 from evenmatch.types import Array, Embedded, Score, Units
-from tests.parts import Row, rows
-from tests.strategies import similarities
+from tests.support.parts import Row, rows
+from tests.support.strategies import similarities
 
 NUMBERS = st.floats(-1, 1)
 
@@ -23,22 +23,23 @@ def side(count: int, weights: Array | None = None) -> Embedded:
 
 @given(NUMBERS, NUMBERS)
 def test_f_lies_between_0_and_the_larger_of_both(precision: float, recall: float) -> None:
-    value = harmonic(precision, recall)
+    value = harmonic_mean(precision, recall)
     assert 0 <= value <= max(precision, recall, 0) + 1e-12
     if precision > 0 and recall > 0:
         assert value >= min(precision, recall) - 1e-12
 
 
 def test_f_of_a_negative_number_is_0_and_not_far_below_it() -> None:
-    assert harmonic(-0.19, 0.2) == 0
-    assert harmonic(-0.5, -0.5) == 0
+    assert harmonic_mean(-0.19, 0.2) == 0
+    assert harmonic_mean(-0.5, -0.5) == 0
 
 
 @pytest.mark.parametrize("row", rows("reducer"))
 @given(similarity=similarities())
+@example(similarity=np.array([[0.1, 0.6], [0.3, 0.8], [0.9, 0.6], [0.7, -0.1]]))
 def test_a_score_lies_within_the_bounds_of_its_reducer(row: Row, similarity: Array) -> None:
     reducer = em.build(row.spec)
-    low, high = reducer.bounds_within(-1.0, 1.0)
+    low, high = reducer.score_bounds(-1.0, 1.0)
     for solver in ("greedy", "lsa"):
         score = reducer(similarity, em.solve(similarity, solver), *map(side, similarity.shape))
         assert low - 1e-9 <= score.value <= high + 1e-9

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from tests.parts import Row, rows
+from tests.support.parts import Row, rows
 
 CANDIDATES, REFERENCES = ["the cat sat", "a dog"], ["a cat sat down", "the dog"]
 

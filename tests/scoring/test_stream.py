@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 import evenmatch as em
-from evenmatch.scoring import stream
-from evenmatch.scoring.stream import score_stream
-from evenmatch.scoring.tally import Tally
+from evenmatch.scoring import streaming
+from evenmatch.scoring.streaming import RunningMean, score_stream
 from evenmatch.types import Pair, Run, Score, Scores
 
 WORDS = "the cat sat on a mat and saw dogs run by".split()
@@ -34,7 +33,7 @@ def test_the_windows_together_are_the_whole(window: int) -> None:
 
 
 def test_a_window_is_bounded_by_characters_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(streaming, "STREAM_CHUNK_CHARACTERS", 100)
     metric = em.build(SPECS[0])
     sizes = [len(scores.segments) for [scores] in score_stream([metric], PAIRS, Run())]
     assert len(sizes) > 10
@@ -99,19 +98,19 @@ def test_a_metric_with_a_corpus_score_sees_all_pairs_at_once() -> None:
 
 def test_a_tally_has_the_means_of_the_scores() -> None:
     whole = at_once()[SPECS[0]]
-    tally = Tally()
+    tally = RunningMean()
     for start in range(0, 50, 9):
         part = dataclasses.replace(whole, segments=whole.segments[start : start + 9])
-        tally = tally.plus(part)
+        tally = tally.add(part)
     assert (tally.count, tally.mean.value, tally.signature) == (50, whole.mean, whole.signature)
     recalls = [s.recall for s in whole.segments if s.recall is not None]
     assert tally.mean.recall == pytest.approx(sum(recalls) / 50)
 
 
 def test_a_tally_has_no_precision_where_one_score_has_none() -> None:
-    tally = Tally().plus(Scores((Score(1.0, 0.5), Score(0.0)), "x", corpus=0.7))
+    tally = RunningMean().add(Scores((Score(1.0, 0.5), Score(0.0)), "x", corpus=0.7))
     assert (tally.mean, tally.corpus) == (Score(0.5, None, None), 0.7)
 
 
 def test_a_tally_of_nothing_is_zero() -> None:
-    assert Tally().mean == Score(0.0, 0.0, 0.0)
+    assert RunningMean().mean == Score(0.0, 0.0, 0.0)

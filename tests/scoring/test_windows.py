@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.scoring import windows as module
-from evenmatch.scoring.shelf import Shelf
-from evenmatch.scoring.windows import alone, texts, windows
+from evenmatch.scoring import chunking
+from evenmatch.scoring.chunking import chunk_pairs, copy_if_view, texts_of_pair
+from evenmatch.scoring.engine import TextEmbedder
 from evenmatch.types import Embedded, Pair, Run, Units
 
 LETTERS = st.sampled_from(["a", "bb", "ccc", "dddd", "eeeee"])
@@ -21,20 +21,20 @@ PAIRS = st.lists(
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_TEXTS", 4)
-    monkeypatch.setattr(module, "MOST_CHARACTERS", 12)
-    monkeypatch.setattr(module, "MOST_AREA", 40)
+    monkeypatch.setattr(chunking, "MAX_TEXTS", 4)
+    monkeypatch.setattr(chunking, "MAX_CHARACTERS", 12)
+    monkeypatch.setattr(chunking, "MAX_AREA", 40)
 
 
 @given(pairs=PAIRS)
 def test_every_pair_is_in_exactly_one_window(small: None, pairs: list[Pair]) -> None:
-    assert sorted(i for window, _ in windows(pairs) for i in window) == list(range(len(pairs)))
+    assert sorted(i for window, _ in chunk_pairs(pairs) for i in window) == list(range(len(pairs)))
 
 
 @given(pairs=PAIRS)
 def test_no_window_holds_more_than_it_may(small: None, pairs: list[Pair]) -> None:
-    for window, kept in windows(pairs):
-        own = {text for i in window for text in texts(pairs[i])}
+    for window, kept in chunk_pairs(pairs):
+        own = {text for i in window for text in texts_of_pair(pairs[i])}
         area = sum(len(pairs[i].candidate) * len(r) for i in window for r in pairs[i].references)
         if len(window) > 1:  # one pair is never split
             assert len(own) <= 4
@@ -46,34 +46,34 @@ def test_no_window_holds_more_than_it_may(small: None, pairs: list[Pair]) -> Non
 
 @given(pairs=PAIRS)
 def test_only_texts_seen_before_and_still_to_come_are_kept(small: None, pairs: list[Pair]) -> None:
-    cut = list(windows(pairs))
+    cut = list(chunk_pairs(pairs))
     for number, (_, kept) in enumerate(cut):
-        before = {t for window, _ in cut[:number] for i in window for t in texts(pairs[i])}
-        after = {t for window, _ in cut[number:] for i in window for t in texts(pairs[i])}
+        before = {t for window, _ in cut[:number] for i in window for t in texts_of_pair(pairs[i])}
+        after = {t for window, _ in cut[number:] for i in window for t in texts_of_pair(pairs[i])}
         assert set(kept) <= before & after
 
 
 def test_windows_read_from_a_cache_are_small_until_the_model_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MOST_CHARACTERS", 40)
-    monkeypatch.setattr(module, "MOST_CHARACTERS_READ", 10)
-    monkeypatch.setattr(module, "give_back_memory", lambda: None)
+    monkeypatch.setattr(chunking, "MAX_CHARACTERS", 40)
+    monkeypatch.setattr(chunking, "MAX_CACHED_CHARACTERS", 10)
+    monkeypatch.setattr(chunking, "trim_memory", lambda: None)
     pairs = [Pair(f"can {i}", (f"ref {i}",)) for i in range(8)]
     for has_run, sizes in ((False, [1] * 8), (True, [4, 4])):
-        monkeypatch.setattr(module, "model_has_run", lambda has_run=has_run: has_run)
-        assert [len(window) for window, _ in windows(pairs, cached=True)] == sizes
-        assert [len(window) for window, _ in windows(pairs)] == [4, 4]
-    monkeypatch.setattr(module, "model_has_run", lambda: False)
-    cut = windows(pairs, cached=True)
+        monkeypatch.setattr(chunking, "torch_is_loaded", lambda has_run=has_run: has_run)
+        assert [len(window) for window, _ in chunk_pairs(pairs, cached=True)] == sizes
+        assert [len(window) for window, _ in chunk_pairs(pairs)] == [4, 4]
+    monkeypatch.setattr(chunking, "torch_is_loaded", lambda: False)
+    cut = chunk_pairs(pairs, cached=True)
     assert len(next(cut)[0]) == 1
-    monkeypatch.setattr(module, "model_has_run", lambda: True)
+    monkeypatch.setattr(chunking, "torch_is_loaded", lambda: True)
     assert [len(window) for window, _ in cut] == [4, 3]
 
 
 def test_systems_on_one_test_set_share_its_references() -> None:
     pairs = [Pair(f"system {s} line {i}", (f"reference {i}",)) for s in range(3) for i in range(4)]
-    ((window, _),) = windows(pairs)
+    ((window, _),) = chunk_pairs(pairs)
     assert [pairs[i].references[0] for i in window] == [
         f"reference {i}" for i in range(4) for _ in "abc"
     ]
@@ -81,8 +81,8 @@ def test_systems_on_one_test_set_share_its_references() -> None:
 
 def test_vectors_that_are_kept_do_not_keep_the_array_they_were_cut_from() -> None:
     window = np.ones((9, 2))
-    assert alone(window[2:4]).base is None
-    assert alone(window) is window
+    assert copy_if_view(window[2:4]).base is None
+    assert copy_if_view(window) is window
 
 
 def test_texts_of_a_later_window_keep_only_their_own_vectors(
@@ -95,10 +95,10 @@ def test_texts_of_a_later_window_keep_only_their_own_vectors(
         return [Embedded(u, window[i : i + 1], ones, ones) for i, u in enumerate(texts)]
 
     monkeypatch.setattr(em.Hashed, "__call__", slices)
-    shelf = Shelf([em.AlignMetric(vectors=em.Hashed())], Run())
+    shelf = TextEmbedder([em.AlignMetric(vectors=em.Hashed())], Run())
     first, later = Pair("new", ("again",)), Pair("newer", ("again",))
-    shelf.stock([first], {"again"})
-    shelf.stock([later], set())
+    shelf.embed_chunk([first], {"again"})
+    shelf.embed_chunk([later], set())
     (embedded,) = shelf._embedded.values()
     assert embedded["again"].vectors.base is None
     assert embedded["newer"].vectors.base is window

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.errors import InputError
-from evenmatch.similarity.cosine import bounds_of
-from evenmatch.types import Array, Embedded, Similarity, Units
-from tests.parts import Row, rows
+from evenmatch.protocols import Similarity
+from evenmatch.similarity.vectors import similarity_bounds
+from evenmatch.types import Array, Embedded, Units
+from tests.support.parts import Row, rows
 
 
 def embedded(vectors: Array, labels: tuple[str, ...] = ()) -> Embedded:
@@ -38,7 +39,7 @@ def test_a_similarity_is_a_matrix_within_its_bounds(
 ) -> None:
     similarity = em.build(row.spec)
     found = similarity(*both)
-    low, high = bounds_of(similarity)
+    low, high = similarity_bounds(similarity)
     assert found.shape == (len(both[0].vectors), len(both[1].vectors))
     assert (found >= low).all()
     assert (found <= high).all()
@@ -115,7 +116,7 @@ def test_a_floor_lifts_what_is_lower_and_nothing_else() -> None:
 def test_bounds_follow_from_what_is_within(
     similarity: Similarity, bounds: tuple[float, float]
 ) -> None:
-    assert bounds_of(similarity) == bounds
+    assert similarity_bounds(similarity) == bounds
 
 
 def test_a_floor_must_be_a_number() -> None:

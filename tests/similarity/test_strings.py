@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.similarity.strings import Exact, PhraseLikeness, edit, token_f1
+from evenmatch.similarity.strings import Exact, PhraseStringSimilarity, edit_similarity, token_f1
 from evenmatch.types import Embedded
-from evenmatch.units.phrases import Phrases
-from evenmatch.vectors.bare import Bare
+from evenmatch.units.keyphrases import Phrases
+from evenmatch.vectors.hashed import Bare
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=5).map(tuple)
 
@@ -32,9 +32,9 @@ def test_published_vectors_of_phrase_similarity(
     p: str, edits: float, overlap: float, mean: float
 ) -> None:
     words, target = tuple(p.split()), ("natur", "languag", "process")
-    assert edit(words, target) == pytest.approx(edits)
+    assert edit_similarity(words, target) == pytest.approx(edits)
     assert token_f1(words, target) == pytest.approx(overlap)
-    found = PhraseLikeness()(listed(p), listed("natur languag process"))
+    found = PhraseStringSimilarity()(listed(p), listed("natur languag process"))
     assert found[0, 0] == pytest.approx(mean, abs=1e-6)
 
 
@@ -42,7 +42,7 @@ def test_published_vectors_of_phrase_similarity(
 def test_phrases_without_a_common_word_are_0_and_equal_ones_1(
     p: tuple[str, ...], q: tuple[str, ...]
 ) -> None:
-    for compare in (edit, token_f1):
+    for compare in (edit_similarity, token_f1):
         assert 0 <= compare(p, q) <= 1
         if not set(p) & set(q):
             assert compare(p, q) == 0
@@ -54,7 +54,7 @@ def test_the_edit_distance_keeps_the_triangle(
     p: tuple[str, ...], q: tuple[str, ...], r: tuple[str, ...]
 ) -> None:
     def distance(a: tuple[str, ...], b: tuple[str, ...]) -> float:
-        return (1 - edit(a, b)) * max(len(a), len(b))
+        return (1 - edit_similarity(a, b)) * max(len(a), len(b))
 
     assert distance(p, r) <= distance(p, q) + distance(q, r) + 1e-9
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from evenmatch.errors import InputError
-from evenmatch.stats.adjustments import benjamini_hochberg, holm
+from evenmatch.stats.p_values import benjamini_hochberg, holm
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 

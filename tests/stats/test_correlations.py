@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from evenmatch.errors import InputError, UnknownNameError
-from evenmatch.stats.arrays import Floats
-from evenmatch.stats.correlations import AccuracyAt, CoefficientName, correlation, weighted
-from evenmatch.stats.ranks import ranks
-from tests.stats.numbers import NAMES, plain, share_of_pairs, two_lists
+from evenmatch.stats.correlation import ranks
+from evenmatch.stats.levels import AccuracyAt, CoefficientName, correlation, prepare_coefficient
+from evenmatch.stats.panel import Floats
+from tests.support.numbers import NAMES, plain, share_of_pairs, two_lists
 
 RANK_NAMES = ("spearman", "kendall", "kendall_c", "accuracy")
 
@@ -136,7 +136,7 @@ def test_huge_and_tiny_numbers_neither_overflow_nor_vanish(
 def test_weights_are_copies(name: CoefficientName, lists: tuple[Floats, Floats], seed: int) -> None:
     x, y = lists
     counts = np.random.default_rng(seed).integers(0, 4, (3, len(x)))
-    found = weighted(x[None, None], y[None, None], name)(counts[None].astype(float))
+    found = prepare_coefficient(x[None, None], y[None, None], name)(counts[None].astype(float))
     for weights, value in zip(counts, found[0, :, 0], strict=True):
         a, b = np.repeat(x, weights), np.repeat(y, weights)
         expected = _distinct_pairs(x, y, weights) if name == "accuracy" else plain(name)(a, b)
@@ -159,7 +159,9 @@ def test_weights_of_a_long_list_are_copies(variant: CoefficientName) -> None:
     random = np.random.default_rng(3)
     x, y = random.integers(0, 40, (2, 4500)) * 1.0
     counts = random.integers(0, 3, 4500)
-    found = weighted(x[None, None], y[None, None], variant)(counts[None, None].astype(float))
+    found = prepare_coefficient(x[None, None], y[None, None], variant)(
+        counts[None, None].astype(float)
+    )
     expected = plain(variant)(np.repeat(x, counts), np.repeat(y, counts))
     assert_allclose(found[0, 0, 0], expected, rtol=1e-10)
 

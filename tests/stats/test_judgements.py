@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from evenmatch.errors import InputError, UnknownNameError
-from evenmatch.stats.judgements import (
-    agreeing_pairs,
+from evenmatch.stats.kendall import (
+    count_agreeing_pairs,
     kendall_like,
+    pair_outcomes,
     pooled_accuracy,
     preferences,
-    surplus_and_pairs,
 )
-from evenmatch.stats.totals import score_interval
+from evenmatch.stats.paired import score_interval
 
 
 def test_outputs_that_differ_enough_are_ranked() -> None:
@@ -47,13 +47,13 @@ def test_without_pairs_there_is_no_tau() -> None:
 def test_tau_has_an_interval_over_its_counts() -> None:
     random = np.random.default_rng(1)
     better, worse = random.normal(0.5, 1, 300), random.normal(0, 1, 300)
-    found = score_interval(surplus_and_pairs(better, worse))
+    found = score_interval(pair_outcomes(better, worse))
     assert found.value == pytest.approx(kendall_like(better, worse))
     assert found.low < found.value < found.high
 
 
 def test_pairs_tied_by_both_agree() -> None:
-    assert agreeing_pairs([1, 1, 2, np.nan], [3, 3, 1, 5]) == (1, 3)
+    assert count_agreeing_pairs([1, 1, 2, np.nan], [3, 3, 1, 5]) == (1, 3)
 
 
 def test_tasks_count_by_their_pairs() -> None:

@@ -5,11 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from evenmatch.errors import InputError, UnknownNameError
-from evenmatch.stats.arrays import Floats
-from evenmatch.stats.correlations import CoefficientName
-from evenmatch.stats.levels import Level, correlate, leveled
-from evenmatch.stats.panel import Panel, panel
-from tests.stats.numbers import NAMES, made, plain
+from evenmatch.stats.levels import CoefficientName, Level, correlate_panel, prepare_level
+from evenmatch.stats.panel import Floats, Panel, make_panel
+from tests.support.numbers import NAMES, made, plain
 
 LEVELS: tuple[Level, ...] = ("system", "pooled", "per_item", "per_system")
 
@@ -39,15 +37,15 @@ def expected(scores: Panel, level: str, name: str) -> list[float]:
 def test_a_level_is_what_its_name_says(level: Level, name: CoefficientName, missing: float) -> None:
     scores = made(3, 8, 12, missing=missing)
     assert_allclose(
-        correlate(scores, level=level, method=name), expected(scores, level, name), rtol=1e-12
+        correlate_panel(scores, level=level, method=name), expected(scores, level, name), rtol=1e-12
     )
 
 
 def test_levels_of_a_hand_worked_example() -> None:
     metric = [[1, 5, 2], [2, 4, 2], [3, 3, 8]]
     human = [[1, 6, 3], [3, 5, 1], [2, 7, 8]]
-    scores = panel(metric, human)
-    found = {x: float(correlate(scores, level=x, method="kendall")[0]) for x in LEVELS}
+    scores = make_panel(metric, human)
+    found = {x: float(correlate_panel(scores, level=x, method="kendall")[0]) for x in LEVELS}
     # system means 8/3, 8/3, 14/3 against 10/3, 3, 17/3: one pair tied by the metric
     assert found["system"] == pytest.approx(2 / np.sqrt(2 * 3))
     # segments: 1/3; -1/3; (2 - 0) over pairs told apart 2 and 3
@@ -58,32 +56,36 @@ def test_levels_of_a_hand_worked_example() -> None:
 
 def test_segments_without_a_correlation_are_left_out_of_the_mean() -> None:
     metric, human = [[1, 5], [2, 5], [3, 5]], [[1, 1], [2, 2], [3, 3]]
-    assert correlate(panel(metric, human), level="per_item", method="pearson") == pytest.approx(1)
+    assert correlate_panel(
+        make_panel(metric, human), level="per_item", method="pearson"
+    ) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_constant_metric_gives_nan(level: Level) -> None:
-    scores = panel(np.ones((4, 5)), np.arange(20).reshape(4, 5))
-    assert np.isnan(correlate(scores, level=level, method="pearson")[0])
+    scores = make_panel(np.ones((4, 5)), np.arange(20).reshape(4, 5))
+    assert np.isnan(correlate_panel(scores, level=level, method="pearson")[0])
 
 
 def test_each_sides_mean_is_over_the_segments_it_knows() -> None:
     human = [[1, np.nan, np.nan], [np.nan, 5, np.nan], [np.nan, np.nan, 2]]
     metric = [[1, 1, 1], [2, 3, 7], [2, 2, 2]]
-    found = correlate(panel(metric, human), level="system", method="pearson")
+    found = correlate_panel(make_panel(metric, human), level="system", method="pearson")
     assert_allclose(found, plain("pearson")([1, 4, 2], [1, 5, 2]))
 
 
 def test_equal_sums_in_another_order_are_a_tie() -> None:
     human = [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.9, 0.9, 0.9]]
     assert (np.float64(0.1) + 0.2) + 0.3 != (np.float64(0.3) + 0.2) + 0.1
-    found = correlate(panel([[1, 2, 3]] * 2 + [[4, 4, 4]], human), level="system", method="kendall")
+    found = correlate_panel(
+        make_panel([[1, 2, 3]] * 2 + [[4, 4, 4]], human), level="system", method="kendall"
+    )
     assert found[0] == 1
 
 
 def test_people_may_rate_systems_only_at_the_system_level() -> None:
     metric = [[1, 1, 1], [2, 3, 7], [2, 2, 2]]
-    found = correlate(panel(metric, [1, 5, 2]), level="system", method="pearson")
+    found = correlate_panel(make_panel(metric, [1, 5, 2]), level="system", method="pearson")
     assert_allclose(found, plain("pearson")([1, 4, 2], [1, 5, 2]))
 
 
@@ -105,11 +107,11 @@ def test_weights_are_copies_of_systems_and_segments(
     random = np.random.default_rng(4)
     systems = random.integers(0, 3, (5 if over != "segments" else 1, 7)).astype(np.float64)
     segments = random.integers(0, 3, (5 if over != "systems" else 1, 9)).astype(np.float64)
-    found = leveled(scores, level, name)(systems, segments)
+    found = prepare_level(scores, level, name)(systems, segments)
     assert found.shape == (5, 2)
     for b in range(5):
         copied = resampled_by_hand(scores, systems[b % len(systems)], segments[b % len(segments)])
-        by_hand = correlate(copied, level=level, method=name)
+        by_hand = correlate_panel(copied, level=level, method=name)
         assert_allclose(found[b], by_hand, rtol=1e-10, atol=1e-12)
 
 
@@ -119,18 +121,18 @@ def test_blocks_do_not_change_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = random.integers(0, 3, (40, 7)) / 1, random.integers(0, 3, (40, 30)) / 1
     for level in LEVELS:
         for name in (*NAMES, "calibrated_accuracy"):
-            whole = leveled(scores, level, name)(*weights)  # type: ignore[arg-type]  # names
+            whole = prepare_level(scores, level, name)(*weights)  # type: ignore[arg-type]  # names
             with monkeypatch.context() as patch:
-                patch.setattr("evenmatch.stats.arrays._CELLS", 500)
-                parts = leveled(scores, level, name)(*weights)  # type: ignore[arg-type]  # names
+                patch.setattr("evenmatch.stats.panel._CELLS", 500)
+                parts = prepare_level(scores, level, name)(*weights)  # type: ignore[arg-type]  # names
             assert_allclose(parts, whole, rtol=1e-12, err_msg=f"{level} {name}")
 
 
 def test_an_unknown_level_lists_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="no level is called 'segment'; known: system, poo"):
-        correlate(panel([1, 2], [1, 2]), level="segment", method="pearson")  # type: ignore[arg-type]  # the point
+        correlate_panel(make_panel([1, 2], [1, 2]), level="segment", method="pearson")  # type: ignore[arg-type]  # the point
 
 
 def test_segment_levels_need_both_sides_segments() -> None:
     with pytest.raises(InputError, match="level pooled compares segments, got 3 of metrics and 1"):
-        correlate(panel(np.ones((2, 3)), [1, 2]), level="pooled", method="pearson")
+        correlate_panel(make_panel(np.ones((2, 3)), [1, 2]), level="pooled", method="pearson")

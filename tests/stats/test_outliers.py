@@ -4,32 +4,32 @@ import numpy as np
 import pytest
 
 from evenmatch.errors import InputError
-from evenmatch.stats.outliers import outliers
+from evenmatch.stats.panel import find_outliers
 
 
 def test_the_rule_at_its_border() -> None:
     # median 3, distances 2 1 0 1 and the last; MAD 1 (or 1 with a farther last): cut at 3.7075
-    assert outliers([1, 2, 3, 4, 3 + 3.70]).tolist() == [False] * 5
-    assert outliers([1, 2, 3, 4, 3 + 3.71]).tolist() == [False] * 4 + [True]
+    assert find_outliers([1, 2, 3, 4, 3 + 3.70]).tolist() == [False] * 5
+    assert find_outliers([1, 2, 3, 4, 3 + 3.71]).tolist() == [False] * 4 + [True]
 
 
 def test_a_higher_cutoff_spares_more() -> None:
-    assert not outliers([1, 2, 3, 4, 8], cutoff=4).any()
+    assert not find_outliers([1, 2, 3, 4, 8], cutoff=4).any()
 
 
 def test_a_missing_score_is_no_outlier_and_moves_nothing() -> None:
-    assert outliers([1, 2, np.nan, 3, 4, 8]).tolist() == [False] * 5 + [True]
+    assert find_outliers([1, 2, np.nan, 3, 4, 8]).tolist() == [False] * 5 + [True]
 
 
 def test_without_a_scale_nothing_is_an_outlier() -> None:
-    assert not outliers([1, 1, 1, 1, 9]).any()
+    assert not find_outliers([1, 1, 1, 1, 9]).any()
 
 
 @pytest.mark.parametrize("scores", [[], [np.nan], [5.0]])
 def test_too_few_scores_have_no_outlier(scores: list[float]) -> None:
-    assert not outliers(scores).any()
+    assert not find_outliers(scores).any()
 
 
 def test_a_table_is_refused() -> None:
     with pytest.raises(InputError, match=r"scores have shape \(2, 2\); give one number per system"):
-        outliers(np.ones((2, 2)))
+        find_outliers(np.ones((2, 2)))

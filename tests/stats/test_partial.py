@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from evenmatch.errors import InputError, UnknownNameError
-from evenmatch.stats.arrays import Floats
+from evenmatch.stats.panel import Floats
 from evenmatch.stats.partial import conditional_matrix, partial_correlation, partial_matrix
 
 

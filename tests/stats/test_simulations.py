@@ -7,15 +7,21 @@ import time
 import numpy as np
 import pytest
 
-from evenmatch.stats.correlations import CoefficientName
-from evenmatch.stats.differences import williams_matrix
-from evenmatch.stats.intervals import difference_interval, intervals
-from evenmatch.stats.levels import Level, correlate
-from evenmatch.stats.panel import Panel, panel
-from evenmatch.stats.resampling import FITTING
-from evenmatch.stats.swaps import Swap, permutation_matrix
-from evenmatch.stats.totals import approximate_randomisation, paired_bootstrap, score_interval
-from tests.stats.numbers import made
+from evenmatch.stats.bootstrap import (
+    DEFAULT_RESAMPLE_OVER,
+    correlation_intervals,
+    difference_interval,
+)
+from evenmatch.stats.levels import CoefficientName, Level, correlate_panel
+from evenmatch.stats.paired import (
+    approximate_randomisation,
+    paired_bootstrap,
+    score_interval,
+    williams_matrix,
+)
+from evenmatch.stats.panel import Panel, make_panel
+from evenmatch.stats.permutation import Swap, permutation_matrix
+from tests.support.numbers import made
 
 pytestmark = pytest.mark.slow
 
@@ -42,8 +48,8 @@ def test_intervals_over_systems_hold_the_truth(name: CoefficientName, rho: float
     for seed in range(500):
         random = np.random.default_rng(DATA + seed)
         human, noise = random.normal(size=(2, 30))
-        scores = panel(rho * human + np.sqrt(1 - rho**2) * noise, human)
-        (found,) = intervals(
+        scores = make_panel(rho * human + np.sqrt(1 - rho**2) * noise, human)
+        (found,) = correlation_intervals(
             scores, level="system", method=name, over="systems", resamples=500, seed=seed
         )
         held.append(found.low <= truth_of_normals(name, rho) <= found.high)
@@ -56,7 +62,7 @@ def segments_of_ten_systems(segments: int, seed: int) -> Panel:
     quality = np.linspace(-1, 1, 10)[:, None]
     bias = np.tile([0.4, -0.4], 5)[:, None]
     human = quality + random.normal(size=(10, segments))
-    return panel(0.7 * human + quality + bias + random.normal(size=(10, segments)), human)
+    return make_panel(0.7 * human + quality + bias + random.normal(size=(10, segments)), human)
 
 
 @pytest.mark.parametrize(
@@ -71,11 +77,11 @@ def segments_of_ten_systems(segments: int, seed: int) -> Panel:
 )
 def test_intervals_over_segments_hold_the_truth(level: Level, name: CoefficientName) -> None:
     many = segments_of_ten_systems(50_000, 999_999)
-    truth = float(correlate(many, level=level, method=name)[0])
+    truth = float(correlate_panel(many, level=level, method=name)[0])
     held = []
     for seed in range(400):
         scores = segments_of_ten_systems(200, seed)
-        (found,) = intervals(
+        (found,) = correlation_intervals(
             scores, level=level, method=name, over="segments", resamples=400, seed=seed
         )
         held.append(found.low <= truth <= found.high)
@@ -89,7 +95,7 @@ def test_intervals_of_differences_hold_the_truth() -> None:
         human, *noise = random.normal(size=(3, 40))
         metrics = [0.9 * human + np.sqrt(0.19) * noise[0], 0.7 * human + np.sqrt(0.51) * noise[1]]
         found = difference_interval(
-            panel(np.array(metrics)[:, :, None], human),
+            make_panel(np.array(metrics)[:, :, None], human),
             0,
             1,
             level="system",
@@ -117,7 +123,7 @@ def test_williams_finds_a_difference_in_nothing_in_one_of_twenty() -> None:
         random = np.random.default_rng(DATA + seed)
         human = random.normal(size=15)
         metrics = human + 0.6 * random.normal(size=(2, 15))
-        p = williams_matrix(panel(metrics[:, :, None], human), side="two-sided")
+        p = williams_matrix(make_panel(metrics[:, :, None], human), side="two-sided")
         found.append(p[0, 1] <= 0.05)
     assert within_binomial_error(float(np.mean(found)), 2000)
 
@@ -151,7 +157,7 @@ def _swapped(seed: int, swap: Swap, level: Level, system_bias: float, systems: i
     metrics = human + random.normal(size=(2, systems, 8))
     metrics += system_bias * random.normal(size=(2, systems, 1))
     p = permutation_matrix(
-        panel(metrics, human),
+        make_panel(metrics, human),
         level=level,
         method="pearson",
         swap=swap,
@@ -181,5 +187,7 @@ def test_twenty_metrics_of_ten_pairs_take_seconds(level: Level, name: Coefficien
     pairs = [made(20, 15, 200, seed=seed) for seed in range(10)]
     started = time.process_time()
     for scores in pairs:
-        intervals(scores, level=level, method=name, over=FITTING[level], resamples=1000)
+        correlation_intervals(
+            scores, level=level, method=name, over=DEFAULT_RESAMPLE_OVER[level], resamples=1000
+        )
     assert time.process_time() - started < 20

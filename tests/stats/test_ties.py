@@ -7,12 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from evenmatch.errors import InputError
-from evenmatch.stats.arrays import Floats
-from evenmatch.stats.calibration import calibrate
-from evenmatch.stats.correlations import AccuracyAt
-from evenmatch.stats.levels import Level, correlate, leveled
-from evenmatch.stats.panel import Panel, panel
-from tests.stats.numbers import made, share_of_pairs
+from evenmatch.stats.levels import AccuracyAt, Level, calibrate_ties, correlate_panel, prepare_level
+from evenmatch.stats.panel import Floats, Panel, make_panel
+from tests.support.numbers import made, share_of_pairs
 
 
 def mean_accuracy(metric: Floats, human: Floats, epsilon: float) -> float:
@@ -37,7 +34,7 @@ def best_by_trial(metric: Floats, human: Floats) -> tuple[float, float]:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_threshold_is_the_best_of_all_that_could_be_tried(seed: int, missing: float) -> None:
     scores = made(1, 6, 8, seed=seed, missing=missing)
-    (found,) = calibrate(scores, level="per_item")
+    (found,) = calibrate_ties(scores, level="per_item")
     accuracy, epsilon = best_by_trial(scores.metrics[0], scores.human)
     assert found.accuracy == pytest.approx(accuracy)
     assert found.epsilon == pytest.approx(epsilon)
@@ -46,12 +43,12 @@ def test_the_threshold_is_the_best_of_all_that_could_be_tried(seed: int, missing
 @pytest.mark.parametrize("level", ["system", "pooled", "per_item", "per_system"])
 def test_accuracy_at_the_threshold_is_the_calibrated_accuracy(level: Level) -> None:
     scores = made(2, 6, 8, missing=0.1)
-    best = correlate(scores, level=level, method="calibrated_accuracy")
+    best = correlate_panel(scores, level=level, method="calibrated_accuracy")
     for metric, found, value in zip(
-        scores.metrics, calibrate(scores, level=level), best, strict=True
+        scores.metrics, calibrate_ties(scores, level=level), best, strict=True
     ):
         alone = Panel(metric[None], scores.human)
-        at = correlate(alone, level=level, method=AccuracyAt(found.epsilon))
+        at = correlate_panel(alone, level=level, method=AccuracyAt(found.epsilon))
         assert found.accuracy == pytest.approx(value)
         assert at[0] == pytest.approx(value)
 
@@ -59,20 +56,22 @@ def test_accuracy_at_the_threshold_is_the_calibrated_accuracy(level: Level) -> N
 @pytest.mark.parametrize("level", ["system", "pooled", "per_item", "per_system"])
 def test_calibrating_never_loses_accuracy(level: Level) -> None:
     scores = made(3, 6, 8)
-    plain = correlate(scores, level=level, method="accuracy")
-    assert (correlate(scores, level=level, method="calibrated_accuracy") >= plain - 1e-12).all()
+    plain = correlate_panel(scores, level=level, method="accuracy")
+    assert (
+        correlate_panel(scores, level=level, method="calibrated_accuracy") >= plain - 1e-12
+    ).all()
 
 
 def test_a_metric_that_ties_as_people_do_needs_no_threshold() -> None:
     human = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, 3.0]])
-    (found,) = calibrate(panel(human * 7, human), level="per_item")
+    (found,) = calibrate_ties(make_panel(human * 7, human), level="per_item")
     assert (found.accuracy, found.epsilon) == (1.0, 0.0)
 
 
 def test_a_noisy_copy_of_people_is_right_at_the_size_of_the_noise() -> None:
     human = np.array([[1.0], [1.0], [2.0], [3.0]])
     noise = np.array([[0.0], [0.125], [0.0], [0.0]])
-    (found,) = calibrate(panel(human + noise, human), level="pooled")
+    (found,) = calibrate_ties(make_panel(human + noise, human), level="pooled")
     assert found.accuracy == pytest.approx(1.0)
     assert found.epsilon == 0.125
 
@@ -81,7 +80,7 @@ def test_equal_differences_of_decimals_are_one_threshold() -> None:
     # 0.3 - 0.2 is less than 0.2 - 0.1 by a rounding error, and no way to tell pairs apart
     metric, human = [[0.1], [0.2], [0.3]], [[1.0], [2.0], [2.0]]
     assert 0.3 - 0.2 < 0.2 - 0.1
-    (found,) = calibrate(panel(metric, human), level="pooled")
+    (found,) = calibrate_ties(make_panel(metric, human), level="pooled")
     assert found.accuracy == pytest.approx(2 / 3)
     assert found.epsilon == 0.0
 
@@ -90,20 +89,22 @@ def test_equal_differences_of_decimals_are_one_threshold() -> None:
 def test_weights_of_segments_are_copies(seed: int) -> None:
     scores = made(1, 5, 6, seed=seed)
     counts = np.random.default_rng(seed).integers(0, 3, (2, 6))
-    found = leveled(scores, "per_item", "calibrated_accuracy")(np.ones((1, 5)), counts / 1)
+    found = prepare_level(scores, "per_item", "calibrated_accuracy")(np.ones((1, 5)), counts / 1)
     for value, times in zip(found[:, 0], counts, strict=True):
         columns = np.repeat(np.arange(6), times)
         if not columns.size:
             assert np.isnan(value)
             continue
         copied = Panel(scores.metrics[:, :, columns], scores.human[:, columns])
-        assert_allclose(value, correlate(copied, level="per_item", method="calibrated_accuracy"))
+        assert_allclose(
+            value, correlate_panel(copied, level="per_item", method="calibrated_accuracy")
+        )
 
 
 def test_weights_of_systems_count_pairs_of_distinct_ones() -> None:
     scores = made(1, 4, 1, seed=3)
     counts = np.array([[2.0, 1.0, 0.0, 1.0]])
-    found = leveled(scores, "per_item", "calibrated_accuracy")(counts, np.ones((1, 1)))
+    found = prepare_level(scores, "per_item", "calibrated_accuracy")(counts, np.ones((1, 1)))
     x, y = scores.metrics[0, [0, 1, 3], 0], scores.human[[0, 1, 3], 0]
     weights = {(0, 1): 2, (0, 2): 2, (1, 2): 1}
 
@@ -119,14 +120,14 @@ def test_weights_of_systems_count_pairs_of_distinct_ones() -> None:
 
 
 def test_without_a_pair_there_is_no_accuracy() -> None:
-    (found,) = calibrate(panel([[1, 2]], [[1, 2]]), level="per_item")
+    (found,) = calibrate_ties(make_panel([[1, 2]], [[1, 2]]), level="per_item")
     assert np.isnan(found.accuracy)
     assert np.isnan(found.epsilon)
 
 
 def test_too_many_pairs_are_refused_with_advice() -> None:
-    scores = panel(np.zeros((5, 1000)), np.zeros((5, 1000)))
+    scores = make_panel(np.zeros((5, 1000)), np.zeros((5, 1000)))
     with pytest.raises(
         InputError, match="12,497,500 pairs, the most is 10,000,000; take the level"
     ):
-        correlate(scores, level="pooled", method="calibrated_accuracy")
+        correlate_panel(scores, level="pooled", method="calibrated_accuracy")

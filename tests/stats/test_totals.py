@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from evenmatch.errors import InputError
-from evenmatch.stats.arrays import Floats
-from evenmatch.stats.totals import approximate_randomisation, paired_bootstrap, score_interval
+from evenmatch.stats.paired import approximate_randomisation, paired_bootstrap, score_interval
+from evenmatch.stats.panel import Floats
 
 WORDS = "the a cat dog sat ran on mat sofa slowly".split()
 

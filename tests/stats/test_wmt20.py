@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenmatch.stats.levels import correlate
-from evenmatch.stats.outliers import outliers
-from evenmatch.stats.panel import panel
+from evenmatch.stats.levels import correlate_panel
+from evenmatch.stats.panel import find_outliers, make_panel
 
 Scores = dict[tuple[str, str], dict[str, float]]
 
@@ -67,8 +66,8 @@ def test_published_correlations_come_out_to_three_decimals(
     wrong = []
     for metric, line in PUBLISHED.items():
         for pair, expected in zip(PAIRS, line.split(), strict=True):
-            both = panel(*without_outliers(metrics[metric, pair], human[pair]))
-            found = float(correlate(both, level="system", method="pearson")[0])
+            both = make_panel(*without_outliers(metrics[metric, pair], human[pair]))
+            found = float(correlate_panel(both, level="system", method="pearson")[0])
             if abs(found - float(expected)) > 5e-4 + 1e-9:
                 wrong.append((metric, pair, expected, found))
     assert not wrong
@@ -80,7 +79,7 @@ def test_every_cell_of_the_task_equals_numpys_correlation(
     assert len(metrics) == 300
     for (_, pair), scores in metrics.items():
         x, y = without_outliers(scores, human[pair])
-        found = correlate(panel(x, y), level="system", method="pearson")
+        found = correlate_panel(make_panel(x, y), level="system", method="pearson")
         assert found[0] == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-12)
 
 
@@ -91,7 +90,7 @@ def test_the_rule_finds_the_listed_outliers_of_half_the_pairs(
     same = set()
     for pair, people in human.items():
         systems = [r for r in people if r["human"] == "0"]
-        flags = outliers([float(r["z"]) for r in systems])
+        flags = find_outliers([float(r["z"]) for r in systems])
         if flags.tolist() == [r["outlier"] == "1" for r in systems]:
             same.add(pair)
     assert same == {"de-en", "km-en", "ps-en", "ru-en", "zh-en"}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evenmatch.types import Tree
-from evenmatch.units.heads import RULES, head_child
+from evenmatch.units.head_rules import HEAD_RULES, head_child
 from evenmatch.units.trees import read_brackets
 
 
@@ -72,4 +72,4 @@ def test_head_words_come_up_through_the_tree() -> None:
 
 
 def test_every_label_of_the_rules_is_there() -> None:
-    assert len(RULES) == 25  # and NP, which has rules of its own kind
+    assert len(HEAD_RULES) == 25  # and NP, which has rules of its own kind

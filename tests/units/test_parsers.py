@@ -9,10 +9,10 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import DataError, InputError, MissingExtraError
-from evenmatch.units import parser_benepar
-from evenmatch.units.parser_benepar import Benepar
-from evenmatch.units.parser_spacy import Spacy
-from evenmatch.units.trees import nodes
+from evenmatch.units.parsers import benepar
+from evenmatch.units.parsers.benepar import Benepar
+from evenmatch.units.parsers.spacy import Spacy
+from evenmatch.units.trees import iter_nodes
 
 ENGLISH = pytest.mark.model("en_core_web_sm")
 
@@ -30,7 +30,9 @@ def test_words_keep_their_places_and_blanks_make_none() -> None:
 @pytest.mark.parametrize("text", ["", " \n ", "\ud800 odd", "\x00", "😀😀", "x" * 5000])
 def test_odd_texts_are_parsed_too(text: str) -> None:
     [parse] = Spacy()([text])
-    assert sorted(n.head for t in parse.trees for n in nodes(t)) == list(range(len(parse.words)))
+    assert sorted(n.head for t in parse.trees for n in iter_nodes(t)) == list(
+        range(len(parse.words))
+    )
 
 
 @ENGLISH
@@ -73,7 +75,7 @@ def test_a_signature_names_the_parser_and_its_version() -> None:
 
 @ENGLISH
 def test_a_pipeline_by_folder_is_named_by_content(tmp_path: Path) -> None:
-    from evenmatch.storage.folders import models_dir
+    from evenmatch.files import models_dir
 
     folder = tmp_path / "mine"
     folder.symlink_to(models_dir() / "en_core_web_sm")
@@ -87,7 +89,7 @@ def test_a_pipeline_by_folder_is_named_by_content(tmp_path: Path) -> None:
 
 
 def test_without_benepar_the_other_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    parser_benepar._loaded.cache_clear()
+    benepar._load_parser.cache_clear()
     monkeypatch.setitem(sys.modules, "benepar", None)
     with pytest.raises(MissingExtraError, match="or use phrase_trees"):
         Benepar()(["a"])
@@ -113,14 +115,14 @@ def fake_benepar(tree: str) -> Any:
 def test_benepar_s_trees_become_phrases(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = "(TOP (S (NP (NNS Cats)) (VP (VBP sleep)) (. .)))"
     monkeypatch.setitem(sys.modules, "benepar", fake_benepar(tree))
-    parser_benepar._loaded.cache_clear()
+    benepar._load_parser.cache_clear()
     [parse] = Benepar("known")(["Cats sleep."])
-    assert parse.phrases
-    assert [n.label for n in nodes(parse.trees[0])] == ["S", "NP", "NNS", "VP", "VBP", "."]
+    assert parse.is_constituency
+    assert [n.label for n in iter_nodes(parse.trees[0])] == ["S", "NP", "NNS", "VP", "VBP", "."]
     with pytest.raises(InputError, match=r"benepar cannot parse 'one two .* \(too long\)"):
         Benepar("known")(["one two three four five six"])
     with pytest.raises(InputError, match="does not cover its 2 words"):
         Benepar("known")(["Go away"])
     with pytest.raises(DataError, match="cannot load the benepar model 'other'"):
         Benepar("other")(["a"])
-    parser_benepar._loaded.cache_clear()
+    benepar._load_parser.cache_clear()

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from evenmatch.types import Parse
-from evenmatch.units.parser_files import ParseFile
-from evenmatch.units.parses import from_bytes, parse_all, parse_store, to_bytes
-from tests.units.parsed import BY, HAVING, write_brackets, write_conllu
+from evenmatch.units.parsers.cache import (
+    parse_cached,
+    parse_from_bytes,
+    parse_store,
+    parse_to_bytes,
+)
+from evenmatch.units.parsers.files import ParseFile
+from tests.support.parses import BY, HAVING, write_brackets, write_conllu
 
 
 @dataclass(frozen=True)
@@ -29,8 +34,8 @@ class Counted:
 
 def test_a_text_is_parsed_once_ever(tmp_path: Path, empty_cache: Path) -> None:
     parser = Counted(ParseFile(write_conllu(tmp_path)))
-    first = parse_all(parser, [HAVING, BY, HAVING])
-    assert parse_all(parser, [BY, HAVING]) == [first[1], first[0]]
+    first = parse_cached(parser, [HAVING, BY, HAVING])
+    assert parse_cached(parser, [BY, HAVING]) == [first[1], first[0]]
     assert parser.seen == [HAVING, BY]
     assert parse_store().usage()[0] == 2
     assert (empty_cache / "parses").is_dir()
@@ -42,7 +47,7 @@ def test_a_parse_comes_back_from_bytes_as_it_was(tmp_path: Path, brackets: bool)
     text = "“x” is a y" if brackets else HAVING
     file = write_brackets(tmp_path, tree) if brackets else write_conllu(tmp_path)
     [parse] = ParseFile(file)([text])
-    assert from_bytes(text, to_bytes(parse)) == parse
+    assert parse_from_bytes(text, parse_to_bytes(parse)) == parse
 
 
 def test_a_store_that_cannot_be_used_costs_only_time(
@@ -53,5 +58,5 @@ def test_a_store_that_cannot_be_used_costs_only_time(
     monkeypatch.setenv("EVENMATCH_CACHE", str(blocked))
     parser = Counted(ParseFile(write_conllu(tmp_path)))
     for _ in range(2):
-        assert parse_all(parser, [BY])[0].text == BY
+        assert parse_cached(parser, [BY])[0].text == BY
     assert parser.seen == [BY, BY]

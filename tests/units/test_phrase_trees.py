@@ -8,13 +8,17 @@ import pytest
 
 from evenmatch.errors import InputError
 from evenmatch.types import Tree
-from evenmatch.units.bracketing import Bracketing, compare_trees
-from evenmatch.units.parser_files import ParseFile
-from evenmatch.units.parser_spacy import tokenized
-from evenmatch.units.phrase_arcs import Arcs, projective
-from evenmatch.units.phrase_trees import PhraseTrees, derive, derived_tree
-from evenmatch.units.trees import nodes, read_brackets
-from tests.units.parsed import write_brackets
+from evenmatch.units.constituency.arcs import Arcs, make_projective
+from evenmatch.units.constituency.bracketing import BracketingScore, compare_trees
+from evenmatch.units.constituency.converter import (
+    PhraseTrees,
+    convert_dependencies,
+    convert_sentence,
+)
+from evenmatch.units.parsers.files import ParseFile
+from evenmatch.units.parsers.spacy import parse_tokenized
+from evenmatch.units.trees import iter_nodes, read_brackets
+from tests.support.parses import write_brackets
 
 # word/tag/relation/head, heads counted from 1, and the phrases of several words that must come out
 SENTENCES = {
@@ -75,7 +79,7 @@ SENTENCES = {
 def derived(line: str) -> tuple[list[str], Tree]:
     cells = [word.rsplit("/", 3) for word in line.split()]
     words, tags, relations, heads = (list(column) for column in zip(*cells, strict=True))
-    return words, derive(words, tags, [int(h) - 1 for h in heads], relations)
+    return words, convert_dependencies(words, tags, [int(h) - 1 for h in heads], relations)
 
 
 @pytest.mark.parametrize("name", SENTENCES)
@@ -84,7 +88,7 @@ def test_phrases_are_derived_as_the_treebank_draws_them(name: str) -> None:
     words, tree = derived(line)
     found = [
         f"{node.label}({' '.join(words[i] for i in node.words)})"
-        for node in nodes(tree)
+        for node in iter_nodes(tree)
         if len(node.words) > 1
     ]
     assert sorted(found) == sorted(_split(expected))
@@ -103,7 +107,7 @@ def _split(expected: str) -> list[str]:
 
 def test_a_word_alone_in_a_phrase_s_place_is_that_phrase() -> None:
     _, tree = derived("He/PRP/nsubj/2 slept/VBD/ROOT/2 here/RB/advmod/2")
-    labels = [node.label for node in nodes(tree)]
+    labels = [node.label for node in iter_nodes(tree)]
     assert labels == ["S", "NP", "PRP", "VP", "VBD", "ADVP", "RB"]
 
 
@@ -114,8 +118,8 @@ def test_heads_follow_the_rules_of_collins_not_the_dependencies() -> None:
 
 def test_crossing_arcs_are_lifted_until_none_crosses() -> None:
     arcs = Arcs(("a", "b", "c", "d"), ("NN",) * 4, (2, 1, 1, 0), ("dep",) * 4)
-    first, last = projective(arcs).edges()
-    below = projective(arcs).below()
+    first, last = make_projective(arcs).extents()
+    below = make_projective(arcs).dependents()
     for i, own in enumerate(below):
         covered = {i, *(w for k in own for w in range(first[k], last[k] + 1))}
         assert covered == set(range(first[i], last[i] + 1))
@@ -131,31 +135,31 @@ def test_agreement_counts_spans_and_labels() -> None:
     gold = read_brackets("(ROOT (S (NP (DT the) (NN cat)) (VP (VBD sat) (RB down))))")[0].tree
     own = read_brackets("(S (X (DT the) (NN cat)) (VBD sat) (RB down))")[0].tree
     found = compare_trees([(own, gold)])
-    assert found == Bracketing(found=2, wanted=3, same_span=2, same_label=1)
-    assert (found.labelled, found.unlabelled) == (0.4, 0.8)
+    assert found == BracketingScore(predicted=2, gold=3, same_span=2, same_label=1)
+    assert (found.labelled_f1, found.unlabelled_f1) == (0.4, 0.8)
 
 
-def agreement(data: Path, genre: str) -> Bracketing:
+def agreement(data: Path, genre: str) -> BracketingScore:
     path = data / "gum-const" / "gum_const.jsonl.gz"
     if not path.is_file():
         pytest.skip("EVENMATCH_DATA holds no gum-const")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     gold = [read_brackets(row["tree"])[0] for row in rows if genre in row["doc"]]
-    parsed = tokenized("en_core_web_sm", [sentence.words for sentence in gold])
-    return compare_trees((derived_tree(s), g.tree) for s, g in zip(parsed, gold, strict=True))
+    parsed = parse_tokenized("en_core_web_sm", [sentence.words for sentence in gold])
+    return compare_trees((convert_sentence(s), g.tree) for s, g in zip(parsed, gold, strict=True))
 
 
 @pytest.mark.model("en_core_web_sm")
 def test_news_is_bracketed_nearly_as_people_did(data: Path) -> None:
     found = agreement(data, "_news_")
-    assert found.labelled >= 0.80
-    assert found.unlabelled >= 0.83
+    assert found.labelled_f1 >= 0.80
+    assert found.unlabelled_f1 >= 0.83
 
 
 @pytest.mark.slow
 @pytest.mark.model("en_core_web_sm")
 def test_all_genres_are_bracketed_nearly_as_people_did(data: Path) -> None:
     found = agreement(data, "")
-    assert found.labelled >= 0.78
-    assert found.unlabelled >= 0.81
+    assert found.labelled_f1 >= 0.78
+    assert found.unlabelled_f1 >= 0.81

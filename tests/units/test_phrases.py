@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.errors import InputError
-from evenmatch.units.phrases import Phrases
+from evenmatch.units.keyphrases import Phrases
 
 WORDS = Phrases(tokens="words")
 
@@ -50,22 +50,22 @@ def test_marks_stay_whole_when_words_are_cut() -> None:
     ],
 )
 def test_what_a_word_is_follows_from_the_text(text: str, tokens: str) -> None:
-    assert Phrases().settled(text).tokens == tokens
+    assert Phrases().resolve_tokens(text).tokens == tokens
 
 
 def test_a_setting_is_not_overruled_by_the_text() -> None:
-    assert Phrases(tokens="whitespace").settled("A graph, a tree.").tokens == "whitespace"
+    assert Phrases(tokens="whitespace").resolve_tokens("A graph, a tree.").tokens == "whitespace"
 
 
 def test_running_text_is_cut_as_phrases_are() -> None:
-    assert Phrases().words_of("Neural networks, parsing.") == [
+    assert Phrases().tokenize("Neural networks, parsing.") == [
         "neural",
         "network",
         ",",
         "pars",
         ".",
     ]
-    assert Phrases().words_of("neural networks , e.g.") == ["neural", "network", ",", "e.g."]
+    assert Phrases().tokenize("neural networks , e.g.") == ["neural", "network", ",", "e.g."]
 
 
 @given(st.text(alphabet="ab;<>peos .,-猫é\u0301", max_size=30))

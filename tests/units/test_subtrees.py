@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from evenmatch.errors import DataError, InputError
-from evenmatch.units.constituents import Constituents
-from evenmatch.units.parser_files import ParseFile
-from evenmatch.units.subtrees import Subtrees
-from tests.units.parsed import BY, HAVING, write_brackets, write_conllu
+from evenmatch.units.parsers.files import ParseFile
+from evenmatch.units.subtrees import Constituents, Subtrees
+from tests.support.parses import BY, HAVING, write_brackets, write_conllu
 
 
 @pytest.fixture

@@ -4,7 +4,13 @@ import pytest
 
 from evenmatch.errors import DataError
 from evenmatch.types import Tree
-from evenmatch.units.trees import dependency_tree, nodes, read_brackets, read_conllu, shifted
+from evenmatch.units.trees import (
+    dependency_tree,
+    iter_nodes,
+    read_brackets,
+    read_conllu,
+    shift_words,
+)
 
 GIRL = "(ROOT (S (NP-SBJ (PRP I)) (VP (VBD saw) (NP (DT a) (NN girl))) (. .)))"
 
@@ -13,7 +19,7 @@ def test_brackets_give_words_tags_and_a_tree_without_its_root() -> None:
     [sentence] = read_brackets(GIRL)
     assert sentence.words == ("I", "saw", "a", "girl", ".")
     assert sentence.tags == ("PRP", "VBD", "DT", "NN", ".")
-    labels = [node.label for node in nodes(sentence.tree)]
+    labels = [node.label for node in iter_nodes(sentence.tree)]
     assert labels == ["S", "NP", "PRP", "VP", "VBD", "NP", "DT", "NN", "."]
 
 
@@ -25,7 +31,7 @@ def test_escaped_brackets_and_quotes_are_written_plainly() -> None:
 def test_a_trace_stands_for_no_word() -> None:
     [sentence] = read_brackets("(S (NP (-NONE- *)) (VP (VB go)))")
     assert (sentence.words, sentence.tree.words) == (("go",), (0,))
-    assert [node.label for node in nodes(sentence.tree)] == ["S", "VP", "VB"]
+    assert [node.label for node in iter_nodes(sentence.tree)] == ["S", "VP", "VB"]
 
 
 def test_trees_may_follow_each_other() -> None:
@@ -71,7 +77,7 @@ def test_a_line_of_other_columns_is_refused_by_its_number() -> None:
 
 def test_a_very_deep_tree_costs_no_stack() -> None:
     tree = dependency_tree([0, *range(1999)], ["x"] * 2000)
-    assert len(list(nodes(shifted(tree, 5)))) == 2000
+    assert len(list(iter_nodes(shift_words(tree, 5)))) == 2000
 
 
 def test_no_root_is_an_error() -> None:

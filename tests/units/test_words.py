@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
-from tests.parts import Row, rows
+from tests.support.parts import Row, rows
 
 
 @pytest.mark.parametrize("row", rows("splitter"))
@@ -55,7 +55,7 @@ def test_lower_case_changes_the_words_and_not_their_places() -> None:
 
 def test_pieces_leave_the_cutting_to_the_encoder() -> None:
     units = em.Pieces(marks=True)("The cat")
-    assert (units.by_model, units.marks, units.groups) == (True, True, ())
+    assert (units.by_model, units.special_tokens, units.groups) == (True, True, ())
 
 
 def test_a_unit_of_several_words_reads_as_they_do() -> None:

@@ -14,10 +14,9 @@ import pytest
 import evenmatch as em
 from evenmatch.errors import PromiseError
 from evenmatch.types import Embedded, Units
-from evenmatch.vectors.checks import check_encoder
-from tests.parts import Row, rows
-from tests.vectors.conftest import FolderOf
-from tests.vectors.families import FAMILIES, Family
+from evenmatch.vectors.encoder_contract import check_encoder
+from tests.support.model_families import FAMILIES, Family, FolderOf
+from tests.support.parts import Row, rows
 
 
 @pytest.mark.parametrize("row", rows("encoder"))

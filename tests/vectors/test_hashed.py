@@ -11,7 +11,7 @@ import pytest
 import evenmatch as em
 from evenmatch.errors import InputError
 from evenmatch.types import Array, Units
-from evenmatch.vectors.pool import pool
+from evenmatch.vectors.pooling import pool_tokens
 
 WORD = em.Words()
 
@@ -62,7 +62,7 @@ VECTORS = np.array([[9, 9], [1, 4], [3, 2], [5, 5], [9, 9]], dtype=np.float32)
 
 
 def pooled(units: Units, how: str) -> tuple[Array, Array, Array]:
-    found = pool(units, SPANS, KEYS, VECTORS, how, em.Uniform(), em.Norm(), frozenset())
+    found = pool_tokens(units, SPANS, KEYS, VECTORS, how, em.Uniform(), em.Norm(), frozenset())
     return found.vectors, found.weights, found.mass
 
 
@@ -92,7 +92,7 @@ def test_pieces_out_of_order_are_found_all_the_same() -> None:
     order = random.permutation(5)
     units = WORD("cat sat")
     for how in ("max", "mean"):
-        moved = pool(
+        moved = pool_tokens(
             units,
             SPANS[order],
             KEYS[order],
@@ -108,7 +108,7 @@ def test_pieces_out_of_order_are_found_all_the_same() -> None:
 @pytest.mark.parametrize("text", ["", "x"])
 def test_no_pieces_at_all_can_be_pooled(text: str) -> None:
     nothing = np.zeros((0, 2))
-    found = pool(
+    found = pool_tokens(
         WORD(text),
         nothing.astype(int),
         np.zeros(0),

@@ -11,7 +11,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import DataError, InputError
-from tests.vectors.conftest import FolderOf
+from tests.support.model_families import FolderOf
 
 TABLE = "the 1 0 0\ncat 0 1 0\nDog 0 0.8 0.6\ncat 9 9 9\n"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.errors import DataError, InputError
-from evenmatch.vectors import tables
+from evenmatch.vectors import weighting
 
 HASHED = "align(vectors=hashed(weights=idf))"
 
@@ -22,7 +22,7 @@ HASHED = "align(vectors=hashed(weights=idf))"
 def test_idf_is_the_logarithm_of_documents_over_documents_with_the_key(
     documents: list[list[int]],
 ) -> None:
-    table = tables.count(np.array(d, dtype=np.int64) for d in documents)
+    table = weighting.count_documents(np.array(d, dtype=np.int64) for d in documents)
     for key in range(12):
         df = sum(key in document for document in documents)
         wanted = math.log((len(documents) + 1) / (df + 1))
@@ -31,9 +31,9 @@ def test_idf_is_the_logarithm_of_documents_over_documents_with_the_key(
 
 @given(st.lists(st.lists(st.integers(0, 2**62), max_size=6), max_size=6))
 def test_a_table_comes_back_from_its_name(documents: list[list[int]]) -> None:
-    table = tables.count(np.array(d, dtype=np.int64) for d in documents)
-    again = tables.load(tables.store(table))
-    assert again.dumps() == table.dumps()
+    table = weighting.count_documents(np.array(d, dtype=np.int64) for d in documents)
+    again = weighting.load_idf_table(weighting.store_idf_table(table))
+    assert again.to_json() == table.to_json()
 
 
 def test_the_order_of_the_references_is_no_part_of_the_table() -> None:
@@ -54,7 +54,7 @@ def test_idf_is_counted_from_all_references_and_frozen_in_the_signature() -> Non
 def test_a_table_of_ones_own_is_a_file_of_counts(tmp_path: Path) -> None:
     name = em.score(["the cat"], ["the cat sat"], HASHED).signature.split("'")[1]
     file = tmp_path / "counts.json"
-    file.write_text(tables.load(name).dumps())
+    file.write_text(weighting.load_idf_table(name).to_json())
     scores = em.score(["x"], ["x"], f"align(vectors=hashed(weights=idf(table={str(file)!r})))")
     assert str(file) not in scores.signature
     assert name in scores.signature
@@ -64,7 +64,7 @@ def test_a_table_file_that_changes_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "counts.json"
     for documents in (3, 30):
         file.write_text(json.dumps({"documents": documents, "counts": []}))
-        assert tables.load(str(file)).documents == documents
+        assert weighting.load_idf_table(str(file)).documents == documents
 
 
 @pytest.mark.parametrize(
@@ -77,23 +77,23 @@ def test_a_file_that_is_no_table_is_refused(
     file = tmp_path / "counts.json"
     file.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(DataError, match=words):
-        tables.load(str(file))
+        weighting.load_idf_table(str(file))
 
 
 def test_a_table_that_is_nowhere_is_refused() -> None:
     for name in ("/nowhere.json", "sha256:0123456789abcdef"):
         with pytest.raises(DataError, match="is not on this machine; count it anew with idf=True"):
-            tables.load(name)
+            weighting.load_idf_table(name)
     with pytest.raises(InputError, match="idf has no table yet"):
         em.Idf()(np.array([1]), np.zeros((1, 2)))
 
 
 def test_a_stored_table_that_was_tampered_with_is_refused(empty_cache: Path) -> None:
-    name = tables.store(tables.count([np.array([1, 2])]))
+    name = weighting.store_idf_table(weighting.count_documents([np.array([1, 2])]))
     (stored,) = (empty_cache / "idf").iterdir()
     stored.write_text(json.dumps({"documents": 99, "counts": []}))
     with pytest.raises(DataError, match="does not hold the idf table"):
-        tables.load(name)
+        weighting.load_idf_table(name)
 
 
 def test_idf_may_be_the_mass_as_well() -> None:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 import evenmatch as em
-from evenmatch.viewer.page import alignment_page, alignment_part
+from evenmatch.viewer.page import alignment_fragment, alignment_page
 
 VOID = {"meta", "br", "img", "link"}
 
@@ -130,8 +130,8 @@ def test_a_very_large_matrix_shows_its_pairs_alone() -> None:
 
 def test_a_notebook_shows_the_same_without_the_page_around_it() -> None:
     alignment = aligned("a b", "a")
-    assert alignment._repr_html_() == alignment_part(alignment)
-    assert "<html" not in alignment_part(alignment)
+    assert alignment._repr_html_() == alignment_fragment(alignment)
+    assert "<html" not in alignment_fragment(alignment)
 
 
 def test_importing_evenmatch_does_not_import_the_viewer() -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 import evenmatch as em
-from evenmatch.viewer.page import alignment_page
-from evenmatch.viewer.shown import all_shown, alternatives
-from tests.browsing import Open
+from evenmatch.viewer.page import align_all, alignment_page, alternative_metrics
+from tests.support.browser import Open
 
 METRIC = em.build("align(vectors=hashed, alignment=lsa)")
 A, B, REFERENCE = "the the cat sat", "the cat sat down", "the cat sat down"
@@ -29,8 +28,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def written(folder: Path, candidates: list[str]) -> str:
-    metrics = [("mine", METRIC), *alternatives(METRIC)]
-    also = all_shown(metrics, candidates, REFERENCE)
+    metrics = [("mine", METRIC), *alternative_metrics(METRIC)]
+    also = align_all(metrics, candidates, REFERENCE)
     file = folder / "page.html"
     file.write_text(alignment_page(em.align(A, REFERENCE, METRIC), also=also), "utf-8")
     return file.as_uri()

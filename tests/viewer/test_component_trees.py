@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.units.parser_files import ParseFile
+from evenmatch.units.parsers.files import ParseFile
 from evenmatch.units.subtrees import Subtrees
-from evenmatch.viewer.page import alignment_page
-from evenmatch.viewer.shown import all_shown
-from evenmatch.viewer.tree_layout import tree_pair
-from tests.browsing import Open
-from tests.units.parsed import BY, HAVING, write_conllu
+from evenmatch.viewer.page import align_all, alignment_page
+from evenmatch.viewer.trees import lay_out_trees
+from tests.support.browser import Open
+from tests.support.parses import BY, HAVING, write_conllu
 
 FLAT = em.build("align(vectors=hashed)")
 
@@ -33,7 +32,7 @@ def metric(splitter: Subtrees) -> em.AlignMetric:
 @pytest.fixture
 def page(tmp_path: Path, metric: em.AlignMetric) -> str:
     """A structure metric and a flat one to switch to."""
-    also = all_shown([("structure", metric), ("flat", FLAT)], [BY], HAVING)
+    also = align_all([("structure", metric), ("flat", FLAT)], [BY], HAVING)
     file = tmp_path / "page.html"
     file.write_text(alignment_page(em.align(BY, HAVING, metric), also=also), "utf-8")
     return file.as_uri()
@@ -44,7 +43,7 @@ def test_trees_are_drawn_with_a_line_for_every_joint(
 ) -> None:
     seen = visit(page)
     seen.get_by_label("Trees").check()
-    wanted = tree_pair(splitter, BY, HAVING, em.align(BY, HAVING, metric))
+    wanted = lay_out_trees(splitter, BY, HAVING, em.align(BY, HAVING, metric))
     seen.locator("svg.trees").wait_for()
     assert seen.locator("svg.trees .joint").count() == len(wanted.links)
     assert seen.locator("svg.trees .alone").count() == 2

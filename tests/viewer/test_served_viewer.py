@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 import evenmatch as em
-from tests.browsing import Open
-from tests.uses.serve.process import LSA, running
+from tests.support.browser import Open
+from tests.support.server_process import LSA, running
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,11 @@ from xml.etree import ElementTree
 import pytest
 
 import evenmatch as em
-from evenmatch.units.constituents import Constituents
-from evenmatch.units.parser_files import ParseFile
-from evenmatch.units.subtrees import Subtrees
+from evenmatch.units.parsers.files import ParseFile
+from evenmatch.units.subtrees import Constituents, Subtrees
 from evenmatch.viewer.page import alignment_page
-from evenmatch.viewer.tree_layout import TreePair, tree_pair
-from evenmatch.viewer.tree_picture import tree_file
-from tests.units.parsed import BY, HAVING, write_brackets, write_conllu
+from evenmatch.viewer.trees import TreePair, lay_out_trees, tree_svg_file
+from tests.support.parses import BY, HAVING, write_brackets, write_conllu
 
 
 def metric(splitter: Subtrees | Constituents) -> em.AlignMetric:
@@ -25,7 +23,7 @@ def metric(splitter: Subtrees | Constituents) -> em.AlignMetric:
 def dependencies(tmp_path: Path) -> tuple[TreePair, em.Aligned]:
     splitter = Subtrees(ParseFile(write_conllu(tmp_path)))
     aligned = em.align(BY, HAVING, metric(splitter))
-    return tree_pair(splitter, BY, HAVING, aligned), aligned
+    return lay_out_trees(splitter, BY, HAVING, aligned), aligned
 
 
 def test_words_stand_in_order_and_below_their_heads(
@@ -49,7 +47,7 @@ def test_links_join_only_what_the_filter_lets_through(
 def test_the_picture_is_xml_with_a_dashed_node_for_what_is_alone(
     dependencies: tuple[TreePair, em.Aligned],
 ) -> None:
-    root = ElementTree.fromstring(tree_file(dependencies[0], "<score> & more"))
+    root = ElementTree.fromstring(tree_svg_file(dependencies[0], "<score> & more"))
     alone = [g for g in root.iter("{http://www.w3.org/2000/svg}g") if g.get("class") == "alone"]
     texts = {"".join(g.itertext()) for g in alone}
     assert texts == {"by", "having"}
@@ -59,10 +57,10 @@ def test_the_picture_is_xml_with_a_dashed_node_for_what_is_alone(
 def test_phrases_are_drawn_with_words_under_their_tags(tmp_path: Path) -> None:
     tree = "(S (NP (NNP Rome)) (VP (VBD fell)))"
     splitter = Constituents(ParseFile(write_brackets(tmp_path, tree)))
-    pair = tree_pair(
+    pair = lay_out_trees(
         splitter, "Rome fell", "Rome fell", em.align("Rome fell", "Rome fell", metric(splitter))
     )
-    assert [(p.text, p.under) for p in pair.candidate] == [
+    assert [(p.text, p.word) for p in pair.candidate] == [
         ("S", ""),
         ("NP", ""),
         ("NNP", "Rome"),

@@ -1,1 +1,5 @@
-"""A similarity matrix into an alignment: where each unit's credit comes from."""
+"""Alignment: which units are matched, given their similarities.
+
+In: problems (similarity matrix, row masses, column masses). Out: one `Alignment` per problem.
+Begin with `assignment.py`, then `transport.py` and `lisa.py` (approximate assignment).
+"""

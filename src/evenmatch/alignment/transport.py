@@ -12,21 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from evenmatch.alignment.threads import spread
+from evenmatch.alignment.batching import map_in_threads
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
 
-_MOST_PIVOTS = 1_000_000
-_AT_A_TIME = 32  # problems a thread takes
-_one_at_a_time = Lock()  # the import changes what other threads would see of it
+_MAX_PIVOTS = 1_000_000
+
+
+_CHUNK_SIZE = 32  # problems a thread takes
+
+
+_import_lock = Lock()  # the import changes what other threads would see of it
+
+
 _HIDE_TORCH = "POT_BACKEND_DISABLE_PYTORCH"
 
 
-def shares(mass: Array) -> Array:
+def normalize_mass(mass: Array) -> Array:
     """Masses scaled to sum to 1; where there is none at all, every unit gets the same.
 
-    >>> shares(np.array([1.0, 3.0]))
+    >>> normalize_mass(np.array([1.0, 3.0]))
     array([0.25, 0.75])
     """
     mass = np.asarray(mass, dtype=np.float64)
@@ -37,7 +43,7 @@ def shares(mass: Array) -> Array:
     return mass / total if total > 0 else np.full(mass.shape, 1 / max(mass.size, 1))
 
 
-def by_unit(plan: Array, row_mass: Array, col_mass: Array) -> tuple[Array, Array]:
+def plan_to_shares(plan: Array, row_mass: Array, col_mass: Array) -> tuple[Array, Array]:
     """A transport plan, which is used up, as shares of each row's and each column's own mass."""
     masses = row_mass[:, None], col_mass
     if np.minimum.reduce(row_mass) > 0 < np.minimum.reduce(col_mass):
@@ -84,53 +90,55 @@ class Emd:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """Exact, by POT's network simplex."""
-        posed = [_posed(p) for p in problems if np.size(p.similarity)]
-        portions = [posed[i : i + _AT_A_TIME] for i in range(0, len(posed), _AT_A_TIME)]
-        moved = (plan for some in spread(_cheapest, portions, len(portions)) for plan in some)
-        solved = (_by_mass(p, *plan) for p, plan in zip(posed, moved, strict=True))
+        posed = [_make_transport_problem(p) for p in problems if np.size(p.similarity)]
+        portions = [posed[i : i + _CHUNK_SIZE] for i in range(0, len(posed), _CHUNK_SIZE)]
+        moved = (
+            plan for some in map_in_threads(_solve_chunk, portions, len(portions)) for plan in some
+        )
+        solved = (_make_alignment(p, *plan) for p, plan in zip(posed, moved, strict=True))
         return [
-            next(solved) if np.size(p.similarity) else _nothing(np.shape(p.similarity))
+            next(solved) if np.size(p.similarity) else _empty_alignment(np.shape(p.similarity))
             for p in problems
         ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Posed:
+class _TransportProblem:
     """A problem as POT wants it; `turned` where the candidate's units are its sinks."""
 
     sources: Array
     sinks: Array
     cost: Array
-    turned: bool
+    transposed: bool
 
 
-def _posed(problem: Problem) -> _Posed:
+def _make_transport_problem(problem: Problem) -> _TransportProblem:
     similarity = np.asarray(problem.similarity, dtype=np.float64)
-    h, r = shares(problem.row_mass), shares(problem.col_mass)
+    h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
     r *= np.add.reduce(h) / np.add.reduce(r)  # POT wants totals that agree to the last bit
     if len(h) <= len(r):
-        return _Posed(h, r, np.negative(similarity, order="C"), turned=False)
+        return _TransportProblem(h, r, np.negative(similarity, order="C"), transposed=False)
     # POT is a sixth faster with the shorter side as its sources
-    return _Posed(r, h, np.negative(similarity.T, order="C"), turned=True)
+    return _TransportProblem(r, h, np.negative(similarity.T, order="C"), transposed=True)
 
 
-def _cheapest(posed: Sequence[_Posed]) -> list[tuple[Array, int]]:
+def _solve_chunk(posed: Sequence[_TransportProblem]) -> list[tuple[Array, int]]:
     """The plan of each, and POT's word on how the search ended; it lets other threads run."""
-    with _one_at_a_time:
+    with _import_lock:
         solve = _network_simplex()
-    found = [solve(p.sources, p.sinks, p.cost, _MOST_PIVOTS, 1) for p in posed]
+    found = [solve(p.sources, p.sinks, p.cost, _MAX_PIVOTS, 1) for p in posed]
     return [(plan, status) for plan, _, _, _, status in found]
 
 
-def _by_mass(posed: _Posed, plan: Array, status: int) -> Alignment:
-    if posed.turned:
-        rows, cols = by_unit(plan.T, posed.sinks, posed.sources)
+def _make_alignment(posed: _TransportProblem, plan: Array, status: int) -> Alignment:
+    if posed.transposed:
+        rows, cols = plan_to_shares(plan.T, posed.sinks, posed.sources)
     else:
-        rows, cols = by_unit(plan, posed.sources, posed.sinks)
+        rows, cols = plan_to_shares(plan, posed.sources, posed.sinks)
     return Alignment(rows, cols, exact=status == 1)
 
 
-def _nothing(shape: tuple[int, ...], *, exact: bool = True) -> Alignment:
+def _empty_alignment(shape: tuple[int, ...], *, exact: bool = True) -> Alignment:
     return Alignment(np.zeros(shape), np.zeros(shape), exact=exact)
 
 
@@ -156,13 +164,13 @@ class Sinkhorn:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """In the log domain, since exp(-1/epsilon) underflows below epsilon = 0.0014."""
-        return [self._one(p) for p in problems]
+        return [self._solve_one(p) for p in problems]
 
-    def _one(self, problem: Problem) -> Alignment:
+    def _solve_one(self, problem: Problem) -> Alignment:
         similarity = np.asarray(problem.similarity, dtype=np.float64)
         if not similarity.size:
-            return _nothing(similarity.shape, exact=False)
-        h, r = shares(problem.row_mass), shares(problem.col_mass)
+            return _empty_alignment(similarity.shape, exact=False)
+        h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
         with np.errstate(divide="ignore"):
             log_h, log_r = np.log(h), np.log(r)
         kernel = similarity / self.epsilon
@@ -170,17 +178,17 @@ class Sinkhorn:
         steps = 0
         while True:
             steps += 1
-            u = log_h - _log_sum(kernel + v, 1)
-            v = log_r - _log_sum(kernel + u[:, None], 0)
+            u = log_h - _log_sum_exp(kernel + v, 1)
+            v = log_r - _log_sum_exp(kernel + u[:, None], 0)
             plan = np.exp(kernel + u[:, None] + v)
             if steps >= self.iterations or abs(plan.sum(1) - h).max() < self.tolerance:
                 break
         # Columns are met exactly by the last step; rows only to the tolerance, so cap them.
-        rows, cols = by_unit(plan, np.maximum(h, plan.sum(1)), np.maximum(r, plan.sum(0)))
+        rows, cols = plan_to_shares(plan, np.maximum(h, plan.sum(1)), np.maximum(r, plan.sum(0)))
         return Alignment(rows, cols, exact=False, steps=steps)
 
 
-def _log_sum(values: Array, axis: int) -> Array:
+def _log_sum_exp(values: Array, axis: int) -> Array:
     """log(sum(exp(values))) without overflow; the sum of nothing but zeros is -inf."""
     top = values.max(axis, keepdims=True)
     safe = np.where(np.isfinite(top), top, 0.0)

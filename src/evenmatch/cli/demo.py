@@ -6,19 +6,23 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from evenmatch.cli.align import draw
-from evenmatch.cli.output import say
-from evenmatch.cli.trouble import one_line_trouble
-from evenmatch.data.everyday import read_everyday
-from evenmatch.data.tables import as_text, number
-from evenmatch.scoring.ask import align, score
+from evenmatch.api import align, score
+from evenmatch.cli.console import print_output, report_errors
+from evenmatch.cli.inspect import write_picture
+from evenmatch.data.pairs import read_everyday_sample
+from evenmatch.data.tables import format_number, table_to_text
 from evenmatch.types import Pair, Score
 
 METRICS = ("bertscore", "f_disc", "f_cont")
-FOLDER = Path("demo-out")
-STUTTER, PLAIN = "the the the cat", "the cat"
 
-_NEXT = """What to try next
+
+FOLDER = Path("demo-out")
+
+
+REPETITIVE, PLAIN = "the the the cat", "the cat"
+
+
+_NEXT_STEPS = """What to try next
 
   evenmatch score {folder}/good.jsonl -m f_disc --segments
   evenmatch score {folder}/wrong.jsonl -m bertscore -m f_cont --format latex
@@ -30,19 +34,23 @@ _NEXT = """What to try next
 def main() -> None:
     """Score the sample, show what repetition earns, draw it, and say how to go on."""
     FOLDER.mkdir(exist_ok=True)
-    systems = read_everyday()
-    say("Four systems, twelve sentences, two or three references each (means of the best)\n")
-    say(as_text(system_table(systems)) + "\n")
-    say(
+    systems = read_everyday_sample()
+    print_output(
+        "Four systems, twelve sentences, two or three references each (means of the best)\n"
+    )
+    print_output(table_to_text(system_table(systems)) + "\n")
+    print_output(
         "The repetitive system says little and says it often. Under bertscore every repeated\n"
         "word finds its partner again; one-to-one alignment (f_disc) pays for it once, and\n"
         "transport (f_cont) pays for as much as the reference has of it.\n"
     )
     for metric in METRICS:
-        say(f"{metric}: {STUTTER!r} against {PLAIN!r}\n{align(STUTTER, PLAIN, metric)}\n")
-    written = [*write_systems(systems), *draw_stutter()]
-    say("Wrote " + ", ".join(map(str, written)) + "\n")
-    say(_NEXT.format(folder=FOLDER))
+        print_output(
+            f"{metric}: {REPETITIVE!r} against {PLAIN!r}\n{align(REPETITIVE, PLAIN, metric)}\n"
+        )
+    written = [*write_systems(systems), *draw_repetition()]
+    print_output("Wrote " + ", ".join(map(str, written)) + "\n")
+    print_output(_NEXT_STEPS.format(folder=FOLDER))
 
 
 def system_table(systems: Mapping[str, Sequence[Pair]]) -> list[list[str]]:
@@ -57,12 +65,14 @@ def system_table(systems: Mapping[str, Sequence[Pair]]) -> list[list[str]]:
     rows, start = [["system", *METRICS]], 0
     for system, pairs in systems.items():
         own = slice(start, start + len(pairs))
-        rows.append([system, *(number(mean(found[m].segments[own])) for m in METRICS)])
+        rows.append(
+            [system, *(format_number(system_mean(found[m].segments[own])) for m in METRICS)]
+        )
         start = own.stop
     return rows
 
 
-def mean(segments: Sequence[Score]) -> float:
+def system_mean(segments: Sequence[Score]) -> float:
     """The mean score of one system."""
     return sum(segment.value for segment in segments) / len(segments)
 
@@ -76,14 +86,14 @@ def write_systems(systems: Mapping[str, Sequence[Pair]]) -> Iterable[Path]:
         yield path
 
 
-def draw_stutter() -> Iterable[Path]:
+def draw_repetition() -> Iterable[Path]:
     """A picture of the repeated word under each metric."""
     for metric in METRICS:
         path = FOLDER / f"{metric}.svg"
-        draw(align(STUTTER, PLAIN, metric), str(path))
+        write_picture(align(REPETITIVE, PLAIN, metric), str(path))
         yield path
 
 
 if __name__ == "__main__":
-    with one_line_trouble():
+    with report_errors():
         main()

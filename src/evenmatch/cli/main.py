@@ -9,92 +9,94 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.output import commanded, say
-from evenmatch.cli.trouble import one_line_trouble
+from evenmatch.cli.console import print_output, record_command, report_errors
 from evenmatch.version import __version__
 
-HELP_NAMES = {"help_option_names": ["-h", "--help"]}
-DEBUG = "--debug"
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+DEBUG_OPTION = "--debug"
+
 
 # Where each command is found: a function, or a group of commands. Only the one that is asked for
 # is imported, since all of them together take longer to load than most need to run.
 COMMANDS = {
     "score": "score:score",
-    "align": "align:align",
-    "compare": "compare:compare",
-    "meta": "meta:meta",
-    "audit": "audit:audit",
-    "debias": "debias:debias",
-    "keyphrases": "keyphrases:keyphrases",
-    "baseline": "baseline:baseline",
-    "choose-layer": "choose_layer:choose_layer",
-    "fit": "fit:fit",
-    "distil": "distil:distil",
+    "align": "inspect:align",
+    "compare": "evaluate:compare",
+    "meta": "evaluate:meta",
+    "audit": "fairness:audit",
+    "debias": "fairness:debias",
+    "keyphrases": "evaluate:keyphrases",
+    "baseline": "calibrate:baseline",
+    "choose-layer": "calibrate:choose_layer",
+    "fit": "train:fit",
+    "distil": "train:distil",
     "calibrate": "calibrate:calibrate",
     "report": "report:report",
     "serve": "serve:serve",
-    "tune": "tune:tune",
-    "list": "names:list_names",
-    "explain": "explain:explain",
+    "tune": "train:tune",
+    "list": "inspect:list_names",
+    "explain": "inspect:explain",
     "study": "study:study",
-    "catseq": "catseq:catseq",
-    "models": "models:models",
-    "cache": "cache:cache",
+    "catseq": "train:catseq",
+    "models": "data:models",
+    "cache": "data:cache",
     "data": "data:data",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command: exit 0 done, 1 our error in one line, 2 wrong usage."""
-    given, debug = _without_debug(sys.argv[1:] if arguments is None else arguments)
+    given, debug = _extract_debug(sys.argv[1:] if arguments is None else arguments)
     wanted = [given[0]] if given and given[0] in COMMANDS else list(COMMANDS)
-    with one_line_trouble(debug=debug), commanded(given):
-        _app(wanted)(given, prog_name="evenmatch")
+    with report_errors(debug=debug), record_command(given):
+        _build_app(wanted)(given, prog_name="evenmatch")
 
 
-def _app(wanted: Sequence[str]) -> typer.Typer:
+def _build_app(wanted: Sequence[str]) -> typer.Typer:
     """The command line with these commands."""
     app = typer.Typer(
         name="evenmatch",
         help="Score generated text by how its parts align with a reference.",
-        context_settings=HELP_NAMES,
+        context_settings=CONTEXT_SETTINGS,
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    app.callback()(_options)
+    app.callback()(_global_options)
     for name in wanted:
         module, _, attribute = COMMANDS[name].partition(":")
         found = getattr(import_module(f"evenmatch.cli.{module}"), attribute)
         if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name, context_settings=HELP_NAMES)
+            app.add_typer(found, name=name, context_settings=CONTEXT_SETTINGS)
         else:
             app.command(name)(found)
     return app
 
 
-def _say_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
-        say(f"evenmatch {__version__}")
+        print_output(f"evenmatch {__version__}")
         raise typer.Exit
 
 
-def _options(
+def _global_options(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Say the version."),
     ] = False,
     _debug: Annotated[
-        bool, typer.Option(DEBUG, help="Show the traceback of an error; may stand anywhere.")
+        bool, typer.Option(DEBUG_OPTION, help="Show the traceback of an error; may stand anywhere.")
     ] = False,
 ) -> None:
     """The options that stand before any command."""
 
 
-def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
+def _extract_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
     """The arguments without --debug, and whether it was there; after -- everything is text."""
     options = list(arguments)
     end = options.index("--") if "--" in options else len(options)
-    kept = [a for a in options[:end] if a != DEBUG]
+    kept = [a for a in options[:end] if a != DEBUG_OPTION]
     return kept + options[end:], len(kept) < end

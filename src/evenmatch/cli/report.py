@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.options import count, optional
-from evenmatch.cli.output import tell
-from evenmatch.data.pairs import LineFiles, PairFile, pair_file
-from evenmatch.uses.report.results import read_result, result_page
-from evenmatch.uses.report.whole_page import check_page, write_page
+from evenmatch.cli.console import print_message
+from evenmatch.cli.options import count_option, optional_option
+from evenmatch.data.pairs import LineAlignedFiles, PairFile, open_pair_file
+from evenmatch.reports.page import check_page_path, write_page
+from evenmatch.reports.results import read_result, result_page
 
 
 def report(
@@ -34,7 +34,7 @@ def report(
     ] = "",
     texts: Annotated[
         str,
-        optional(
+        optional_option(
             "FILE",
             "The file that was scored; then the worst and the best texts are shown, with "
             "their alignments.",
@@ -60,25 +60,25 @@ def report(
             show_default=False,
         ),
     ] = None,
-    examples: Annotated[int, count("How many of the worst, and of the best.", least=0)] = 3,
+    examples: Annotated[int, count_option("How many of the worst, and of the best.", least=0)] = 3,
 ) -> None:
     """Make one page of a result: tables that sort, plots, examples, and how it was made.
 
     The page loads nothing from elsewhere, so it can be mailed or put beside a paper.
     """
-    place = check_page(out or Path(result).with_suffix(".html"))
-    given = _texts(texts, candidates, references or [])
+    place = check_page_path(out or Path(result).with_suffix(".html"))
+    given = _open_texts(texts, candidates, references or [])
     page = result_page(
         read_result(result), pairs=None if given is None else list(given), examples=examples
     )
-    tell(f"wrote {write_page(page, place)}")
+    print_message(f"wrote {write_page(page, place)}")
 
 
-def _texts(file: str, candidates: str, references: list[str]) -> PairFile | None:
+def _open_texts(file: str, candidates: str, references: list[str]) -> PairFile | None:
     if file and (candidates or references):
         raise typer.BadParameter("give either --texts, or -c and -r; not both")
     if file:
-        return pair_file(file)
+        return open_pair_file(file)
     if bool(candidates) != bool(references):
         raise typer.BadParameter("-c and -r go together: the candidates and their references")
-    return LineFiles(candidates, tuple(references)) if candidates else None
+    return LineAlignedFiles(candidates, tuple(references)) if candidates else None

@@ -1,29 +1,69 @@
-"""evenmatch score: candidates against references, from files, with one metric or many."""
+"""evenmatch score: candidates against references, from files, with one metric or many.
+
+evenmatch score --on: the command under workers.
+
+A scoring run over a file: what is kept of it, and what is written away as it comes.
+
+The outcome of a scoring run, and how it is printed.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, TypeAlias
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from evenmatch.cli.collected import collect
-from evenmatch.cli.groups import takes_option_groups
-from evenmatch.cli.options import Metrics, Running, Sources, optional
-from evenmatch.cli.output import say
-from evenmatch.cli.printing import Format, Printing
-from evenmatch.cli.result import tell_beside
-from evenmatch.cli.scale import Scaling
-from evenmatch.cli.score_large import check_large, score_large
-from evenmatch.data.pairs import LineFiles, PairFile, pair_file
-from evenmatch.data.rows import SUFFIXES, appearing, is_row_file
-from evenmatch.scoring.everything import chosen
-from evenmatch.scoring.settings import make_run
+from evenmatch.cli.console import as_json, print_message, print_output
+from evenmatch.cli.options import (
+    MetricsOption,
+    OutputFormat,
+    OutputOptions,
+    RunOptions,
+    SourcesOption,
+    WorkerOptions,
+    expand_option_groups,
+    optional_option,
+)
+from evenmatch.data.pairs import LineAlignedFiles, PairFile, open_pair_file
+from evenmatch.data.scores import (
+    SCORE_COLUMNS,
+    SCORE_SUFFIXES,
+    ScoreRow,
+    atomic_write,
+    is_score_file,
+    row_to_cells,
+    score_rows,
+    score_to_record,
+    score_writer,
+)
+from evenmatch.data.tables import (
+    TextTable,
+    format_number,
+    table_to_latex,
+    table_to_text,
+    table_to_tsv,
+)
+from evenmatch.distributed.run import ScoreFilesResult, score_files
+from evenmatch.errors import DataError, InputError
+from evenmatch.scoring.available import select_metrics
+from evenmatch.scoring.inputs import make_run
+from evenmatch.scoring.metric import as_metric
+from evenmatch.scoring.streaming import RunningMean, count_flags, score_stream
+from evenmatch.types import Run
 
-_REPORT_STYLES = {".json": Format.json, ".tex": Format.latex, ".txt": Format.text}
+_REPORT_FORMATS = {
+    ".json": OutputFormat.json,
+    ".tex": OutputFormat.latex,
+    ".txt": OutputFormat.text,
+}
 
 
-PairRecords: TypeAlias = Annotated[
+PairsArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
@@ -33,7 +73,9 @@ PairRecords: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Candidates: TypeAlias = Annotated[
+
+
+CandidatesOption: TypeAlias = Annotated[
     str,
     typer.Option(
         "--candidates",
@@ -44,7 +86,9 @@ Candidates: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-References: TypeAlias = Annotated[
+
+
+ReferencesOption: TypeAlias = Annotated[
     list[str],
     typer.Option(
         "--references",
@@ -55,37 +99,43 @@ References: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Segments: TypeAlias = Annotated[
+
+
+SegmentsOption: TypeAlias = Annotated[
     bool, typer.Option("--segments", help="Print the score of every pair too.")
 ]
-Out: TypeAlias = Annotated[
+
+
+OutputFileOption: TypeAlias = Annotated[
     str,
-    optional(
+    optional_option(
         "FILE",
         "Also write a file: every pair's scores to .jsonl, .tsv or .parquet, "
         "the printed result to .json, .tex or .txt.",
     ),
 ]
-Resume: TypeAlias = Annotated[
+
+
+ResumeOption: TypeAlias = Annotated[
     bool,
     typer.Option("--resume", help="Go on with the run that --out holds: do what is missing."),
 ]
 
 
-@takes_option_groups()
+@expand_option_groups()
 def score(
-    candidates: Candidates,
-    references: References,
-    metric: Metrics,
-    file: PairRecords = "",
-    sources: Sources = "",
-    segments: Segments = False,
+    candidates: CandidatesOption,
+    references: ReferencesOption,
+    metric: MetricsOption,
+    file: PairsArgument = "",
+    sources: SourcesOption = "",
+    segments: SegmentsOption = False,
     *,
-    printing: Printing,
-    out: Out = "",
-    resume: Resume = False,
-    running: Running,
-    scaling: Scaling,
+    printing: OutputOptions,
+    out: OutputFileOption = "",
+    resume: ResumeOption = False,
+    running: RunOptions,
+    scaling: WorkerOptions,
 ) -> None:
     """Score candidates against references.
 
@@ -95,40 +145,230 @@ def score(
     """
     scaling.check(resume)
     if scaling.on is not None:
-        check_large(file, out, segments=segments, lines=bool(candidates or references or sources))
-        result = score_large(file, out, metric, running, scaling, resume)
-        say(result.printed(printing.format))
+        check_worker_usage(
+            file, out, segments=segments, lines=bool(candidates or references or sources)
+        )
+        result = score_with_workers(file, out, metric, running, scaling, resume)
+        print_output(result.format(printing.format))
         return
-    _check_out(out)
-    pairs = _input(file, candidates, references, sources)
+    _check_output(out)
+    pairs = _open_pairs(file, candidates, references, sources)
     with running.settings() as settings:
         run = make_run(**settings)
-        rows = out if is_row_file(out) else ""
-        wanted, reasons = chosen(metric, run)
-        result = collect(wanted, pairs, run, keep=segments, out=rows)
+        rows = out if is_score_file(out) else ""
+        wanted, reasons = select_metrics(metric, run)
+        result = score_pair_file(wanted, pairs, run, keep=segments, out=rows)
     result = dataclasses.replace(result, absent=reasons)
-    if report := _report_style(out):
-        with appearing(out) as place, open(place, "w", encoding="utf-8") as sheet:
-            sheet.write(result.printed(report) + "\n")
-    say(result.printed(printing.format))
-    tell_beside(result)
+    if report := _report_format(out):
+        with atomic_write(out) as place, open(place, "w", encoding="utf-8") as sheet:
+            sheet.write(result.format(report) + "\n")
+    print_output(result.format(printing.format))
+    print_warnings(result)
 
 
-def _input(file: str, candidates: str, references: list[str], sources: str) -> PairFile:
+def _open_pairs(file: str, candidates: str, references: list[str], sources: str) -> PairFile:
     if file and (candidates or references or sources):
         raise typer.BadParameter("give either FILE, or -c and -r; not both")
     if file:
-        return pair_file(file)
+        return open_pair_file(file)
     if not candidates or not references:
         raise typer.BadParameter("say what to score: FILE, or -c CANDIDATES and -r REFERENCES")
-    return LineFiles(candidates, tuple(references), sources)
+    return LineAlignedFiles(candidates, tuple(references), sources)
 
 
-def _report_style(out: str) -> Format | None:
-    return next((style for end, style in _REPORT_STYLES.items() if out.lower().endswith(end)), None)
+def _report_format(out: str) -> OutputFormat | None:
+    return next(
+        (style for end, style in _REPORT_FORMATS.items() if out.lower().endswith(end)), None
+    )
 
 
-def _check_out(out: str) -> None:
-    if out and not is_row_file(out) and _report_style(out) is None:
-        known = ", ".join([*SUFFIXES, *_REPORT_STYLES])
+def _check_output(out: str) -> None:
+    if out and not is_score_file(out) and _report_format(out) is None:
+        known = ", ".join([*SCORE_SUFFIXES, *_REPORT_FORMATS])
         raise typer.BadParameter(f"cannot tell how to write {out}; its name may end in {known}")
+
+
+_MAX_FAILURES_SHOWN = 10
+
+
+def check_worker_usage(file: str, out: str, *, segments: bool, lines: bool) -> None:
+    """Refuse, as wrong usage, what does not go with --on."""
+    if lines or not file:
+        raise typer.BadParameter("--on takes FILE or a folder, not -c and -r")
+    if segments:
+        raise typer.BadParameter("with --on every pair's scores go to --out; drop --segments")
+    if not out:
+        raise typer.BadParameter("--on needs --out: a .jsonl, .tsv or .parquet file, or DIR")
+
+
+def score_with_workers(
+    file: str,
+    out: str,
+    metrics: Sequence[str],
+    running: RunOptions,
+    scaling: WorkerOptions,
+    resume: bool,
+) -> ScoreSummary:
+    """The result of a large run; what failed is told, and then it is an error."""
+    with running.settings() as settings:
+        wanted, reasons = select_metrics(metrics, make_run(**settings))
+        found = score_files(
+            file,
+            out,
+            wanted,
+            on=scaling.runner(running.threads),
+            resume=resume,
+            shard_rows=scaling.shard_rows,
+            retries=scaling.retries,
+            max_failures=scaling.max_failures,
+            **settings,
+        )
+    if found.resumed_rows:
+        print_message(f"{found.resumed_rows} of {found.rows} rows were done before")
+    if found.failures:
+        raise _failure_error(found, out)
+    result = ScoreSummary(found.tallies, found.flagged, absent=reasons)
+    print_warnings(result)
+    return result
+
+
+def _failure_error(found: ScoreFilesResult, out: str) -> DataError:
+    for failure in found.failures[:_MAX_FAILURES_SHOWN]:
+        print_message(str(failure))
+    count = len(found.failures)
+    if count > _MAX_FAILURES_SHOWN:
+        print_message(f"and {count - _MAX_FAILURES_SHOWN} more")
+    return DataError(
+        f"{count} {'shard' if count == 1 else 'shards'} failed; the other {found.rows} rows are "
+        f"done and kept for {out}; mend the rows named above and go on with --resume"
+    )
+
+
+def score_pair_file(
+    metrics: Sequence[str], pairs: PairFile, run: Run, *, keep: bool, out: str = ""
+) -> ScoreSummary:
+    """The means of a whole file; single scores are kept if asked and written to `out` if given."""
+    names = list(dict.fromkeys(metrics))
+    parts = [as_metric(name) for name in names]
+    tallies = [RunningMean() for _ in names]
+    flagged: Counter[str] = Counter()
+    kept: list[ScoreRow] = []
+    with ExitStack() as files:
+        write = files.enter_context(score_writer(out)) if out else None
+        source = pairs if pairs.rereadable else iter(pairs)
+        for found in score_stream(parts, source, run, total=pairs.total):
+            if keep or write:
+                rows = list(score_rows(tallies[0].count, names, found))
+                kept += rows if keep else []
+                if write:
+                    write(rows)
+            tallies = [t.add(scores) for t, scores in zip(tallies, found, strict=True)]
+            flagged += count_flags(found)
+        if not tallies[0].count:
+            raise InputError("there is nothing to score: the input holds no pair")
+    return ScoreSummary(dict(zip(names, tallies, strict=True)), flagged, kept if keep else None)
+
+
+@dataclass(frozen=True)
+class ScoreSummary:
+    """Means by metric, how many rows carry each flag, and the single scores where kept."""
+
+    tallies: Mapping[str, RunningMean]
+    flagged: Mapping[str, int]
+    rows: Sequence[ScoreRow] | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)  # metrics that cannot run, and why
+
+    @property
+    def count(self) -> int:
+        """The number of pairs scored."""
+        return next(iter(self.tallies.values())).count
+
+    def format(self, style: OutputFormat) -> str:
+        """The result as a person or a program reads it."""
+        if style is OutputFormat.json:
+            return as_json(self.document())
+        if style is OutputFormat.tsv:
+            return table_to_tsv(
+                self._exact_mean_table() if self.rows is None else self._exact_row_table()
+            )
+        if style is OutputFormat.latex:
+            recipes = "".join(f"% {line}\n" for line in self._signature_lines())
+            return recipes + table_to_latex(
+                self._mean_table() if self.rows is None else self._rounded_row_table()
+            )
+        parts = [] if self.rows is None else [table_to_text(self._rounded_row_table())]
+        return "\n\n".join(
+            [*parts, table_to_text(self._mean_table()), "\n".join(self._signature_lines())]
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The result as JSON has it."""
+        found: dict[str, Any] = {
+            "metrics": {name: self._metric_document(name) for name in self.tallies}
+        }
+        return found | ({"absent": dict(self.absent)} if self.absent else {})
+
+    def _metric_document(self, name: str) -> dict[str, Any]:
+        tally = self.tallies[name]
+        mean = score_to_record(tally.mean)
+        found = {"signature": tally.signature, "mean": mean["value"]}
+        found |= {key: mean[key] for key in ("precision", "recall")}
+        if tally.corpus is not None:
+            found["corpus"] = tally.corpus
+        if self.rows is not None:
+            found["segments"] = [score_to_record(r.score) for r in self.rows if r.metric == name]
+        return found
+
+    def _mean_table(self) -> TextTable:
+        rows = [
+            [name, *map(format_number, means), count] for name, means, count in self._summaries()
+        ]
+        return [["metric", *self._columns(), "pairs"], *rows]
+
+    def _exact_mean_table(self) -> TextTable:
+        rows = [
+            [name, *("" if m is None else repr(m) for m in means), count]
+            for name, means, count in self._summaries()
+        ]
+        signed = [[*row, self.tallies[row[0]].signature] for row in rows]
+        return [["metric", *self._columns(), "pairs", "signature"], *signed]
+
+    def _summaries(self) -> Iterator[tuple[str, list[float | None], str]]:
+        for name, tally in self.tallies.items():
+            mean = tally.mean
+            corpus = [tally.corpus] if self._has_corpus else []
+            yield name, [mean.value, mean.precision, mean.recall, *corpus], str(tally.count)
+
+    def _columns(self) -> list[str]:
+        return ["mean", "precision", "recall", *(["corpus"] if self._has_corpus else [])]
+
+    @property
+    def _has_corpus(self) -> bool:
+        return any(tally.corpus is not None for tally in self.tallies.values())
+
+    def _exact_row_table(self) -> TextTable:
+        return [list(SCORE_COLUMNS), *map(row_to_cells, self.rows or ())]
+
+    def _rounded_row_table(self) -> TextTable:
+        rows = [
+            [str(r.row), r.metric, *map(format_number, (s.value, s.precision, s.recall)), _flags(r)]
+            for r in self.rows or ()
+            for s in [r.score]
+        ]
+        return [list(SCORE_COLUMNS), *rows]
+
+    def _signature_lines(self) -> list[str]:
+        return [f"{name}: {tally.signature}" for name, tally in self.tallies.items()]
+
+
+def _flags(row: ScoreRow) -> str:
+    return ", ".join(sorted(row.score.flags))
+
+
+def print_warnings(result: ScoreSummary) -> None:
+    """Say beside the result which rows are flagged and which metrics cannot run."""
+    if result.flagged:
+        counts = ", ".join(f"{count} {flag}" for flag, count in sorted(result.flagged.items()))
+        print_message(f"flagged rows: {counts} (of {result.count})")
+    for name, why in result.absent.items():
+        print_message(f"{name} cannot run: {why}")

@@ -7,40 +7,47 @@ from typing import Annotated
 
 import typer
 
-from evenmatch.cli.groups import takes_option_groups
-from evenmatch.cli.options import Running, count, metric_option
-from evenmatch.cli.output import tell
-from evenmatch.uses.serve.limits import Limits
-from evenmatch.uses.serve.running import serve as run_server
+from evenmatch.cli.console import print_message
+from evenmatch.cli.options import RunOptions, count_option, expand_option_groups, metric_option
+from evenmatch.server.security import Limits
+from evenmatch.server.serve import serve as run_server
 
-_USUAL = Limits()
+_DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
-class Bounds:
+class LimitOptions:
     """How much a request may ask for, as options."""
 
-    max_bytes: Annotated[int, count("The largest body of a request.")] = _USUAL.most_bytes
-    max_texts: Annotated[int, count("The most texts in a request.", least=2)] = _USUAL.most_texts
-    max_length: Annotated[int, count("The most characters in a text.")] = _USUAL.longest_text
-    max_waiting: Annotated[int, count("The most pairs that wait their turn.")] = _USUAL.most_waiting
+    max_bytes: Annotated[int, count_option("The largest body of a request.")] = (
+        _DEFAULT_LIMITS.max_bytes
+    )
+    max_texts: Annotated[int, count_option("The most texts in a request.", least=2)] = (
+        _DEFAULT_LIMITS.max_texts
+    )
+    max_length: Annotated[int, count_option("The most characters in a text.")] = (
+        _DEFAULT_LIMITS.max_text_length
+    )
+    max_waiting: Annotated[int, count_option("The most pairs that wait their turn.")] = (
+        _DEFAULT_LIMITS.max_queued_pairs
+    )
     timeout: Annotated[
         float, typer.Option(min=0.001, metavar="SECONDS", help="How long a request may take.")
-    ] = _USUAL.timeout
+    ] = _DEFAULT_LIMITS.timeout
 
     def limits(self) -> Limits:
         """The limits of the server."""
         return Limits(
-            most_bytes=self.max_bytes,
-            most_texts=self.max_texts,
-            longest_text=self.max_length,
-            longest_aligned=min(self.max_length, _USUAL.longest_aligned),
-            most_waiting=self.max_waiting,
+            max_bytes=self.max_bytes,
+            max_texts=self.max_texts,
+            max_text_length=self.max_length,
+            max_aligned_length=min(self.max_length, _DEFAULT_LIMITS.max_aligned_length),
+            max_queued_pairs=self.max_waiting,
             timeout=self.timeout,
         )
 
 
-@takes_option_groups()
+@expand_option_groups()
 def serve(
     metric: Annotated[
         list[str] | None,
@@ -65,8 +72,8 @@ def serve(
         ),
     ] = "",
     *,
-    bounds: Bounds,
-    running: Running,
+    bounds: LimitOptions,
+    running: RunOptions,
 ) -> None:
     """Answer requests for scores, rewards and alignments; show the viewer at /."""
     with running.settings() as settings:
@@ -76,6 +83,6 @@ def serve(
             port=port,
             token=token,
             limits=bounds.limits(),
-            tell=tell,
+            tell=print_message,
             **settings | {"progress": None},
         )

@@ -1,36 +1,154 @@
-"""evenmatch study: the papers' experiments, each a command that goes on where it was stopped."""
+"""What every study takes and gives: a folder, and what it found said on standard output.
+
+evenmatch study: the experiments that train generators, which take their hours in pieces.
+
+evenmatch study: the papers' experiments, each a command that goes on where it was stopped.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from evenmatch.cli.groups import takes_option_groups
-from evenmatch.cli.options import Json, Running, Seed, count, several
-from evenmatch.cli.output import tell
-from evenmatch.cli.study_output import Out, finish
-from evenmatch.cli.study_training import graphs, keyphrases
-from evenmatch.data.catalogue import data_set
-from evenmatch.data.ratings_reading import read_ratings
-from evenmatch.uses.study.cells import study_folder
-from evenmatch.uses.study.lisa import ALGORITHMS, LENGTHS, Grid, run_lisa
-from evenmatch.uses.study.lisa_advice import worth_report
-from evenmatch.uses.study.lisa_gradient import METHODS, Lesson
-from evenmatch.uses.study.lisa_lessons import lessons_report, take_lessons
-from evenmatch.uses.study.lisa_report import lisa_report
-from evenmatch.uses.study.lisa_table import document, rows_of
-from evenmatch.uses.study.lisa_worth import Measures, measure_worth
-from evenmatch.uses.study.sentences import TRANSLATIONS, Sentences, find_sentences
+from evenmatch.cli.console import print_json, print_message, print_output
+from evenmatch.cli.options import (
+    JsonOption,
+    RunOptions,
+    SeedOption,
+    TrainingOptions,
+    count_option,
+    expand_option_groups,
+    repeatable_option,
+    time_limit,
+)
+from evenmatch.data.catalogue.catalogue import data_set
+from evenmatch.data.ratings.reading import read_ratings
+from evenmatch.data.tables import table_to_text
+from evenmatch.reports.study_page import StudyReport
+from evenmatch.studies.experiment import make_study_folder
+from evenmatch.studies.graph_to_text import GRAPH_ARMS, GRAPH_CORPORA, make_graph_design
+from evenmatch.studies.graph_to_text import GraphExperiment as GraphRuns
+from evenmatch.studies.graph_to_text_report import graph_report
+from evenmatch.studies.keyphrase_generation import (
+    ABLATIONS,
+    KEYPHRASE_ARMS,
+    KeyphraseDesign,
+    KeyphraseExperiment,
+    load_keyphrase_corpus,
+)
+from evenmatch.studies.keyphrase_generation_report import keyphrase_report
+from evenmatch.studies.lisa.findings import grid_document, lisa_report, summarize_grid
+from evenmatch.studies.lisa.gradient import (
+    METHODS,
+    GradientSettings,
+    gradient_report,
+    train_projections,
+)
+from evenmatch.studies.lisa.grid import ALGORITHMS, LENGTHS, Grid, run_lisa_grid
+from evenmatch.studies.lisa.trade_off import TradeOffSettings, measure_trade_off, trade_off_report
+from evenmatch.studies.sentences import WMT17, SentencePairs, load_sentence_pairs
+from evenmatch.training.loop import training_threads
 from evenmatch.vectors.transformer import Transformer
 
+StudyFolderOption: TypeAlias = Annotated[
+    str, typer.Option(metavar="FOLDER", help="Where results, figures and the page go.")
+]
+
+
+def finish_study(report: StudyReport, out: str, document: dict[str, Any] | None) -> None:
+    """Write a study's folder, and say what it found."""
+    print_message(f"wrote {report.write(make_study_folder(out))}")
+    if document is not None:
+        print_json(document)
+    else:
+        tables = [table_to_text(table) for table in report.tables.values()]
+        print_output("\n\n".join([*tables, "\n".join(report.findings)]))
+
+
+SeedsOption: TypeAlias = Annotated[
+    list[int] | None, repeatable_option("N", "Which random numbers", "1, 2, 3", "--seed", least=0)
+]
+
+
+@expand_option_groups()
+def study_keyphrases(
+    out: StudyFolderOption = "keyphrase-study",
+    arm: Annotated[
+        list[str] | None, repeatable_option("ARM", "What to train for", ", ".join(KEYPHRASE_ARMS))
+    ] = None,
+    ablations: Annotated[
+        bool,
+        typer.Option("--ablations", help="Also 2RL(FG) with each part of FG left out (8 stages)."),
+    ] = False,
+    seed: SeedsOption = None,
+    *,
+    pieces: TrainingOptions,
+) -> None:
+    """Keyphrases: likelihood, then reinforcement by F1, FG or FB in one stage or two (paper 004).
+
+    Goes on where it was stopped; the tables and figures are of the runs that are done.
+    """
+    arms = (*(arm or KEYPHRASE_ARMS), *(ABLATIONS if ablations else ()))
+    design = KeyphraseDesign(arms, tuple(seed or (1, 2, 3)))
+    with training_threads(pieces.threads):
+        runs = KeyphraseExperiment(
+            load_keyphrase_corpus(),
+            design,
+            make_study_folder(out),
+            time_limit(pieces.minutes),
+            print_message,
+        )
+        runs()
+    finish_study(keyphrase_report(runs), out, None)
+
+
+@expand_option_groups()
+def study_graphs(
+    out: StudyFolderOption = "graph-study",
+    data: Annotated[
+        str,
+        typer.Option(metavar="DATA", help="webnlg: triples; amr: the Little Prince's graphs."),
+    ] = "webnlg",
+    arm: Annotated[
+        list[str] | None, repeatable_option("ARM", "What to train for", ", ".join(GRAPH_ARMS))
+    ] = None,
+    metric: Annotated[
+        str,
+        typer.Option(
+            metavar="METRIC", help="One more metric to judge by, such as one that `fit` made."
+        ),
+    ] = "",
+    seed: SeedsOption = None,
+    *,
+    pieces: TrainingOptions,
+) -> None:
+    """Graph to text: cross-entropy alone, or with BLEU, F_BERT, F_CONT, F_DISC (paper 000).
+
+    Goes on where it was stopped; the tables and figures are of the runs that are done.
+    """
+    if data not in GRAPH_CORPORA:
+        raise typer.BadParameter(f"there is no {data!r}; known: {', '.join(GRAPH_CORPORA)}")
+    design = make_graph_design(data, tuple(arm or GRAPH_ARMS), tuple(seed or (1, 2, 3)))
+    with training_threads(pieces.threads):
+        corpus, enough = GRAPH_CORPORA[data](), time_limit(pieces.minutes)
+        runs = GraphRuns(corpus, design, make_study_folder(out), enough, print_message)
+        runs()
+        report = graph_report(runs, learnt=metric)
+    finish_study(report, out, None)
+
+
 study = typer.Typer(help="The papers' experiments, resumable.", no_args_is_help=True)
-study.command("keyphrases")(keyphrases)
-study.command("graphs")(graphs)
 
 
-Data: TypeAlias = Annotated[
+study.command("keyphrases")(study_keyphrases)
+
+
+study.command("graphs")(study_graphs)
+
+
+StudyPairsArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
@@ -39,17 +157,23 @@ Data: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Pairs: TypeAlias = Annotated[int, count("How many pairs to draw at most.", least=2)]
-Encoder: TypeAlias = Annotated[str, typer.Option(metavar="MODEL", help="An encoder.")]
+
+
+PairCountOption: TypeAlias = Annotated[
+    int, count_option("How many pairs to draw at most.", least=2)
+]
+
+
+EncoderOption: TypeAlias = Annotated[str, typer.Option(metavar="MODEL", help="An encoder.")]
 
 
 @study.command("lisa")
-@takes_option_groups(cache=True)
-def lisa(
-    data: Data = "",
-    out: Out = "lisa-study",
+@expand_option_groups(cache=True)
+def study_lisa(
+    data: StudyPairsArgument = "",
+    out: StudyFolderOption = "lisa-study",
     model: Annotated[
-        list[str] | None, several("MODEL", "An encoder by name or folder", "minilm")
+        list[str] | None, repeatable_option("MODEL", "An encoder by name or folder", "minilm")
     ] = None,
     sources: Annotated[
         bool,
@@ -58,18 +182,20 @@ def lisa(
             help="Pair candidates with their sources; needs a multilingual --model.",
         ),
     ] = False,
-    pairs: Pairs = 300,
+    pairs: PairCountOption = 300,
     length: Annotated[
         list[int] | None,
-        several("N", "Pad to N pieces, 0 for not at all", ", ".join(map(str, LENGTHS)), least=0),
+        repeatable_option(
+            "N", "Pad to N pieces, 0 for not at all", ", ".join(map(str, LENGTHS)), least=0
+        ),
     ] = None,
     algorithm: Annotated[
-        list[str] | None, several("SOLVER", "How to align", ", ".join(ALGORITHMS))
+        list[str] | None, repeatable_option("SOLVER", "How to align", ", ".join(ALGORITHMS))
     ] = None,
-    seed: Seed = 0,
-    json: Json = False,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
     *,
-    running: Running,
+    running: RunOptions,
 ) -> None:
     """LiSAScore: what alignment and padding do to scores, and who tells pairs from negatives."""
     if sources and not model:
@@ -79,71 +205,72 @@ def lisa(
         lengths=tuple(length or LENGTHS),
         algorithms=tuple(algorithm or ALGORITHMS),
     )
-    sentences = _sentences(data, pairs, seed, sources=sources)
-    folder = study_folder(out)
+    sentences = _load_pairs(data, pairs, seed, sources=sources)
+    folder = make_study_folder(out)
     with running.settings() as settings:
-        runs = run_lisa(sentences, grid, folder, seed=seed, **settings)
-    rows = rows_of(runs)
-    finish(lisa_report(runs, rows), out, document(runs, rows) if json else None)
+        runs = run_lisa_grid(sentences, grid, folder, seed=seed, **settings)
+    rows = summarize_grid(runs)
+    finish_study(lisa_report(runs, rows), out, grid_document(runs, rows) if json else None)
 
 
 @study.command("lisa-quality")
-@takes_option_groups(cache=True)
-def lisa_quality(
-    data: Data = "",
-    out: Out = "lisa-quality",
-    model: Encoder = "minilm",
-    pairs: Annotated[int, count("How many pairs to align at most.", least=2)] = 1000,
-    rounds: Annotated[int, count("Of so many timings the fastest counts.")] = 5,
-    seed: Seed = 0,
-    json: Json = False,
+@expand_option_groups(cache=True)
+def study_lisa_quality(
+    data: StudyPairsArgument = "",
+    out: StudyFolderOption = "lisa-quality",
+    model: EncoderOption = "minilm",
+    pairs: Annotated[int, count_option("How many pairs to align at most.", least=2)] = 1000,
+    rounds: Annotated[int, count_option("Of so many timings the fastest counts.")] = 5,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
     *,
-    running: Running,
+    running: RunOptions,
 ) -> None:
     """LiSAScore: what approximate assignment loses, and what it costs beside the exact one."""
-    sentences = _sentences(data, pairs, seed)
-    ratings = read_ratings(TRANSLATIONS) if data_set(TRANSLATIONS).present else []
+    sentences = _load_pairs(data, pairs, seed)
+    ratings = read_ratings(WMT17) if data_set(WMT17).present else []
     if not ratings:
-        tell(f"agreement with people is left out: {data_set(TRANSLATIONS).absence}")
+        print_message(f"agreement with people is left out: {data_set(WMT17).missing_message}")
     with running.settings() as settings:
-        worth = measure_worth(
+        worth = measure_trade_off(
             sentences,
             ratings,
             Transformer(model),
-            study_folder(out),
-            Measures(rounds=rounds, device=running.device),
+            make_study_folder(out),
+            TradeOffSettings(rounds=rounds, device=running.device),
             **settings,
         )
-    finish(worth_report(worth), out, asdict(worth) if json else None)
+    finish_study(trade_off_report(worth), out, asdict(worth) if json else None)
 
 
 @study.command("lisa-gradient")
-def lisa_gradient(
-    data: Data = "",
-    out: Out = "lisa-gradient",
-    model: Encoder = "minilm",
-    pairs: Pairs = 512,
-    steps: Annotated[int, count("How long to train.")] = 200,
-    batch: Annotated[int, count("Pairs in a batch.", least=2)] = 16,
+def study_lisa_gradient(
+    data: StudyPairsArgument = "",
+    out: StudyFolderOption = "lisa-gradient",
+    model: EncoderOption = "minilm",
+    pairs: PairCountOption = 512,
+    steps: Annotated[int, count_option("How long to train.")] = 200,
+    batch: Annotated[int, count_option("Pairs in a batch.", least=2)] = 16,
     method: Annotated[
-        list[str] | None, several("METHOD", "How to take the gradient", ", ".join(METHODS))
+        list[str] | None,
+        repeatable_option("METHOD", "How to take the gradient", ", ".join(METHODS)),
     ] = None,
-    seed: Seed = 0,
-    json: Json = False,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
 ) -> None:
     """LiSAScore: train a projection through the metric to tell pairs from in-batch negatives."""
     lessons = [
-        Lesson(name, steps=steps, batch=batch, look_every=max(1, steps // 10), seed=seed)
+        GradientSettings(name, steps=steps, batch=batch, look_every=max(1, steps // 10), seed=seed)
         for name in method or METHODS
     ]
-    sentences = _sentences(data, pairs, seed)
-    folder = study_folder(out)
-    found = take_lessons(sentences, Transformer(model), lessons, folder, told=tell)
-    report = lessons_report(found, sentences)
-    finish(report, out, {"curves": [asdict(curve) for curve in found]} if json else None)
+    sentences = _load_pairs(data, pairs, seed)
+    folder = make_study_folder(out)
+    found = train_projections(sentences, Transformer(model), lessons, folder, told=print_message)
+    report = gradient_report(found, sentences)
+    finish_study(report, out, {"curves": [asdict(curve) for curve in found]} if json else None)
 
 
-def _sentences(data: str, pairs: int, seed: int, *, sources: bool = False) -> Sentences:
-    found = find_sentences(data, pairs, seed, sources=sources)
-    tell(f"{len(found)} pairs of {found.name}")
+def _load_pairs(data: str, pairs: int, seed: int, *, sources: bool = False) -> SentencePairs:
+    found = load_sentence_pairs(data, pairs, seed, sources=sources)
+    print_message(f"{len(found)} pairs of {found.name}")
     return found

@@ -8,16 +8,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from evenmatch.data.tables import Table, as_text
+from evenmatch.data.tables import TextTable, table_to_text
 from evenmatch.errors import InputError
-from evenmatch.scoring.saved import is_path
+from evenmatch.scoring.saved import is_metric_path
 from evenmatch.version import __version__
 
-CARD = "README.md"
+CARD_FILE = "README.md"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MetricCard:
     """A metric in its folder: how it was made, what its scores sign, how it was judged.
 
     `facts` and `judged` are for people and in the card; `document` has the same for programs.
@@ -27,11 +27,11 @@ class Made:
     title: str
     signature: str
     facts: Mapping[str, str]
-    judged: Mapping[str, Table]
+    evaluations: Mapping[str, TextTable]
     document: Mapping[str, Any]
 
     def __str__(self) -> str:
-        parts = [f"{what}\n{as_text(table)}" for what, table in self.judged.items()]
+        parts = [f"{what}\n{table_to_text(table)}" for what, table in self.evaluations.items()]
         facts = "\n".join(f"{name}: {value}" for name, value in self.facts.items())
         return "\n\n".join([*parts, f"{facts}\nto use: {self.metric}"])
 
@@ -39,11 +39,13 @@ class Made:
     def metric(self) -> str:
         """The folder as it is named as a metric."""
         plain = str(self.folder)
-        return plain if is_path(plain) else f"./{plain}"
+        return plain if is_metric_path(plain) else f"./{plain}"
 
-    def card(self) -> str:
+    def to_markdown(self) -> str:
         """The card as Markdown."""
-        tables = [f"## {what}\n\n{_markdown(table)}" for what, table in self.judged.items()]
+        tables = [
+            f"## {what}\n\n{_markdown_table(table)}" for what, table in self.evaluations.items()
+        ]
         facts = "\n".join(f"- {name}: {value}" for name, value in self.facts.items())
         return (
             "\n\n".join(
@@ -60,12 +62,12 @@ class Made:
         )
 
 
-def write_card(made: Made) -> None:
+def write_card(made: MetricCard) -> None:
     """Put the card beside the metric; it is no part of what the signature's hash covers."""
-    (made.folder / CARD).write_text(made.card(), "utf-8")
+    (made.folder / CARD_FILE).write_text(made.to_markdown(), "utf-8")
 
 
-def check_out(out: str | PathLike[str]) -> Path:
+def check_output_folder(out: str | PathLike[str]) -> Path:
     """A folder to write to, which must be new or empty."""
     folder = Path(out).expanduser()
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
@@ -73,6 +75,6 @@ def check_out(out: str | PathLike[str]) -> Path:
     return folder
 
 
-def _markdown(table: Table) -> str:
+def _markdown_table(table: TextTable) -> str:
     rows: list[Sequence[str]] = [table[0], ["---"] * len(table[0]), *table[1:]]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -1,22 +1,36 @@
-"""Files of pairs: line-aligned texts, JSONL, TSV and Parquet, read a pair at a time."""
+"""Files of pairs: line-aligned texts, JSONL, TSV and Parquet, read a pair at a time.
+
+One record of a pair file: its fields into a pair, or a refusal that says where.
+
+Public sets of sentence pairs, and files of one's own.
+
+The small sample that comes with evenmatch: four imagined systems, several references each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol
 
-from evenmatch.data import parquet
-from evenmatch.data.records import pair_of
-from evenmatch.data.tabular import is_json, is_tsv, json_records, tsv_records
-from evenmatch.data.texts import (
+from evenmatch.data.catalogue.catalogue import find_data_set
+from evenmatch.data.files import (
     STANDARD_INPUT,
     count_lines,
+    display_path,
+    is_json,
     is_rereadable,
+    is_tsv,
+    open_parquet,
+    read_json_records,
     read_lines,
-    shown,
+    read_parquet_records,
+    read_tsv_records,
 )
-from evenmatch.errors import InputError
+from evenmatch.errors import DataError, InputError
 from evenmatch.types import Pair
 
 
@@ -30,14 +44,14 @@ class PairFile(Protocol):
     def total(self) -> int: ...
 
 
-def pair_file(path: str) -> PairFile:
+def open_pair_file(path: str) -> PairFile:
     """The pairs of a file by its suffix; standard input is JSONL."""
     if is_json(path):
-        return JsonFile(path)
+        return JsonPairFile(path)
     if is_tsv(path):
-        return TsvFile(path)
+        return TsvPairFile(path)
     if path.lower().endswith(".parquet"):
-        return parquet.ParquetPairs(path)
+        return ParquetPairFile(path)
     raise InputError(
         f"cannot tell what kind of file {path} is; name it .jsonl, .tsv or .parquet, "
         "or give line-aligned texts with -c and -r"
@@ -45,7 +59,7 @@ def pair_file(path: str) -> PairFile:
 
 
 @dataclass(frozen=True)
-class LineFiles:
+class LineAlignedFiles:
     """Line-aligned texts: candidates, one file per reference, and perhaps sources."""
 
     candidates: str
@@ -100,23 +114,23 @@ class LineFiles:
         for path, lines in zip(self._paths, counts, strict=True):
             if lines != counts[0]:
                 raise InputError(
-                    f"{shown(self.candidates)} has {_lines(counts[0])} but {shown(path)} has "
-                    f"{_lines(lines)}; give one line per candidate"
+                    f"{display_path(self.candidates)} has {_format_line_count(counts[0])} but {display_path(path)} has "
+                    f"{_format_line_count(lines)}; give one line per candidate"
                 )
 
 
-def _lines(count: int) -> str:
+def _format_line_count(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
 
 
 @dataclass(frozen=True)
-class JsonFile:
+class JsonPairFile:
     """One JSON object per line, with the fields that `records` names."""
 
     path: str
 
     def __iter__(self) -> Iterator[Pair]:
-        return (pair_of(record, where) for where, record in json_records(self.path))
+        return (pair_from_record(record, where) for where, record in read_json_records(self.path))
 
     @property
     def rereadable(self) -> bool:
@@ -130,13 +144,13 @@ class JsonFile:
 
 
 @dataclass(frozen=True)
-class TsvFile:
+class TsvPairFile:
     """A header and one pair per line, read as `tsv_records` says."""
 
     path: str
 
     def __iter__(self) -> Iterator[Pair]:
-        return (pair_of(record, where) for where, record in tsv_records(self.path))
+        return (pair_from_record(record, where) for where, record in read_tsv_records(self.path))
 
     @property
     def rereadable(self) -> bool:
@@ -147,3 +161,112 @@ class TsvFile:
     def total(self) -> int:
         """The number of lines below the header; 0 where it cannot be known before reading."""
         return max(0, count_lines(self.path) - 1) if self.rereadable else 0
+
+
+CANDIDATE_FIELDS = ("candidate", "prediction")
+
+
+REFERENCE_FIELDS = ("references", "reference")
+
+
+SOURCE_FIELD = "source"
+
+
+PAIR_FIELDS = (*CANDIDATE_FIELDS, *REFERENCE_FIELDS, SOURCE_FIELD)
+
+
+def pair_from_record(record: Mapping[str, Any], where: str) -> Pair:
+    """The pair a record describes; `where` names the file and line for messages.
+
+    >>> pair_from_record({"prediction": "a", "reference": "b"}, "x.jsonl line 1")
+    Pair(candidate='a', references=('b',), source=None)
+    """
+    candidate = _check_text(_find_field(record, CANDIDATE_FIELDS, where), "candidate", where)
+    given = _find_field(record, REFERENCE_FIELDS, where)
+    several = given if isinstance(given, list) else [given]
+    if not several:
+        raise InputError(f"{where} has no reference; give at least one (it may be empty text)")
+    references = tuple(_check_text(reference, "reference", where) for reference in several)
+    source = record.get(SOURCE_FIELD)
+    return Pair(
+        candidate, references, None if source is None else _check_text(source, SOURCE_FIELD, where)
+    )
+
+
+def _find_field(record: Mapping[str, Any], names: tuple[str, str], where: str) -> Any:
+    for name in names:
+        if name in record:
+            return record[name]
+    fields = ", ".join(map(repr, record)) or "none"
+    raise InputError(f"{where} has no field {names[0]!r} or {names[1]!r}; its fields: {fields}")
+
+
+def _check_text(value: Any, what: str, where: str) -> str:
+    if not isinstance(value, str):
+        found = repr(value) if len(repr(value)) < 40 else f"a {type(value).__name__}"
+        raise InputError(f"the {what} of {where} must be a string, got {found}")
+    return value
+
+
+# Which file of each public set is for training; the others are for judging.
+TRAINING_SPLITS: Mapping[str, str] = {"sts-b": "train", "sick": "train", "snli": "dev"}
+
+
+def read_sentence_pairs(data: str, split: str = "") -> list[Pair]:
+    """The pairs of a public set, or of a file that `evenmatch score` takes; the first is judged.
+
+    `split` is a public set's file: its training pairs unless said.
+    """
+    if data in TRAINING_SPLITS:
+        path = find_data_set(data) / f"{split or TRAINING_SPLITS[data]}.jsonl.gz"
+        if not path.is_file():
+            raise DataError(f"the data set {data!r} has no split {split!r}")
+        return list(_read_public_pairs(path))
+    if not Path(data).is_file():
+        raise InputError(
+            f"there is no set of sentence pairs {data!r}; give a file, or one of "
+            f"{', '.join(TRAINING_SPLITS)}"
+        )
+    return list(open_pair_file(data))
+
+
+def _read_public_pairs(path: Path) -> Iterator[Pair]:
+    for _, record in read_json_records(str(path)):
+        yield Pair(str(record["s1"]), (str(record["s2"]),))
+
+
+def read_everyday_sample() -> dict[str, list[Pair]]:
+    """The pairs of each system, all in the order of the same twelve items.
+
+    >>> {system: len(pairs) for system, pairs in read_everyday_sample().items()}
+    {'good': 12, 'repetitive': 12, 'terse': 12, 'wrong': 12}
+    """
+    text = (files("evenmatch.data") / "sample" / "everyday.jsonl").read_text("utf-8")
+    systems: dict[str, list[Pair]] = {}
+    for line in text.splitlines():
+        item = json.loads(line)
+        for system, candidate in item["systems"].items():
+            systems.setdefault(system, []).append(Pair(candidate, tuple(item["references"])))
+    return systems
+
+
+@dataclass(frozen=True)
+class ParquetPairFile:
+    """A table whose columns are the fields that `records` names."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Pair]:
+        found = read_parquet_records(self.path, PAIR_FIELDS)
+        return (pair_from_record(record, where) for where, record in found)
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether the file can be read twice."""
+        return is_rereadable(self.path)
+
+    @property
+    def total(self) -> int:
+        """The number of rows, from the file's footer."""
+        with open_parquet(self.path) as file:
+            return int(file.metadata.num_rows)

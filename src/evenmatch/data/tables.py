@@ -7,14 +7,21 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from evenmatch.data.rows import tsv_line
+from evenmatch.data.scores import format_tsv_line
 
-Table: TypeAlias = Sequence[Sequence[str]]  # the first row is the header
+TextTable: TypeAlias = Sequence[Sequence[str]]  # the first row is the header
+
 
 _GAP = "  "
-_NARROWEST = 30
+
+
+_MIN_WIDTH = 30
+
+
 _NUMBER = re.compile(r"-|-?\d+(\.\d+)?")
-_LATEX = {
+
+
+_LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -22,24 +29,24 @@ _LATEX = {
 }
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """A number with four decimals; a dash where there is none."""
     return "-" if value is None else f"{value:.4f}"
 
 
-def as_text(table: Table, *, width: int = 0) -> str:
+def table_to_text(table: TextTable, *, width: int = 0) -> str:
     """Columns in line, those of numbers to the right.
 
     Given a `width`, the last column is folded so that lines keep to it.
 
-    >>> print(as_text([["metric", "mean"], ["chrf", "0.5"]]))
+    >>> print(table_to_text([["metric", "mean"], ["chrf", "0.5"]]))
     metric  mean
     chrf     0.5
     """
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    right = _of_numbers(table)
+    right = _numeric_columns(table)
     before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
-    room = max(width - before, _NARROWEST) if width else max(widths[-1], 1)
+    room = max(width - before, _MIN_WIDTH) if width else max(widths[-1], 1)
     lines = []
     for row in table:
         first, *more = textwrap.wrap(row[-1], room) or [""]
@@ -49,25 +56,25 @@ def as_text(table: Table, *, width: int = 0) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def as_tsv(table: Table) -> str:
+def table_to_tsv(table: TextTable) -> str:
     """One line per row."""
-    return "".join(map(tsv_line, table)).removesuffix("\n")
+    return "".join(map(format_tsv_line, table)).removesuffix("\n")
 
 
-def records_as_tsv(records: Sequence[Mapping[str, object]]) -> str:
+def records_to_tsv(records: Sequence[Mapping[str, object]]) -> str:
     """Records of the same fields as TSV with a header, every digit kept; nothing for None.
 
-    >>> records_as_tsv([{"metric": "chrf", "p": None}])
+    >>> records_to_tsv([{"metric": "chrf", "p": None}])
     'metric\\tp\\nchrf\\t'
     """
     cells = (["" if c is None else str(c) for c in record.values()] for record in records)
-    return as_tsv([list(records[0]), *cells])
+    return table_to_tsv([list(records[0]), *cells])
 
 
-def as_latex(table: Table) -> str:
+def table_to_latex(table: TextTable) -> str:
     """A tabular with the rules of the booktabs package, columns of numbers to the right."""
-    header, *rows = (" & ".join(map(latex, row)) + r" \\" for row in table)
-    columns = "".join("r" if right else "l" for right in _of_numbers(table))
+    header, *rows = (" & ".join(map(escape_latex, row)) + r" \\" for row in table)
+    columns = "".join("r" if right else "l" for right in _numeric_columns(table))
     return "\n".join(
         [
             rf"\begin{{tabular}}{{{columns}}}",
@@ -81,14 +88,14 @@ def as_latex(table: Table) -> str:
     )
 
 
-def latex(text: str) -> str:
+def escape_latex(text: str) -> str:
     r"""Text as LaTeX prints it.
 
-    >>> print(latex("f_disc 100%"))
+    >>> print(escape_latex("f_disc 100%"))
     f\_disc 100\%
     """
-    return "".join(_LATEX.get(character, character) for character in text)
+    return "".join(_LATEX_ESCAPES.get(character, character) for character in text)
 
 
-def _of_numbers(table: Table) -> list[bool]:
+def _numeric_columns(table: TextTable) -> list[bool]:
     return [all(map(_NUMBER.fullmatch, column)) for column in zip(*table[1:], strict=True)]

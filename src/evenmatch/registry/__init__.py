@@ -1,22 +1,33 @@
-"""Names for parts: a spec string builds a part, and a part says its spec."""
+"""The registry: parts by name, and spec strings that describe them.
 
-from evenmatch.registry.entries import KINDS, Entry, entry, kind_of, names, register
-from evenmatch.registry.hints import check_settings, settings
-from evenmatch.registry.reading import build
-from evenmatch.registry.writing import pinned, signature, sources, spec
+In: a name or a spec string such as `align(alignment=lsa)`. Out: the part, or the spec of a part.
+Begin with `parts.py` (registration), then `specs.py` (reading and writing specs).
+"""
+
+from evenmatch.registry.parts import (
+    KINDS,
+    RegistryEntry,
+    check_settings,
+    find_entry,
+    kind_of,
+    names,
+    part_settings,
+    register,
+)
+from evenmatch.registry.specs import build, collect_sources, make_signature, pin, spec
 
 __all__ = [
     "KINDS",
-    "Entry",
+    "RegistryEntry",
     "build",
     "check_settings",
-    "entry",
+    "collect_sources",
+    "find_entry",
     "kind_of",
+    "make_signature",
     "names",
-    "pinned",
+    "part_settings",
+    "pin",
     "register",
-    "settings",
-    "signature",
-    "sources",
     "spec",
 ]

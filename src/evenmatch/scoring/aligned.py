@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.registry import signature
+from evenmatch.models.hidden_states import BackboneEncoder, MultiLayerEncoder, side_encoders
+from evenmatch.protocols import Encoder
+from evenmatch.registry import make_signature
+from evenmatch.scoring.engine import check_similarity, with_idf_counts
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.scoring.shared import with_counts
-from evenmatch.scoring.shelf import checked
-from evenmatch.types import (
-    Alignment,
-    Array,
-    Embedded,
-    Encoder,
-    Pair,
-    Problem,
-    Run,
-    Score,
-    Units,
-)
-from evenmatch.vectors import states
-from evenmatch.vectors.states import Deep, Viewing, sides_of
+from evenmatch.types import Alignment, Array, Embedded, Pair, Problem, Run, Score, Units
+from evenmatch.vectors.pooling import readable_units
 
-_SHOWN = 0.005  # a share smaller than this is left out of the list of pairs
+_MIN_PAIR_WEIGHT = 0.005  # a share smaller than this is left out of the list of pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,19 +32,18 @@ class Aligned:
     signature: str
     candidate_weights: Array = ()  # how much each unit counts in the mean; all alike if empty
     reference_weights: Array = ()
-    # How a notebook shows it; set by the root, since the viewer lies above this layer.
-    as_html: ClassVar[Callable[[Aligned], str] | None] = None
+    # How a notebook shows it; `evenmatch.align` sets it, since the viewer is in a layer above.
+    html_renderer: Callable[[Aligned], str] | None = None
 
     @property
     def pairs(self) -> list[tuple[int, int, float]]:
         """(i, j, weight): the mean of the share i gives to j and the share j takes from i."""
         weight = (np.asarray(self.alignment.rows) + np.asarray(self.alignment.cols)) / 2
-        at = np.argwhere(weight > _SHOWN)
+        at = np.argwhere(weight > _MIN_PAIR_WEIGHT)
         return [(int(i), int(j), float(weight[i, j])) for i, j in at]
 
     def _repr_html_(self) -> str | None:
-        draw = type(self).as_html
-        return draw(self) if draw else None
+        return self.html_renderer(self) if self.html_renderer else None
 
     def __str__(self) -> str:
         width = max([len(u) for u in self.candidate_units] + [9])
@@ -75,11 +64,11 @@ class Aligned:
             for j, unit in enumerate(self.reference_units)
             if j not in taken
         ]
-        lines.append(_summary(self.score))
+        lines.append(_format_score(self.score))
         return "\n".join(lines)
 
 
-def _summary(score: Score) -> str:
+def _format_score(score: Score) -> str:
     text = f"score {score.value:.4f}"
     if score.precision is not None and score.recall is not None:
         text += f"  precision {score.precision:.4f}  recall {score.recall:.4f}"
@@ -91,11 +80,11 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
     if not isinstance(metric, AlignMetric):
         raise InputError("only alignment metrics align, such as bertscore, f_disc and f_cont")
     pair = Pair(candidate, (reference,))
-    metric = with_counts(metric, [pair])
-    left, right = sides_of(metric.vectors)
-    x, candidate_units = _seen(metric.units(candidate), left)
-    y, reference_units = _seen(metric.units(reference), right)
-    similarity = checked(metric.similarity(x, y), pair)
+    metric = with_idf_counts(metric, [pair])
+    left, right = side_encoders(metric.vectors)
+    x, candidate_units = _embed_text(metric.units(candidate), left)
+    y, reference_units = _embed_text(metric.units(reference), right)
+    similarity = check_similarity(metric.similarity(x, y), pair)
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)
     return Aligned(
@@ -104,17 +93,17 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
         similarity,
         alignment,
         score,
-        signature(metric),
+        make_signature(metric),
         x.weights,
         y.weights,
     )
 
 
-def _seen(units: Units, encoder: Encoder) -> tuple[Embedded, list[str]]:
+def _embed_text(units: Units, encoder: Encoder) -> tuple[Embedded, list[str]]:
     """A text embedded, with its units in readable form."""
-    if isinstance(encoder, Viewing) and not isinstance(encoder, Deep):
-        depth = encoder.depth()
-        found = encoder.body.encode([units.text], [depth], Run())[0]
-        return encoder.look(units, found, depth), list(states.cut(units, found).items)
+    if isinstance(encoder, BackboneEncoder) and not isinstance(encoder, MultiLayerEncoder):
+        depth = encoder.layer_index()
+        found = encoder.backbone.encode([units.text], [depth], Run())[0]
+        return encoder.embed(units, found, depth), list(readable_units(units, found).items)
     embedded = encoder([units])[0]
     return embedded, list(embedded.units.items)

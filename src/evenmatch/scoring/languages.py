@@ -23,6 +23,8 @@ ENGLISH_ONLY = frozenset(
         "albert-base-v2",
     }
 )
+
+
 # Frequent small words that the other languages here do not have.
 _SMALL_WORDS: Mapping[str, frozenset[str]] = {
     language: frozenset(words.split())
@@ -36,8 +38,12 @@ _SMALL_WORDS: Mapping[str, frozenset[str]] = {
         "Dutch": "de het een van en niet dat zijn met voor op te ook aan er",
     }.items()
 }
-_LOOKED_AT = 200
-_ENOUGH_WORDS = 20
+
+
+_SAMPLE_SIZE = 200
+
+
+_MIN_WORDS = 20
 
 
 def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> None:
@@ -50,7 +56,7 @@ def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> No
     english = sorted(models & ENGLISH_ONLY)
     if not english:
         return
-    other = likely_other_language(" ".join(_sample(pairs)))
+    other = likely_other_language(" ".join(_sample_references(pairs)))
     if other:
         warnings.warn(
             f"the references look like {other}, and {english[0]} knows English only; choose a "
@@ -67,16 +73,16 @@ def likely_other_language(text: str) -> str | None:
     'a non-Latin script'
     """
     letters = [c for c in text if c.isalpha()]
-    if len(letters) >= _ENOUGH_WORDS and sum(ord(c) > 0x24F for c in letters) > len(letters) / 2:
+    if len(letters) >= _MIN_WORDS and sum(ord(c) > 0x24F for c in letters) > len(letters) / 2:
         return "a non-Latin script"
     words = re.findall(r"\w+", text.lower())
-    if len(words) < _ENOUGH_WORDS:
+    if len(words) < _MIN_WORDS:
         return None
     hits = {name: sum(w in small for w in words) for name, small in _SMALL_WORDS.items()}
     best = max(hits, key=lambda name: hits[name])
     return best if best != "English" and hits[best] > 2 * hits["English"] + 2 else None
 
 
-def _sample(pairs: Sequence[Pair]) -> Iterator[str]:
-    step = max(1, len(pairs) // _LOOKED_AT)
+def _sample_references(pairs: Sequence[Pair]) -> Iterator[str]:
+    step = max(1, len(pairs) // _SAMPLE_SIZE)
     return (pair.references[0][:200] for pair in pairs[::step])

@@ -11,19 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from evenmatch.errors import DataError
+from evenmatch.packages import PACKAGES
 from evenmatch.registry import build
-from evenmatch.storage.packages import EMBEDDED
 
-METRIC = "metric.json"
-HERE = "{here}"  # stands for the folder in the spec of a saved metric, {here/NAME} for one in it
-_HERE = re.compile(r"\{here(/[\w.-]+)?\}")
-_RESTS_ON = ("model", "weights", "adapter")  # settings that may be a folder or a file
+METRIC_FILE = "metric.json"
 
 
-def is_path(given: str) -> bool:
+FOLDER_PLACEHOLDER = (
+    "{here}"  # stands for the folder in the spec of a saved metric, {here/NAME} for one in it
+)
+
+
+_PLACEHOLDER_PATTERN = re.compile(r"\{here(/[\w.-]+)?\}")
+
+
+_PATH_SETTINGS = ("model", "weights", "adapter")  # settings that may be a folder or a file
+
+
+def is_metric_path(given: str) -> bool:
     """Whether a metric is given as a folder: with a separator before any settings, or ~ or a dot.
 
-    >>> is_path("./mine"), is_path("runs/7"), is_path("fitted(model='runs/7')"), is_path("bleu")
+    >>> is_metric_path("./mine"), is_metric_path("runs/7"), is_metric_path("fitted(model='runs/7')"), is_metric_path("bleu")
     (True, True, False, False)
     """
     name = given.split("(", 1)[0]
@@ -33,16 +41,16 @@ def is_path(given: str) -> bool:
 def write_metric(folder: Path, spec: str) -> None:
     """Say what metric a folder is; {here} stands for the folder itself."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / METRIC).write_text(json.dumps({"metric": spec}, indent=2) + "\n", "utf-8")
+    (folder / METRIC_FILE).write_text(json.dumps({"metric": spec}, indent=2) + "\n", "utf-8")
 
 
-def write_whole(folder: Path, spec: str) -> str:
+def write_portable_metric(folder: Path, spec: str) -> str:
     """Say what metric a folder is, and put beside it what the spec names by path; the new spec.
 
     So the folder can be moved, and what it was made of thrown away.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    found = _paths(spec)
+    found = _find_paths(spec)
     inside = {path: f"part-{n}" for n, path in enumerate(dict.fromkeys(p for *_, p in found), 1)}
     for path, name in inside.items():
         copy = shutil.copytree if path.is_dir() else shutil.copyfile
@@ -54,15 +62,15 @@ def write_whole(folder: Path, spec: str) -> str:
     return written.decode()
 
 
-def _paths(spec: str) -> list[tuple[int, int, Path]]:
+def _find_paths(spec: str) -> list[tuple[int, int, Path]]:
     """Where a spec names a folder or file of this machine: from byte to byte, and which."""
     found = []
     for node in ast.walk(ast.parse(spec, mode="eval")):
-        if isinstance(node, ast.keyword) and node.arg in _RESTS_ON:
+        if isinstance(node, ast.keyword) and node.arg in _PATH_SETTINGS:
             given = node.value
             if isinstance(given, ast.Constant) and isinstance(given.value, str):
                 path = Path(given.value).expanduser()
-                if given.value and given.value not in EMBEDDED and path.exists():
+                if given.value and given.value not in PACKAGES and path.exists():
                     found.append((given.col_offset, given.end_col_offset or 0, path))
     return sorted(found, key=lambda each: each[0])
 
@@ -70,14 +78,16 @@ def _paths(spec: str) -> list[tuple[int, int, Path]]:
 def read_metric(given: str) -> Any:
     """The metric that a folder, or the file in it, describes."""
     path = Path(given).expanduser()
-    file = path / METRIC if path.is_dir() else path
+    file = path / METRIC_FILE if path.is_dir() else path
     if not file.is_file():
         raise DataError(
-            f"{given} holds no {METRIC}; "
+            f"{given} holds no {METRIC_FILE}; "
             "give a folder that evenmatch fit, distil or calibrate wrote"
         )
     try:
         spec = json.loads(file.read_text("utf-8"))["metric"]
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{file} describes no metric ({error!r}); make it again") from None
-    return build(_HERE.sub(lambda own: repr(f"{file.parent}{own[1] or ''}"), str(spec)))
+    return build(
+        _PLACEHOLDER_PATTERN.sub(lambda own: repr(f"{file.parent}{own[1] or ''}"), str(spec))
+    )

@@ -14,17 +14,18 @@ from evenmatch.types import Array, Embedded, Units
 
 Phrase: TypeAlias = tuple[str, ...]
 
+
 _UNIT_BOUNDS = (0.0, 1.0)
 
 
-def edit(p: Phrase, q: Phrase) -> float:
+def edit_similarity(p: Phrase, q: Phrase) -> float:
     """1 - word edit distance / length of the longer phrase (paper 004, eq. 6).
 
-    >>> edit(("natural", "language", "processing"), ("natural", "language"))
+    >>> edit_similarity(("natural", "language", "processing"), ("natural", "language"))
     0.6666666666666667
     """
     longer = max(len(p), len(q))
-    return 1 - _distance(p, q) / longer if longer else 0.0
+    return 1 - _edit_distance(p, q) / longer if longer else 0.0
 
 
 def token_f1(p: Phrase, q: Phrase) -> float:
@@ -37,7 +38,7 @@ def token_f1(p: Phrase, q: Phrase) -> float:
     return 2 * shared / (len(p) + len(q)) if shared else 0.0
 
 
-def _distance(p: Phrase, q: Phrase) -> int:
+def _edit_distance(p: Phrase, q: Phrase) -> int:
     """The fewest words to add, delete or change to get from one phrase to the other."""
     before = list(range(len(q) + 1))
     for i, word in enumerate(p, 1):
@@ -48,18 +49,18 @@ def _distance(p: Phrase, q: Phrase) -> int:
     return before[-1]
 
 
-def _mean(p: Phrase, q: Phrase) -> float:
-    return (edit(p, q) + token_f1(p, q)) / 2
+def _phrase_similarity(p: Phrase, q: Phrase) -> float:
+    return (edit_similarity(p, q) + token_f1(p, q)) / 2
 
 
-def phrases_of(units: Units) -> list[Phrase]:
+def unit_phrases(units: Units) -> list[Phrase]:
     """The words of each unit."""
     return [tuple(units.words[i] for i in group) for group in units.groups]
 
 
-def _matrix(x: Embedded, y: Embedded, compare: Callable[[Phrase, Phrase], float]) -> Array:
+def _compare_all(x: Embedded, y: Embedded, compare: Callable[[Phrase, Phrase], float]) -> Array:
     """Every two phrases compared; equal ones are 1, and those without a common word 0."""
-    rows, cols = phrases_of(x.units), phrases_of(y.units)
+    rows, cols = unit_phrases(x.units), unit_phrases(y.units)
     found = np.zeros((len(rows), len(cols)))
     sets = [set(q) for q in cols]
     for i, p in enumerate(rows):
@@ -79,14 +80,14 @@ class Exact:
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Rows are `x`'s units, columns `y`'s; units without a word equal nothing."""
-        rows, cols = phrases_of(x.units), phrases_of(y.units)
+        rows, cols = unit_phrases(x.units), unit_phrases(y.units)
         found = np.zeros((len(rows), len(cols)))
-        for i, j in _equals(rows, cols):
+        for i, j in _equal_pairs(rows, cols):
             found[i, j] = 1.0
         return found
 
 
-def _equals(rows: Sequence[Phrase], cols: Sequence[Phrase]) -> list[tuple[int, int]]:
+def _equal_pairs(rows: Sequence[Phrase], cols: Sequence[Phrase]) -> list[tuple[int, int]]:
     at: dict[Phrase, list[int]] = {}
     for j, q in enumerate(cols):
         at.setdefault(q, []).append(j)
@@ -102,7 +103,7 @@ class TokenF1:
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Rows are `x`'s units, columns `y`'s."""
-        return _matrix(x, y, token_f1)
+        return _compare_all(x, y, token_f1)
 
 
 @register("similarity", "edit")
@@ -114,16 +115,16 @@ class Edit:
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Rows are `x`'s units, columns `y`'s."""
-        return _matrix(x, y, edit)
+        return _compare_all(x, y, edit_similarity)
 
 
 @register("similarity", "phrase")
 @dataclass(frozen=True)
-class PhraseLikeness:
+class PhraseStringSimilarity:
     """The mean of `edit` and `token_f1`: which words, and in which order (the FG score's)."""
 
     bounds: ClassVar[tuple[float, float]] = _UNIT_BOUNDS
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Rows are `x`'s units, columns `y`'s."""
-        return _matrix(x, y, _mean)
+        return _compare_all(x, y, _phrase_similarity)

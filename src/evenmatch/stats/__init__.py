@@ -1,1 +1,5 @@
-"""Numbers in, numbers out: correlations, their intervals, tests, clusters. Knows no text."""
+"""Statistics: correlations, intervals and significance tests.
+
+In: arrays of metric scores and human ratings. Out: coefficients, intervals and p-values.
+Begin with `levels.py` (what is correlated with what), then `bootstrap.py` and `permutation.py`.
+"""

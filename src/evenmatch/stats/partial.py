@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenmatch.errors import InputError, UnknownNameError
-from evenmatch.stats.arrays import Floats, as_floats
-from evenmatch.stats.correlations import correlation
-from evenmatch.stats.ranks import ranks
+from evenmatch.stats.correlation import ranks
+from evenmatch.stats.levels import correlation
+from evenmatch.stats.panel import Floats, as_floats
 
-Linear: TypeAlias = Literal["pearson", "spearman"]
+PartialMethod: TypeAlias = Literal["pearson", "spearman"]
+
 
 # What rounding leaves of a variable that the controls explain fully, relative to itself.
 _ROUNDING = 1e-10
 
 
 def partial_matrix(
-    variables: ArrayLike, controls: ArrayLike, *, method: Linear = "pearson"
+    variables: ArrayLike, controls: ArrayLike, *, method: PartialMethod = "pearson"
 ) -> Floats:
     """The partial correlation of every two variables given the controls.
 
@@ -34,13 +35,13 @@ def partial_matrix(
     array([[1.  , 0.59],
            [0.59, 1.  ]])
     """
-    x, given = _rows(variables, controls, method)
+    x, given = _prepare_rows(variables, controls, method)
     left = residuals(x, given)
     return correlation(left[:, None], left[None], "pearson")
 
 
 def partial_correlation(
-    x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, method: Linear = "pearson"
+    x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, method: PartialMethod = "pearson"
 ) -> float:
     """The correlation of x and y given one control or several (rows); see `partial_matrix`.
 
@@ -51,7 +52,7 @@ def partial_correlation(
     return float(partial_matrix(two, controls, method=method)[0, 1])
 
 
-def conditional_matrix(variables: ArrayLike, *, method: Linear = "pearson") -> Floats:
+def conditional_matrix(variables: ArrayLike, *, method: PartialMethod = "pearson") -> Floats:
     """The partial correlation of every two variables given all the others.
 
     From the inverse of their correlations; NaN throughout where one is a combination of others,
@@ -62,7 +63,7 @@ def conditional_matrix(variables: ArrayLike, *, method: Linear = "pearson") -> F
            [0.59, 1.  , 0.28],
            [0.52, 0.28, 1.  ]])
     """
-    x, _ = _rows(variables, [], method)
+    x, _ = _prepare_rows(variables, [], method)
     together = correlation(x[:, None], x[None], "pearson")
     if np.isnan(together).any() or np.linalg.cond(together) > 1 / _ROUNDING:
         return np.full(together.shape, np.nan)
@@ -87,11 +88,13 @@ def residuals(x: Floats, given: Floats) -> Floats:
     return kept
 
 
-def _rows(variables: ArrayLike, controls: ArrayLike, method: Linear) -> tuple[Floats, Floats]:
+def _prepare_rows(
+    variables: ArrayLike, controls: ArrayLike, method: PartialMethod
+) -> tuple[Floats, Floats]:
     """Variables and controls as rows without missing points, ranked for Spearman."""
-    if method not in get_args(Linear):
+    if method not in get_args(PartialMethod):
         raise UnknownNameError(
-            f"no partial correlation is called {method!r}; known: {', '.join(get_args(Linear))}"
+            f"no partial correlation is called {method!r}; known: {', '.join(get_args(PartialMethod))}"
         )
     x, given = as_floats(variables, "variables"), as_floats(controls, "controls")
     given = given.reshape(0, x.shape[-1]) if not given.size else np.atleast_2d(given)

@@ -8,11 +8,17 @@ from dataclasses import dataclass, field
 
 from evenmatch.errors import DataError
 from evenmatch.types import Tree
-from evenmatch.units.heads import head_child
+from evenmatch.units.head_rules import head_child
 
 _TOKENS = re.compile(r"\(|\)|[^\s()]+")
+
+
 _TRACE = "-NONE-"
-WRAPPERS = frozenset({"", "ROOT", "TOP"})
+
+
+ROOT_LABELS = frozenset({"", "ROOT", "TOP"})
+
+
 ESCAPES = {
     "-LRB-": "(",
     "-RRB-": ")",
@@ -34,7 +40,7 @@ class Sentence:
     tree: Tree
 
 
-def nodes(tree: Tree) -> Iterator[Tree]:
+def iter_nodes(tree: Tree) -> Iterator[Tree]:
     """Every node, a parent before its children, without recursion: trees may be deep."""
     waiting = [tree]
     while waiting:
@@ -48,7 +54,7 @@ def is_leaf(node: Tree) -> bool:
     return not node.children
 
 
-def phrase(label: str, children: Sequence[Tree]) -> Tree:
+def make_phrase(label: str, children: Sequence[Tree]) -> Tree:
     """A phrase over its parts; its head word is found by the head rules."""
     words = tuple(sorted(w for child in children for w in child.words))
     return Tree(label, children[head_child(label, children)].head, words, tuple(children))
@@ -82,12 +88,12 @@ def deepest_first(heads: Sequence[int]) -> list[int]:
     return order[::-1]
 
 
-def shifted(tree: Tree, by: int) -> Tree:
+def shift_words(tree: Tree, by: int) -> Tree:
     """The tree with all word positions moved, as for a later sentence of a text."""
     if not by:
         return tree
     made: dict[int, Tree] = {}
-    for node in reversed(list(nodes(tree))):
+    for node in reversed(list(iter_nodes(tree))):
         children = tuple(made[id(child)] for child in node.children)
         words = tuple(w + by for w in node.words)
         made[id(node)] = Tree(node.label, node.head + by, words, children)
@@ -101,22 +107,22 @@ def read_brackets(text: str) -> list[Sentence]:
     'S'
     """
     found: list[Sentence] = []
-    waiting: list[_Open] = []
+    waiting: list[_OpenBracket] = []
     words: list[str] = []
     tags: list[str] = []
     tokens = _TOKENS.findall(text)
     for at, token in enumerate(tokens):
         if token == "(":
             label = tokens[at + 1] if at + 1 < len(tokens) else ""
-            waiting.append(_Open("" if label in "()" else label))
+            waiting.append(_OpenBracket("" if label in "()" else label))
         elif not waiting:
             raise DataError(f"a tree in brackets begins with '(', found {token[:30]!r}")
         elif token == ")":
-            node = waiting.pop().closed()
+            node = waiting.pop().close()
             if waiting:
                 waiting[-1].children += node
             elif node:
-                found.append(Sentence(tuple(words), tuple(tags), _unwrapped(node[0])))
+                found.append(Sentence(tuple(words), tuple(tags), _strip_root(node[0])))
                 words, tags = [], []
         elif tokens[at - 1] != "(" and waiting[-1].label != _TRACE:
             waiting[-1].word = len(words)
@@ -128,28 +134,28 @@ def read_brackets(text: str) -> list[Sentence]:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenBracket:
     """A bracket still open: its label, and the word or the children it has so far."""
 
     label: str
     children: list[Tree] = field(default_factory=list)
     word: int = -1
 
-    def closed(self) -> list[Tree]:
+    def close(self) -> list[Tree]:
         """The node, or nothing for a trace, which stands for no word."""
         if self.word >= 0:
             return [Tree(self.label, self.word, (self.word,))]
-        return [phrase(_bare(self.label), self.children)] if self.children else []
+        return [make_phrase(_strip_functions(self.label), self.children)] if self.children else []
 
 
-def _unwrapped(tree: Tree) -> Tree:
+def _strip_root(tree: Tree) -> Tree:
     """The tree without a ROOT around it that says nothing."""
-    while tree.label in WRAPPERS and len(tree.children) == 1:
+    while tree.label in ROOT_LABELS and len(tree.children) == 1:
         tree = tree.children[0]
     return tree
 
 
-def _bare(label: str) -> str:
+def _strip_functions(label: str) -> str:
     """A phrase label without its functions: NP-SBJ=2 is an NP."""
     return re.split(r"[-=|]", label)[0] or label
 
@@ -167,11 +173,11 @@ def read_conllu(lines: Iterable[str]) -> Iterator[Sentence]:
         elif line.strip():
             raise DataError(f"line {number} has {len(cells)} columns; CoNLL-U has 10, by tabs")
         elif rows:
-            yield _dependencies(rows, number)
+            yield _make_dependency_sentence(rows, number)
             rows = []
 
 
-def _dependencies(rows: Sequence[Sequence[str]], number: int) -> Sentence:
+def _make_dependency_sentence(rows: Sequence[Sequence[str]], number: int) -> Sentence:
     try:
         heads = [int(row[6]) - 1 for row in rows]
     except ValueError:

@@ -1,1 +1,5 @@
-"""Units into vectors, with the weight and the mass of each."""
+"""Vectors: one vector, weight and mass per unit.
+
+In: `Units`. Out: `Embedded`, the units with their vectors, averaging weights and transport masses.
+Begin with `transformer.py` (contextual embeddings); `lookup.py` and `hashed.py` need no forward pass.
+"""

@@ -1,4 +1,7 @@
-"""hashed: vectors that need no model, for tests, documentation and very large dry runs."""
+"""hashed: vectors that need no model, for tests, documentation and very large dry runs.
+
+bare: units without vectors, for similarities that look at words only.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,16 @@ from functools import lru_cache
 import numpy as np
 
 from evenmatch.errors import InputError
+from evenmatch.protocols import Weighting
 from evenmatch.registry import check_settings, register
-from evenmatch.types import Array, Embedded, Units, Weighting
-from evenmatch.units.words import Words
-from evenmatch.vectors.weighting import Uniform, all_alike, is_uncounted, with_table
+from evenmatch.types import Array, Embedded, Units
+from evenmatch.units.text import Words
+from evenmatch.vectors.weighting import (
+    Uniform,
+    lacks_idf_table,
+    with_idf_table,
+    with_uniform_weights,
+)
 
 
 @register("encoder", "hashed")
@@ -36,43 +45,47 @@ class Hashed:
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """A unit of several words gets the sum of their vectors."""
-        return [self._embed(cut_by_word(units)) for units in batch]
+        return [self._embed(split_into_words(units)) for units in batch]
 
     @property
-    def uncounted(self) -> bool:
+    def needs_idf(self) -> bool:
         """Whether an idf table has still to be counted."""
-        return is_uncounted(self)
+        return lacks_idf_table(self)
 
-    def counted(self, references: Iterable[str]) -> Hashed:
+    def with_idf(self, references: Iterable[str]) -> Hashed:
         """The same encoder with its idf counted from the words of these references."""
-        return with_table(self, (_keys(self._members(Words()(text))) for text in references))
+        return with_idf_table(
+            self, (_hash_units(self._unit_words(Words()(text))) for text in references)
+        )
 
-    def unweighted(self) -> Hashed:
+    def without_weights(self) -> Hashed:
         """The same encoder with all units alike."""
-        return all_alike(self)
+        return with_uniform_weights(self)
 
-    def _members(self, units: Units) -> list[list[str]]:
+    def _unit_words(self, units: Units) -> list[list[str]]:
         """The words of each unit."""
         words = [w.lower() if self.lower else w for w in units.words]
         return [[words[i] for i in group] for group in units.groups]
 
     def _embed(self, units: Units) -> Embedded:
-        members = self._members(units)
-        keys = _keys(members)
-        vectors = np.array([self._sum(words) for words in members]).reshape(-1, self.dim)
+        members = self._unit_words(units)
+        keys = _hash_units(members)
+        vectors = np.array([self._sum_vectors(words) for words in members]).reshape(-1, self.dim)
         weights = self.weights(keys, vectors)
         if units.weights:
             weights = weights * np.asarray(units.weights)
         return Embedded(units, vectors, weights, self.mass(keys, vectors), units.flags)
 
-    def _sum(self, words: list[str]) -> Array:
+    def _sum_vectors(self, words: list[str]) -> Array:
         # Nearly every unit is one word, and adding up one vector takes longer than all the rest.
         if len(words) == 1:
-            return _direction(words[0], self.dim)
-        return np.array([_direction(w, self.dim) for w in words]).reshape(-1, self.dim).sum(0)
+            return _random_direction(words[0], self.dim)
+        return (
+            np.array([_random_direction(w, self.dim) for w in words]).reshape(-1, self.dim).sum(0)
+        )
 
 
-def cut_by_word(units: Units) -> Units:
+def split_into_words(units: Units) -> Units:
     """The units, cut into words where the cutting was left to the encoder."""
     if units.closing or units.opening:
         what = "closing" if units.closing else "opening"
@@ -80,18 +93,33 @@ def cut_by_word(units: Units) -> Units:
     return Words()(units.text) if units.by_model else units
 
 
-def _keys(members: list[list[str]]) -> Array:
-    return np.array([_key(" ".join(words)) for words in members], dtype=np.int64)
+def _hash_units(members: list[list[str]]) -> Array:
+    return np.array([_hash_word(" ".join(words)) for words in members], dtype=np.int64)
 
 
 @lru_cache(maxsize=65536)
-def _direction(word: str, dim: int) -> Array:
-    direction = np.random.default_rng(_key(word)).standard_normal(dim, dtype=np.float32)
+def _random_direction(word: str, dim: int) -> Array:
+    direction = np.random.default_rng(_hash_word(word)).standard_normal(dim, dtype=np.float32)
     return direction / np.sqrt(np.square(direction).sum())
 
 
 @lru_cache(maxsize=65536)
-def _key(word: str) -> int:
+def _hash_word(word: str) -> int:
     """A number for a word that is the same in every process, which hash() is not."""
     digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
+
+
+@register("encoder", "bare")
+@dataclass(frozen=True)
+class Bare:
+    """No vectors at all: units that all count the same."""
+
+    def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
+        """The units as they are, cut into words where the cutting was left to the encoder."""
+        return [_without_vectors(split_into_words(units)) for units in batch]
+
+
+def _without_vectors(units: Units) -> Embedded:
+    count = len(units.groups)
+    return Embedded(units, np.zeros((count, 0)), np.ones(count), np.ones(count))

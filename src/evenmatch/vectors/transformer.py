@@ -8,17 +8,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenmatch.errors import InputError
+from evenmatch.models.adapters import adapter_sources, pin_adapter
+from evenmatch.models.backbone import LongTextMode, PretrainedBackbone
+from evenmatch.models.hidden_states import HiddenStates
+from evenmatch.models.layers import Layer, resolve_layer
+from evenmatch.models.packing import iter_chunks
+from evenmatch.protocols import Weighting
 from evenmatch.registry import check_settings, register
-from evenmatch.types import Embedded, Run, Units, Weighting
-from evenmatch.vectors import layers, states
-from evenmatch.vectors.adapter_files import adapter_source, pinned_adapter
-from evenmatch.vectors.layers import Layer
-from evenmatch.vectors.packing import portions
-from evenmatch.vectors.pretrained import Long, Pretrained
-from evenmatch.vectors.states import States
-from evenmatch.vectors.weighting import Uniform, all_alike, is_uncounted, with_table
+from evenmatch.types import Embedded, Run, Units
+from evenmatch.vectors.pooling import embed_units
+from evenmatch.vectors.weighting import (
+    Uniform,
+    lacks_idf_table,
+    with_idf_table,
+    with_uniform_weights,
+)
 
-LONGEST_PADDED = 4096  # a cached text names its marks, paddings among them, in 64 KiB
+MAX_PADDED_LENGTH = 4096  # a cached text names its marks, paddings among them, in 64 KiB
 
 
 @register("encoder", "transformer")
@@ -39,16 +45,16 @@ class Transformer:
     pool: Literal["max", "mean"] = "max"
     weights: Weighting = Uniform()
     mass: Weighting = Uniform()
-    long: Long = "truncate"
+    long: LongTextMode = "truncate"
     trust_remote_code: bool = False
     pad_to: int = 0
     adapter: str = ""
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if not 0 <= self.pad_to <= LONGEST_PADDED:
+        if not 0 <= self.pad_to <= MAX_PADDED_LENGTH:
             raise InputError(
-                f"pad_to must be 0 (no padding) to {LONGEST_PADDED}, got {self.pad_to}"
+                f"pad_to must be 0 (no padding) to {MAX_PADDED_LENGTH}, got {self.pad_to}"
             )
         if self.pad_to and self.long != "truncate":
             raise InputError(
@@ -57,49 +63,53 @@ class Transformer:
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Encode each text once and look at it as its units ask."""
-        depth = self.depth()
-        found = self.body.encode([units.text for units in batch], [depth], Run())
-        return [self.look(u, s, depth) for u, s in zip(batch, found, strict=True)]
+        depth = self.layer_index()
+        found = self.backbone.encode([units.text for units in batch], [depth], Run())
+        return [self.embed(u, s, depth) for u, s in zip(batch, found, strict=True)]
 
     @property
-    def body(self) -> Pretrained:
+    def backbone(self) -> PretrainedBackbone:
         """The model as such; encoders that differ only in layer or weights share it."""
-        return Pretrained(self.model, self.long, self.trust_remote_code, self.pad_to, self.adapter)
+        return PretrainedBackbone(
+            self.model, self.long, self.trust_remote_code, self.pad_to, self.adapter
+        )
 
-    def depth(self) -> int:
+    def layer_index(self) -> int:
         """The number of the layer read."""
-        return layers.resolve(self.layer, self.body.checkpoint())
+        return resolve_layer(self.layer, self.backbone.checkpoint())
 
-    def look(self, units: Units, found: States, depth: int) -> Embedded:
+    def embed(self, units: Units, found: HiddenStates, depth: int) -> Embedded:
         """The units' vectors out of one text's states at that depth."""
         vectors = found.layers[depth]
-        return states.view(
+        return embed_units(
             units, found, vectors, how=self.pool, weights=self.weights, mass=self.mass
         )
 
     @property
-    def uncounted(self) -> bool:
+    def needs_idf(self) -> bool:
         """Whether an idf table has still to be counted."""
-        return is_uncounted(self)
+        return lacks_idf_table(self)
 
-    def counted(self, references: Iterable[str]) -> Transformer:
+    def with_idf(self, references: Iterable[str]) -> Transformer:
         """The same encoder with its idf counted from these references."""
-        body = self.body
-        return with_table(self, (k for some in portions(references) for k in body.keys(some)))
+        body = self.backbone
+        return with_idf_table(
+            self, (k for some in iter_chunks(references) for k in body.token_ids(some))
+        )
 
-    def unweighted(self) -> Transformer:
+    def without_weights(self) -> Transformer:
         """The same encoder with all units alike."""
-        return all_alike(self)
+        return with_uniform_weights(self)
 
-    def pinned(self) -> Transformer:
+    def pin(self) -> Transformer:
         """The layer as a number, and folders as their content hashes."""
         return dataclasses.replace(
             self,
-            model=self.body.checkpoint().name,
-            layer=self.depth(),
-            adapter=pinned_adapter(self.adapter),
+            model=self.backbone.checkpoint().name,
+            layer=self.layer_index(),
+            adapter=pin_adapter(self.adapter),
         )
 
     def sources(self) -> tuple[str, ...]:
         """The model and the adapter by content."""
-        return (f"model {self.body.checkpoint().label}", *adapter_source(self.adapter))
+        return (f"model {self.backbone.checkpoint().label}", *adapter_sources(self.adapter))

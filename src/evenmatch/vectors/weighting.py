@@ -1,18 +1,28 @@
-"""How much a unit counts: all alike, by rarity, or by the length of its vector."""
+"""How much a unit counts: all alike, by rarity, or by the length of its vector.
+
+Document-frequency tables: counted once, frozen, and named by their content.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
+import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import numpy as np
 
+from evenmatch.errors import DataError, InputError
+from evenmatch.files import DIGEST_PREFIX, cache_dir, try_write_text
+from evenmatch.protocols import Weighting
 from evenmatch.registry import register
-from evenmatch.types import Array, Weighting
-from evenmatch.vectors import tables
+from evenmatch.types import Array
 
 
 @register("weighting", "uniform")
@@ -57,14 +67,14 @@ class Idf:
 
     def __call__(self, keys: Array, vectors: Array) -> Array:
         """A key never counted has df 0."""
-        return tables.load(self.table).idf(keys)
+        return load_idf_table(self.table).idf(keys)
 
-    def pinned(self) -> Idf:
+    def pin(self) -> Idf:
         """The same weighting with its table named by content."""
-        return dataclasses.replace(self, table=tables.by_content(self.table))
+        return dataclasses.replace(self, table=pin_idf_table(self.table))
 
 
-class Weighted(Protocol):
+class HasWeights(Protocol):
     """An encoder with a weighting and a mass."""
 
     @property
@@ -73,21 +83,146 @@ class Weighted(Protocol):
     def mass(self) -> Weighting: ...
 
 
-E = TypeVar("E", bound=Weighted)
+E = TypeVar("E", bound=HasWeights)
 
 
-def is_uncounted(encoder: Weighted) -> bool:
+def lacks_idf_table(encoder: HasWeights) -> bool:
     """Whether one of its weightings is an idf whose table has still to be counted."""
     return Idf() in (encoder.weights, encoder.mass)
 
 
-def all_alike(encoder: E) -> E:
+def with_uniform_weights(encoder: E) -> E:
     """The encoder without its weightings."""
     return dataclasses.replace(encoder, weights=Uniform(), mass=Uniform())  # type: ignore[type-var]  # parts are dataclasses
 
 
-def with_table(encoder: E, documents: Iterable[Array]) -> E:
+def with_idf_table(encoder: E, documents: Iterable[Array]) -> E:
     """The encoder with its idf counted from the keys of these documents."""
-    table = Idf(tables.store(tables.count(documents)))
+    table = Idf(store_idf_table(count_documents(documents)))
     changed = {k: table for k in ("weights", "mass") if getattr(encoder, k) == Idf()}
     return dataclasses.replace(encoder, **changed)  # type: ignore[type-var]  # parts are dataclasses
+
+
+# Tables that a read-only disk could not take; they live as long as the process.
+_unsaved_tables: dict[str, IdfTable] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class IdfTable:
+    """In how many of `documents` each key occurs; keys are sorted."""
+
+    documents: int
+    keys: Array
+    counts: Array
+
+    def idf(self, keys: Array) -> Array:
+        """log((N + 1) / (df + 1)) for each key."""
+        keys = np.asarray(keys)
+        if not self.keys.size:
+            return np.full(keys.shape, self._unknown_idf)
+        at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
+        return np.where(self.keys[at] == keys, self._known_idf[at], self._unknown_idf)
+
+    @cached_property
+    def _known_idf(self) -> Array:
+        return np.log((self.documents + 1.0) / (self.counts + 1.0))
+
+    @cached_property
+    def _unknown_idf(self) -> float:
+        return math.log(self.documents + 1.0)
+
+    def to_json(self) -> str:
+        """The table as JSON, the same text for the same counts."""
+        pairs = np.stack([self.keys, self.counts], axis=1).tolist()
+        return json.dumps({"documents": self.documents, "counts": pairs}, separators=(",", ":"))
+
+
+def count_documents(documents: Iterable[Array]) -> IdfTable:
+    """A table of how many documents hold each key; each document is an array of keys."""
+    total, seen = 0, Counter[int]()
+    for keys in documents:
+        total += 1
+        seen.update(set(np.asarray(keys).tolist()))
+    ordered = sorted(seen)
+    counts = np.array([seen[k] for k in ordered], dtype=np.int64)
+    return IdfTable(total, np.array(ordered, dtype=np.int64), counts)
+
+
+def store_idf_table(table: IdfTable) -> str:
+    """Keep a table and give its content name."""
+    text = table.to_json()
+    name = _content_name(text.encode())
+    if not _stored_path(name).is_file():
+        try_write_text(_stored_path(name), text)
+    if not _stored_path(name).is_file():
+        _unsaved_tables[name] = table
+    return name
+
+
+def store_idf_json(text: str) -> str:
+    """Keep a table that comes from another machine as `dumps` wrote it; gives its content name."""
+    return store_idf_table(_parse_table(text.encode(), "what was sent"))
+
+
+def load_idf_table(table: str) -> IdfTable:
+    """The table of that file or content name."""
+    if not table:
+        raise InputError("idf has no table yet; score with it, or give a table: idf(table='FILE')")
+    if table in _unsaved_tables:
+        return _unsaved_tables[table]
+    try:
+        if table.startswith(DIGEST_PREFIX):
+            return _load_stored(table)
+        path = Path(table).expanduser()
+        return _read_table_file(path, path.stat().st_mtime_ns)
+    except DataError:
+        raise
+    except OSError:
+        raise DataError(
+            f"the idf table {table} is not on this machine; count it anew with idf=True"
+        ) from None
+
+
+@lru_cache(maxsize=8)
+def _load_stored(name: str) -> IdfTable:
+    """The table of that content, which never changes: every text asks for it."""
+    path = _stored_path(name)
+    content = path.read_bytes()
+    if _content_name(content) != name:
+        raise DataError(f"{path} does not hold the idf table {name}; count it anew with idf=True")
+    return _parse_table(content, name)
+
+
+@lru_cache(maxsize=8)
+def _read_table_file(path: Path, changed: int) -> IdfTable:
+    """A table file, read again once it has `changed`."""
+    return _parse_table(path.read_bytes(), str(path))
+
+
+def _content_name(content: bytes) -> str:
+    return DIGEST_PREFIX + hashlib.sha256(content).hexdigest()[:16]
+
+
+def _parse_table(text: bytes, table: str) -> IdfTable:
+    try:
+        data = json.loads(text)
+        pairs = np.array(data["counts"], dtype=np.int64).reshape(-1, 2)
+        pairs = pairs[pairs[:, 0].argsort()]
+        return IdfTable(int(data["documents"]), pairs[:, 0], pairs[:, 1])
+    except (ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{table} is no idf table; expected JSON with 'documents' and 'counts'"
+        ) from None
+
+
+def pin_idf_table(table: str) -> str:
+    """The content name of a table; '' (not counted yet) stays."""
+    return (
+        table
+        if not table or table.startswith(DIGEST_PREFIX)
+        else store_idf_table(load_idf_table(table))
+    )
+
+
+def _stored_path(name: str) -> Path:
+    return cache_dir() / "idf" / f"{Path(name.removeprefix(DIGEST_PREFIX)).name}.json"

@@ -2,59 +2,68 @@
 
 Where scripts run, one web component shows them; where none run, what it stands for is there as
 plain tables and drawings.
+
+One alignment as the viewer takes it: plain lists of texts and numbers.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from typing import Any
 
-from evenmatch.scoring.aligned import Aligned
-from evenmatch.types import Score
-from evenmatch.viewer.links import links
-from evenmatch.viewer.shown import Shown, plain
-from evenmatch.viewer.table import heat_table
-from evenmatch.viewer.tree_layout import TreePair
-from evenmatch.viewer.tree_picture import CAPTION, tree_part
+import numpy as np
+
+from evenmatch.alignment.assignment import Greedy, Lsa
+from evenmatch.alignment.transport import Emd
+from evenmatch.protocols import Metric
+from evenmatch.scoring.aligned import Aligned, align_texts
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.types import Array, Score
+from evenmatch.viewer.links import link_diagram, similarity_table
+from evenmatch.viewer.trees import TREE_CAPTION, TreePair, has_trees, lay_out_trees, tree_svg
 
 _SCRIPTS = ("writing.js", "drawing.js", "comparing.js", "element.js", "showing.js")
-_TRY = ("the the cat sat on the mat", "a cat was sitting on the mat")
+
+
+_EXAMPLE_TEXTS = ("the the cat sat on the mat", "a cat was sitting on the mat")
 
 
 def alignment_page(
-    aligned: Aligned, trees: TreePair | None = None, *, also: Sequence[Shown] = ()
+    aligned: Aligned, trees: TreePair | None = None, *, also: Sequence[AlignmentData] = ()
 ) -> str:
     """A page that stands alone: no other file, no request, light and dark.
 
     `also` are more alignments to switch to: by other metrics, of a second candidate.
     """
-    own = also or [plain(aligned, "this metric", _texts(aligned), trees)]
+    own = also or [alignment_data(aligned, "this metric", _join_units(aligned), trees)]
     title = f"Alignment, score {aligned.score.value:.3f}"
-    part = _component(own, _static(aligned, trees), page=True)
-    return _page(title, part, "'none'")
+    part = _component(own, _static_fallback(aligned, trees), page=True)
+    return _html_page(title, part, "'none'")
 
 
-def served_page(names: Sequence[str]) -> str:
+def server_page(names: Sequence[str]) -> str:
     """The page of a server that aligns with these metrics; it asks nobody else."""
     element = _element([], names, "<p>This page needs a script to ask the server.</p>", served=True)
-    return _page("evenmatch", f"{element}\n{viewer_script()}", "'self'")
+    return _html_page("evenmatch", f"{element}\n{viewer_script()}", "'self'")
 
 
-def alignment_part(aligned: Aligned, trees: TreePair | None = None) -> str:
+def alignment_fragment(aligned: Aligned, trees: TreePair | None = None) -> str:
     """What a notebook shows: the component, and the same without a script inside it."""
-    own = [plain(aligned, "this metric", _texts(aligned), trees)]
-    return _component(own, _static(aligned, trees), page=False)
+    own = [alignment_data(aligned, "this metric", _join_units(aligned), trees)]
+    return _component(own, _static_fallback(aligned, trees), page=False)
 
 
-def _texts(aligned: Aligned) -> tuple[str, str]:
+def _join_units(aligned: Aligned) -> tuple[str, str]:
     return " ".join(aligned.candidate_units), " ".join(aligned.reference_units)
 
 
-def _page(title: str, part: str, connect: str) -> str:
+def _html_page(title: str, part: str, connect: str) -> str:
     # The policy makes sure that nothing typed here can leave the page but to its own server.
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -75,13 +84,13 @@ def _page(title: str, part: str, connect: str) -> str:
     )
 
 
-def _component(own: Sequence[Shown], static: str, *, page: bool) -> str:
+def _component(own: Sequence[AlignmentData], static: str, *, page: bool) -> str:
     names = list(dict.fromkeys(one.name for one in own))
     return f"{_element(own, names, static, page=page)}\n{viewer_script()}"
 
 
 def _element(
-    own: Sequence[Shown],
+    own: Sequence[AlignmentData],
     names: Sequence[str],
     inside: str,
     *,
@@ -90,10 +99,10 @@ def _element(
 ) -> str:
     given = {
         "names": list(names),
-        "shown": [asdict(one) | {"score": _plain_score(one.score)} for one in own],
+        "shown": [asdict(one) | {"score": _score_record(one.score)} for one in own],
         "page": page,
         "served": served,
-        "try": _TRY if served else [],
+        "try": _EXAMPLE_TEXTS if served else [],
     }
     # Inside a script element only "<" could end it early.
     data = json.dumps(given).replace("<", "\\u003c")
@@ -103,28 +112,28 @@ def _element(
     )
 
 
-def _plain_score(score: Score) -> dict[str, object]:
+def _score_record(score: Score) -> dict[str, object]:
     return asdict(score) | {"flags": sorted(score.flags)}
 
 
-def _static(aligned: Aligned, trees: TreePair | None) -> str:
+def _static_fallback(aligned: Aligned, trees: TreePair | None) -> str:
     """The score, the trees if any, the links, the similarities and the recipe, with their style."""
     drawn = ""
     if trees:
-        picture = _scrolled(tree_part(trees), "trees")
-        drawn = f"<figure><figcaption>{CAPTION}</figcaption>\n{picture}</figure>\n"
+        picture = _scrollable(tree_svg(trees), "trees")
+        drawn = f"<figure><figcaption>{TREE_CAPTION}</figcaption>\n{picture}</figure>\n"
     return (
-        f'<div class="evenmatch">\n<style>\n{_file("style.css")}</style>\n'
-        f"{_score(aligned.score)}\n{drawn}"
+        f'<div class="evenmatch">\n<style>\n{_read_asset("style.css")}</style>\n'
+        f"{_score_html(aligned.score)}\n{drawn}"
         "<figure><figcaption>Lines join the pairs: broader for a larger weight, fainter for a "
         "lower similarity. A dashed box has no partner.</figcaption>\n"
-        f"{_scrolled(links(aligned), 'pairs of units')}</figure>\n"
-        f"{_scrolled(heat_table(aligned), 'similarities of units')}\n"
+        f"{_scrollable(link_diagram(aligned), 'pairs of units')}</figure>\n"
+        f"{_scrollable(similarity_table(aligned), 'similarities of units')}\n"
         f'<p class="recipe">Metric: <code>{escape(aligned.signature)}</code></p>\n</div>'
     )
 
 
-def _score(score: Score) -> str:
+def _score_html(score: Score) -> str:
     named = {"score": score.value, "precision": score.precision, "recall": score.recall}
     numbers = "".join(
         f"<span>{name} <strong>{value:.4f}</strong></span>"
@@ -138,29 +147,120 @@ def _score(score: Score) -> str:
     return text
 
 
-def _scrolled(content: str, name: str) -> str:
+def _scrollable(content: str, name: str) -> str:
     """Content that may be wider than the window, reachable by keyboard."""
     return f'<div class="wide" role="region" tabindex="0" aria-label="{name}">{content}</div>'
 
 
-def viewer_element(own: Sequence[Shown], inside: str) -> str:
+def viewer_element(own: Sequence[AlignmentData], inside: str) -> str:
     """The component as one of several parts of a page; what is `inside` shows without a script."""
     return _element(own, list(dict.fromkeys(one.name for one in own)), inside, page=False)
 
 
 def viewer_style() -> str:
     """The style of what alignments are drawn with; all of it under one class."""
-    return _file("style.css")
+    return _read_asset("style.css")
 
 
 @cache
 def viewer_script() -> str:
     """The component, in a scope of its own: a notebook holds it once per output."""
-    style = json.dumps(_file("style.css") + _file("component/component.css"))
-    parts = "\n".join(_file(f"component/{name}") for name in _SCRIPTS)
+    style = json.dumps(_read_asset("style.css") + _read_asset("component/component.css"))
+    parts = "\n".join(_read_asset(f"component/{name}") for name in _SCRIPTS)
     return f"<script>\n(() => {{\nconst STYLE = {style};\n{parts}}})();\n</script>"
 
 
 @cache
-def _file(name: str) -> str:
+def _read_asset(name: str) -> str:
     return files("evenmatch.viewer").joinpath(name).read_text("utf-8")
+
+
+_DIGITS = 5  # a page shows three
+
+
+@dataclass(frozen=True)
+class AlignmentData:
+    """An alignment to look at; `gained` and `covered` are the credit of each unit."""
+
+    name: str
+    candidate: str
+    reference: str
+    candidate_units: list[str]
+    reference_units: list[str]
+    similarity: list[list[float]]
+    pairs: list[tuple[int, int, float]]
+    gained: list[float]
+    covered: list[float]
+    candidate_weights: list[float]
+    reference_weights: list[float]
+    score: Score
+    signature: str
+    trees: str = ""
+
+
+def alignment_data_with_trees(
+    aligned: Aligned, metric: Metric, candidate: str, reference: str, *, name: str
+) -> AlignmentData:
+    """An alignment by a metric, with its trees where it has some, under the name it goes by."""
+    trees = metric_trees(metric, candidate, reference, aligned)
+    return alignment_data(aligned, name, (candidate, reference), trees)
+
+
+def alignment_data(
+    aligned: Aligned, name: str, texts: tuple[str, str], trees: TreePair | None = None
+) -> AlignmentData:
+    """An alignment as lists of numbers."""
+    similarity = np.asarray(aligned.similarity, dtype=np.float64)
+    rows, cols = (np.asarray(a) for a in (aligned.alignment.rows, aligned.alignment.cols))
+    shape = len(aligned.candidate_units), len(aligned.reference_units)
+    return AlignmentData(
+        name,
+        *texts,
+        aligned.candidate_units,
+        aligned.reference_units,
+        np.round(similarity, _DIGITS).reshape(shape).tolist(),
+        [(i, j, round(weight, _DIGITS)) for i, j, weight in aligned.pairs],
+        np.round((rows * similarity).sum(1), _DIGITS).tolist(),
+        np.round((cols * similarity).sum(0), _DIGITS).tolist(),
+        _round_weights(aligned.candidate_weights, shape[0]),
+        _round_weights(aligned.reference_weights, shape[1]),
+        aligned.score,
+        aligned.signature,
+        tree_svg(trees) if trees else "",
+    )
+
+
+def metric_trees(
+    metric: Metric, candidate: str, reference: str, aligned: Aligned
+) -> TreePair | None:
+    """The two trees laid out, where the metric aligns pieces of trees."""
+    if not isinstance(metric, AlignMetric) or not has_trees(metric.units):
+        return None
+    splitter: Any = metric.units
+    return lay_out_trees(splitter, candidate, reference, aligned)
+
+
+def alternative_metrics(metric: Metric) -> Iterator[tuple[str, Metric]]:
+    """The metric with every other way to align the same units, by name."""
+    if isinstance(metric, AlignMetric):
+        for name, solver in (("greedy", Greedy()), ("one-to-one", Lsa()), ("transport", Emd())):
+            if metric.alignment != solver:
+                yield f"{name}, else the same", dataclasses.replace(metric, alignment=solver)
+
+
+def align_all(
+    metrics: Sequence[tuple[str, Metric]], candidates: Sequence[str], reference: str
+) -> list[AlignmentData]:
+    """Every candidate aligned by every metric."""
+    return [
+        alignment_data_with_trees(
+            align_texts(candidate, reference, metric), metric, candidate, reference, name=name
+        )
+        for name, metric in metrics
+        for candidate in candidates
+    ]
+
+
+def _round_weights(given: Array, count: int) -> list[float]:
+    found = np.asarray(given, dtype=np.float64)
+    return np.round(found, _DIGITS).tolist() if len(found) else [1.0] * count

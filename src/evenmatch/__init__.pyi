@@ -1,0 +1,151 @@
+from .alignment.assignment import Greedy, Lsa
+from .alignment.lisa import Auction, Recursive, RowMask, TopK
+from .alignment.solver_contract import check_solver
+from .alignment.transport import Emd, Sinkhorn
+from .api import align, score, solve, solve_batch
+from .data.cards import MetricCard
+from .data.documents import read_documents
+from .data.fairness_sets import FairnessSet, read_fair_pairs
+from .data.graphs import read_graphs, write_graphs
+from .data.ratings.rated_set import RatedSet
+from .data.ratings.reading import read_ratings
+from .distributed.run import score_files
+from .errors import (
+    DataError,
+    EvenmatchError,
+    InputError,
+    MissingExtraError,
+    PromiseError,
+    UnknownNameError,
+)
+from .evaluation.agreement import correlate
+from .evaluation.agreement_result import Agreement
+from .evaluation.baseline import measure_baseline
+from .evaluation.calibrate import calibrate
+from .evaluation.compare import Comparison, compare
+from .evaluation.keyphrase_scores import score_keyphrases
+from .evaluation.keyphrase_table import KeyphraseTable
+from .evaluation.layer_selection import choose_layer
+from .fairness.adapter_training import DebiasSettings
+from .fairness.audit import Audit, audit
+from .fairness.counterfactuals import counterfactuals
+from .fairness.debias import debias
+from .integrations.rl import for_openrlhf, for_trl, for_verl
+from .registry import build, names, register, spec
+from .reports.agreement_page import write_report
+from .scoring.aligned import Aligned
+from .scoring.metric import AlignMetric
+from .scoring.metric_contract import check_metric
+from .scoring.reducers import Prf, Rescale
+from .similarity.vectors import Cosine, Dot, Floor, SameLabel
+from .training.generator.tune import tune
+from .training.generator.tune_settings import TuneSettings
+from .training.loop import FitSettings
+from .training.metrics.distil import distil
+from .training.metrics.fit import fit
+from .training.rewards.rewards import Reward, length_term, repetition_term, reward
+from .types import Alignment, Cache, Embedded, Pair, Problem, Score, Scores, Units
+from .units.constituency.converter import PhraseTrees
+from .units.parsers.spacy import Spacy
+from .units.subtrees import Constituents, Subtrees
+from .units.text import Pieces, Words
+from .vectors.encoder_contract import check_encoder
+from .vectors.hashed import Hashed
+from .vectors.lookup import LiveLookup, Lookup
+from .vectors.transformer import Transformer
+from .vectors.weighting import Idf, Norm, Uniform
+from .version import __version__
+
+__all__ = [
+    "Agreement",
+    "AlignMetric",
+    "Aligned",
+    "Alignment",
+    "Auction",
+    "Audit",
+    "Cache",
+    "Comparison",
+    "Constituents",
+    "Cosine",
+    "DataError",
+    "DebiasSettings",
+    "Dot",
+    "Embedded",
+    "Emd",
+    "EvenmatchError",
+    "FairnessSet",
+    "FitSettings",
+    "Floor",
+    "Greedy",
+    "Hashed",
+    "Idf",
+    "InputError",
+    "KeyphraseTable",
+    "LiveLookup",
+    "Lookup",
+    "Lsa",
+    "MetricCard",
+    "MissingExtraError",
+    "Norm",
+    "Pair",
+    "PhraseTrees",
+    "Pieces",
+    "Prf",
+    "Problem",
+    "PromiseError",
+    "RatedSet",
+    "Recursive",
+    "Rescale",
+    "Reward",
+    "RowMask",
+    "SameLabel",
+    "Score",
+    "Scores",
+    "Sinkhorn",
+    "Spacy",
+    "Subtrees",
+    "TopK",
+    "Transformer",
+    "TuneSettings",
+    "Uniform",
+    "Units",
+    "UnknownNameError",
+    "Words",
+    "__version__",
+    "align",
+    "audit",
+    "build",
+    "calibrate",
+    "check_encoder",
+    "check_metric",
+    "check_solver",
+    "choose_layer",
+    "compare",
+    "correlate",
+    "counterfactuals",
+    "debias",
+    "distil",
+    "fit",
+    "for_openrlhf",
+    "for_trl",
+    "for_verl",
+    "length_term",
+    "measure_baseline",
+    "names",
+    "read_documents",
+    "read_fair_pairs",
+    "read_graphs",
+    "read_ratings",
+    "register",
+    "repetition_term",
+    "reward",
+    "score",
+    "score_files",
+    "score_keyphrases",
+    "solve",
+    "solve_batch",
+    "spec",
+    "tune",
+    "write_graphs",
+    "write_report",
+]

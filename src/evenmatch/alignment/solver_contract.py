@@ -1,0 +1,182 @@
+"""check_solver: everything a solver promises, for the authors of solvers to run in one line."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from evenmatch.protocols import Solver
+from evenmatch.registry.contracts import Promise, check_promises
+from evenmatch.types import Alignment, Array, Problem
+
+_TOLERANCE = 1e-6
+
+
+_SHAPES = ((1, 1), (1, 5), (4, 1), (3, 3), (4, 6), (7, 3))
+
+
+def check_solver(solver: Solver, *, excused: Collection[str] = ()) -> None:
+    """Raise PromiseError, naming the promise, unless the solver keeps all of them.
+
+    `excused` names promises that this solver is known not to make. One that is one-to-one without
+    reaching the greatest total says `exact=False` in its alignments and needs no excuse.
+
+    >>> from evenmatch.alignment.assignment import Lsa
+    >>> check_solver(Lsa())
+    """
+    check_promises(solver, "solver", _PROMISES, excused)
+
+
+def sample_problems(seed: int = 0) -> list[Problem]:
+    """Random problems without ties, of several shapes; half of them with unequal masses."""
+    random = np.random.default_rng(seed)
+    found = []
+    for m, n in _SHAPES:
+        found.append(Problem(random.uniform(-1, 1, (m, n)), np.ones(m), np.ones(n)))
+        masses = random.uniform(0.1, 3, m), random.uniform(0.1, 3, n)
+        found.append(Problem(random.uniform(0, 1, (m, n)), *masses))
+    return found
+
+
+def _edge_cases() -> Iterator[tuple[str, Problem]]:
+    yield "all similarities equal", Problem(np.full((3, 4), 0.5), np.ones(3), np.ones(4))
+    yield "all similarities negative", Problem(np.full((2, 3), -1.0), np.ones(2), np.ones(3))
+    yield "a unit without mass", Problem(np.eye(3), np.array([0.0, 1.0, 2.0]), np.ones(3))
+    yield "no mass at all", Problem(np.eye(2), np.zeros(2), np.zeros(2))
+    single = np.random.default_rng(0).uniform(-1, 1, (3, 2)).astype(np.float32)
+    yield "single precision", Problem(single, np.ones(3, np.float32), np.ones(2, np.float32))
+
+
+def _check_empty(solver: Solver) -> Iterator[str]:
+    if list(solver([])):
+        yield "no problems gave an alignment"
+    for m, n in ((0, 0), (0, 3), (2, 0)):
+        yield from _shape_errors(solver, Problem(np.zeros((m, n)), np.ones(m), np.ones(n)))
+
+
+def _check_shapes(solver: Solver) -> Iterator[str]:
+    given = sample_problems()
+    found = solver(given)
+    if not isinstance(found, list) or len(found) != len(given):
+        yield f"{len(given)} problems gave {type(found).__name__} of {len(found)}"
+    for problem in given:
+        yield from _shape_errors(solver, problem)
+
+
+def _shape_errors(solver: Solver, problem: Problem) -> Iterator[str]:
+    alignment = solver([problem])[0]
+    wanted = np.shape(problem.similarity)
+    for name, plan in (("rows", alignment.rows), ("cols", alignment.cols)):
+        if np.shape(plan) != wanted:
+            yield f"a similarity of shape {wanted} gave {name} of shape {np.shape(plan)}"
+
+
+def _check_shares(solver: Solver) -> Iterator[str]:
+    for name, problem in (*(("a random problem", p) for p in sample_problems()), *_edge_cases()):
+        alignment = solver([problem])[0]
+        rows, cols = np.asarray(alignment.rows), np.asarray(alignment.cols)
+        if not (np.isfinite(rows).all() and np.isfinite(cols).all()):
+            yield f"{name} gave a share that is no number"
+        elif min(rows.min(), cols.min()) < 0:
+            yield f"{name} gave a share of {min(rows.min(), cols.min())}"
+        elif max(rows.sum(1).max(), cols.sum(0).max()) > 1 + _TOLERANCE:
+            yield f"{name} gave a unit {max(rows.sum(1).max(), cols.sum(0).max())} in all"
+
+
+def _check_inputs(solver: Solver) -> Iterator[str]:
+    for problem in sample_problems():
+        before = [np.array(a) for a in _arrays(problem)]
+        solver([problem])
+        if not all(np.array_equal(a, b) for a, b in zip(before, _arrays(problem), strict=True)):
+            yield "it wrote to the similarity or to a mass"
+
+
+def _arrays(problem: Problem) -> tuple[Array, Array, Array]:
+    return problem.similarity, problem.row_mass, problem.col_mass
+
+
+def _check_independence(solver: Solver) -> Iterator[str]:
+    given = sample_problems()
+    alone = [solver([p])[0] for p in given]
+    for name, found in (
+        ("together with others", solver(given)),
+        ("in another order", solver(given[::-1])[::-1]),
+        ("a second time", [solver([p])[0] for p in given]),
+        ("by an equal solver", pickle.loads(pickle.dumps(solver))(given)),
+    ):
+        if not all(_same(a, b) for a, b in zip(alone, found, strict=True)):
+            yield f"a problem solved {name} came out otherwise than alone"
+
+
+def _same(a: Alignment, b: Alignment) -> bool:
+    return bool(
+        np.allclose(a.rows, b.rows, atol=_TOLERANCE, rtol=0)
+        and np.allclose(a.cols, b.cols, atol=_TOLERANCE, rtol=0)
+    )
+
+
+def _check_permutation(solver: Solver) -> Iterator[str]:
+    random = np.random.default_rng(1)
+    for problem in sample_problems():
+        m, n = problem.similarity.shape
+        p, q = random.permutation(m), random.permutation(n)
+        moved = Problem(problem.similarity[np.ix_(p, q)], problem.row_mass[p], problem.col_mass[q])
+        plain, shuffled = solver([problem])[0], solver([moved])[0]
+        back = Alignment(plain.rows[np.ix_(p, q)], plain.cols[np.ix_(p, q)])
+        if not _same(back, shuffled):
+            yield f"a {m}×{n} problem with its units in another order is aligned otherwise"
+
+
+def _check_greedy_bound(solver: Solver) -> Iterator[str]:
+    for problem in sample_problems():
+        similarity = abs(problem.similarity)
+        found = solver([Problem(similarity, problem.row_mass, problem.col_mass)])[0]
+        gained, covered = (found.rows * similarity).sum(1), (found.cols * similarity).sum(0)
+        if (gained > similarity.max(1) + _TOLERANCE).any():
+            yield "a candidate unit gained more than its best partner offers"
+        if (covered > similarity.max(0) + _TOLERANCE).any():
+            yield "a reference unit gained more than its best partner offers"
+
+
+def _check_exact_total(solver: Solver) -> Iterator[str]:
+    from scipy.optimize import linear_sum_assignment
+
+    for problem in sample_problems():
+        similarity = np.asarray(problem.similarity)
+        m, n = similarity.shape
+        found = solver([Problem(similarity, np.ones(m), np.ones(n))])[0]
+        if found.exact and _is_one_to_one(found):
+            best = similarity[linear_sum_assignment(similarity, maximize=True)].sum()
+            total = (found.rows * similarity).sum()
+            if abs(best - total) > _TOLERANCE:
+                yield f"a total of {total:.6f} was called exact, and {best:.6f} can be had"
+
+
+def _is_one_to_one(alignment: Alignment) -> bool:
+    plan = np.asarray(alignment.rows)
+    return bool(
+        np.allclose(plan, alignment.cols, atol=_TOLERANCE)
+        and (np.isclose(plan, 0, atol=_TOLERANCE) | np.isclose(plan, 1, atol=_TOLERANCE)).all()
+        and (plan.sum(0) <= 1 + _TOLERANCE).all()
+        and (plan.sum(1) <= 1 + _TOLERANCE).all()
+    )
+
+
+_PROMISES = (
+    Promise("empty", "no problems and empty sides are solved too", _check_empty),
+    Promise("shapes", "one alignment per problem, of the similarity's shape", _check_shapes),
+    Promise("shares", "no unit gives less than nothing or more than itself", _check_shares),
+    Promise("inputs", "what it is given stays as it was", _check_inputs),
+    Promise("alone", "an alignment depends on its own problem only", _check_independence),
+    Promise("permutation", "moving the units moves their alignment along", _check_permutation),
+    Promise(
+        "greedy bound",
+        "where no similarity is negative, the best partner is the most",
+        _check_greedy_bound,
+    ),
+    Promise(
+        "exact total", "exact and one-to-one means the greatest total there is", _check_exact_total
+    ),
+)

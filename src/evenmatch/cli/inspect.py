@@ -1,0 +1,255 @@
+"""evenmatch align: one candidate against one reference, unit by unit.
+
+evenmatch explain: what a spec means, setting by setting.
+
+evenmatch list: every name that specs can use.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenmatch.api import align as align_pair
+from evenmatch.cli.console import (
+    print_json,
+    print_message,
+    print_output,
+    print_text_or_json,
+    terminal_width,
+)
+from evenmatch.cli.options import JsonOption, metric_option, optional_option
+from evenmatch.data.scores import atomic_write, score_to_record
+from evenmatch.data.tables import table_to_text
+from evenmatch.errors import EvenmatchError
+from evenmatch.protocols import Metric
+from evenmatch.registry import (
+    KINDS,
+    build,
+    find_entry,
+    make_signature,
+    names,
+    part_settings,
+    pin,
+    spec,
+)
+from evenmatch.registry.parts import RegistryEntry, entry_of
+from evenmatch.scoring.aligned import Aligned
+from evenmatch.scoring.metric import as_metric
+from evenmatch.viewer.page import align_all, alternative_metrics, metric_trees
+
+if TYPE_CHECKING:
+    from evenmatch.viewer.trees import TreePair
+
+
+_PLOT_SUFFIXES = (".svg", ".png", ".html")
+
+
+def align(
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The text that is judged.")],
+    reference: Annotated[
+        str, typer.Argument(metavar="REFERENCE", help="The text it is judged by.")
+    ],
+    metric: Annotated[str, metric_option("An alignment metric's name or spec.")] = "f_disc",
+    plot: Annotated[str, optional_option("FILE", "Draw it: a .svg, .png or .html file.")] = "",
+    also: Annotated[
+        list[str] | None, optional_option("METRIC", "Another metric to switch to in a page.")
+    ] = None,
+    against: Annotated[
+        str, optional_option("TEXT", "A second candidate to compare with in a page.")
+    ] = "",
+    json: JsonOption = False,
+) -> None:
+    """Show how the units of one candidate line up with those of one reference.
+
+    Put -- before a text that begins with a dash.
+    """
+    if plot and not plot.lower().endswith(_PLOT_SUFFIXES):
+        raise typer.BadParameter(
+            f"cannot draw {plot}; its name may end in {', '.join(_PLOT_SUFFIXES)}"
+        )
+    part = as_metric(metric)
+    aligned = align_pair(candidate, reference, part)
+    if plot.lower().endswith(".html"):
+        others = [(name, as_metric(name)) for name in dict.fromkeys(also or ())]
+        candidates = [candidate, against] if against else [candidate]
+        _write_text(
+            plot, _comparison_page(aligned, [(metric, part), *others], candidates, reference)
+        )
+    elif plot:
+        write_picture(aligned, plot, metric_trees(part, candidate, reference, aligned))
+    if plot:
+        print_message(f"wrote {plot}")
+    print_text_or_json(f"{aligned}\n{aligned.signature}", alignment_document(aligned), json=json)
+
+
+def alignment_document(aligned: Aligned) -> dict[str, Any]:
+    """An alignment as JSON has it."""
+    return {
+        "candidate_units": aligned.candidate_units,
+        "reference_units": aligned.reference_units,
+        "similarity": [[float(s) for s in row] for row in aligned.similarity],
+        "pairs": [list(pair) for pair in aligned.pairs],
+        "score": score_to_record(aligned.score),
+        "signature": aligned.signature,
+    }
+
+
+def _comparison_page(
+    aligned: Aligned,
+    metrics: Sequence[tuple[str, Metric]],
+    candidates: Sequence[str],
+    reference: str,
+) -> str:
+    """A page of these metrics and of the first one's other ways to align."""
+    from evenmatch.viewer.page import alignment_page
+
+    every = [*metrics, *alternative_metrics(metrics[0][1])]
+    trees = metric_trees(metrics[0][1], candidates[0], reference, aligned)
+    return alignment_page(aligned, trees, also=align_all(every, candidates, reference))
+
+
+def write_picture(aligned: Aligned, path: str, trees: TreePair | None = None) -> None:
+    """Draw an alignment as a picture; trees, where there are some."""
+    suffix = Path(path).suffix.lower()
+    if trees and suffix == ".svg":
+        from evenmatch.viewer.trees import tree_svg_file
+
+        _write_text(path, tree_svg_file(trees, f"score {aligned.score.value:.4f}"))
+    elif trees:
+        from evenmatch.reports.tree_plot import draw_trees
+
+        draw_trees(trees, aligned, path)
+    else:
+        from evenmatch.reports.heatmap import draw_alignment
+
+        draw_alignment(aligned, path)
+
+
+def _write_text(path: str, text: str) -> None:
+    with atomic_write(path) as place:
+        Path(place).write_text(text, "utf-8")
+
+
+_SPEC_NAME = re.compile(r"\s*(\w+)")
+
+
+_SENTENCE_END = re.compile(r"(?<=\.)\s+")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a part, or of a part inside it."""
+
+    path: str
+    value: str
+    resolved: str | None  # what 'auto' and the like stand for here, where that differs
+    about: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A spec taken apart."""
+
+    spec: str
+    kind: str
+    about: str
+    settings: tuple[Setting, ...]
+    signature: str | None
+    unresolved: str | None  # why there is no signature on this machine
+
+    def __str__(self) -> str:
+        rows = [
+            ["  " * s.path.count(".") + s.path.split(".")[-1], _value_cell(s), s.about]
+            for s in self.settings
+        ]
+        parts = [f"{self.spec}\n{self.about}"]
+        table = [["setting", "value", "what it means"], *rows]
+        parts += [table_to_text(table, width=terminal_width())] if rows else []
+        if self.signature:
+            parts.append(f"signature: {self.signature}")
+        else:
+            parts.append(f"no signature on this machine: {self.unresolved}")
+        return "\n\n".join(parts)
+
+
+def explain(
+    part: Annotated[str, typer.Argument(metavar="SPEC", help="A name, or a name with settings.")],
+    json: JsonOption = False,
+) -> None:
+    """Explain a spec: every setting, defaults resolved, parts inside parts."""
+    explanation = explain_spec(part)
+    print_text_or_json(explanation, asdict(explanation), json=json)
+
+
+def explain_spec(text: str) -> Explanation:
+    """What a spec means."""
+    part = build(text)
+    own = find_entry(re.match(_SPEC_NAME, text)[1])  # type: ignore[index]  # it was built, so it has a name
+    here, signed, why = part, None, None
+    try:
+        here, signed = pin(part), make_signature(part)
+    except EvenmatchError as error:
+        why = str(error)
+    about = " ".join((inspect.getdoc(own.factory) or "").split())
+    return Explanation(spec(part), own.kind, about, tuple(_settings(part, here, "")), signed, why)
+
+
+def _settings(part: Any, here: Any, path: str) -> Iterator[Setting]:
+    """The settings of a part and of the parts inside it; `here` is the same part, pinned."""
+    made_by = entry_of(part)
+    resolved = part_settings(here)
+    for name, value in part_settings(part).items():
+        inner = entry_of(value)
+        about = first_line(inner.factory.__doc__) if inner else _setting_help(made_by, name)
+        shown, now = _format_value(value, inner), _format_value(resolved[name], inner)
+        yield Setting(path + name, shown, now if now != shown else None, about)
+        if inner:
+            yield from _settings(value, resolved[name], f"{path}{name}.")
+
+
+def _format_value(value: Any, made_by: RegistryEntry | None) -> str:
+    if made_by:
+        return made_by.name
+    if isinstance(value, tuple):
+        return f"[{', '.join(_format_value(item, entry_of(item)) for item in value)}]"
+    return repr(value)
+
+
+def _setting_help(made_by: RegistryEntry | None, setting: str) -> str:
+    """What the docstring of a part says of one of its settings."""
+    text = " ".join((inspect.getdoc(made_by.factory) or "").split()) if made_by else ""
+    return " ".join(s for s in _SENTENCE_END.split(text) if f"`{setting}`" in s)
+
+
+def _value_cell(setting: Setting) -> str:
+    return f"{setting.value} → {setting.resolved}" if setting.resolved else setting.value
+
+
+def list_names(
+    kind: Annotated[
+        str | None,
+        typer.Argument(help=f"Only one kind of part: {', '.join(KINDS)}.", show_default=False),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the metrics and the parts they can be made of."""
+    found = [find_entry(name) for name in names(kind)]
+    found.sort(key=lambda e: (list(KINDS).index(e.kind), e.name))
+    rows = [[e.name, e.kind, first_line(e.factory.__doc__)] for e in found]
+    if json:
+        keys = ("name", "kind", "about")
+        print_json({"parts": [dict(zip(keys, row, strict=True)) for row in rows]})
+    else:
+        print_output(table_to_text([["name", "kind", "what it is"], *rows], width=terminal_width()))
+
+
+def first_line(docstring: str | None) -> str:
+    """What a docstring says first."""
+    return (docstring or "").strip().split("\n", 1)[0]

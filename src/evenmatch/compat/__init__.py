@@ -1,1 +1,0 @@
-"""Names of neighbouring tools, for people who come from them."""

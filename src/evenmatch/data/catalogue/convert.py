@@ -1,0 +1,427 @@
+"""Upstream's files into ours: the converters by name, and how what they give is written.
+
+Converters for sets that come as tables: CSV, TSV, JSONL and files of lines side by side.
+
+Converters for the WMT sets: files with one segment a line, and tables of human scores.
+
+Converters for sets that come as pickles of plain Python values.
+
+Converters for sets of trees and graphs, and for files that are kept as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from evenmatch.data.catalogue.pickles import read_pickle
+from evenmatch.errors import DataError
+
+# A file of ours: its name, and its lines with their ends.
+ConvertedFile: TypeAlias = tuple[str, Iterable[str]]
+
+
+class Converter(Protocol):
+    """Makes our files from a folder that has upstream's as REPOSITORY/PATH."""
+
+    def __call__(self, originals: Path, /) -> Iterator[ConvertedFile]: ...
+
+
+def find_converter(name: str) -> Converter:
+    """The converter that the catalogue calls `name`."""
+    return _CONVERTERS[name]
+
+
+def iter_lines(path: Path) -> Iterator[str]:
+    """The lines of a file without their ends; a byte order mark is part of the first.
+
+    Some systems' outputs begin with one, and what they gave is what was judged.
+    """
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.removesuffix("\n").removesuffix("\r")
+
+
+def to_json_lines(records: Iterable[Any]) -> Iterator[str]:
+    """Records as the lines of a JSONL file, without needless spaces."""
+    for record in records:
+        yield json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def write_converted(converted: Iterator[ConvertedFile], folder: Path) -> dict[str, str]:
+    """Write files, gzipped where their names say so; the sha256 of each one's content."""
+    folder.mkdir(parents=True)
+    found = {}
+    try:
+        for name, lines in converted:
+            found[name] = _write_lines(lines, folder / name)
+    except (ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
+        raise DataError(
+            f"upstream's files are not as expected ({type(error).__name__}: {error}); "
+            "nothing was kept"
+        ) from None
+    return found
+
+
+def _write_lines(lines: Iterable[str], path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("wb") as raw:
+        # No time and no name in the header: the same content is the same file.
+        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
+        for line in chain(lines, [""]):
+            packed.write(line.encode())
+            digest.update(line.encode())
+        if packed is not raw:
+            packed.close()
+    return digest.hexdigest()
+
+
+def crows(originals: Path) -> Iterator[ConvertedFile]:
+    """CrowS-Pairs, from its CSV."""
+    records = _read_csv_records(originals / "nyu-mll/crows-pairs/data/crows_pairs_anonymized.csv")
+    yield (
+        "crows_pairs.jsonl.gz",
+        to_json_lines(
+            {
+                "id": number,
+                "sent_more": record["sent_more"],
+                "sent_less": record["sent_less"],
+                "direction": record["stereo_antistereo"],
+                "bias_type": record["bias_type"],
+            }
+            for number, record in enumerate(records)
+        ),
+    )
+
+
+def menli(originals: Path) -> Iterator[ConvertedFile]:
+    """MENLI's adversarial candidates, columns as they are."""
+    folder = originals / "cyr19/MENLI/experiments/datasets/adv_datasets/wmt20_google/de"
+    yield "wmt20_de.jsonl.gz", to_json_lines(_read_csv_records(folder / "data_fixed_strict.csv"))
+
+
+def stsb(originals: Path) -> Iterator[ConvertedFile]:
+    """STS-B in English, from CSV without a header."""
+    for part in ("train", "dev", "test"):
+        rows = _read_csv(originals / f"PhilipMay/stsb-multi-mt/data/stsb-en-{part}.csv")
+        yield (
+            f"{part}.jsonl.gz",
+            to_json_lines({"s1": one, "s2": other, "score": float(s)} for one, other, s in rows),
+        )
+
+
+def _read_csv(path: Path) -> Iterator[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.reader(file)
+
+
+def _read_csv_records(path: Path) -> Iterator[dict[str, str]]:
+    header, *rows = _read_csv(path)
+    return (dict(zip(header, row, strict=True)) for row in rows)
+
+
+def sick(originals: Path) -> Iterator[ConvertedFile]:
+    """SICK, from its tables with a header."""
+    folder = originals / "brmson/dataset-sts/data/sts/sick2014"
+    for part, name in (("train", "train"), ("trial", "trial"), ("test", "test_annotated")):
+        _, *rows = _read_tsv(folder / f"SICK_{name}.txt")
+        yield (
+            f"{part}.jsonl.gz",
+            to_json_lines(
+                {"id": id_, "s1": one, "s2": other, "relatedness": float(r), "entailment": label}
+                for id_, one, other, r, label in rows
+            ),
+        )
+
+
+def fairness(originals: Path) -> Iterator[ConvertedFile]:
+    """The pairs of Metric-Fairness; two rows that follow each other are one."""
+    folder = originals / "txsun1997/Metric-Fairness/measuring_bias/data"
+    for path in sorted(folder.glob("*.tsv")):
+        yield f"{path.stem}.jsonl.gz", to_json_lines(_fairness_records(path))
+
+
+def _fairness_records(path: Path) -> Iterator[dict[str, Any]]:
+    header, *rows = _read_tsv(path)
+    metrics = [name for name in header[2:] if name]
+    if len(rows) % 2:
+        raise ValueError(f"{path.name} has {len(rows)} rows, which are no pairs")
+    for number, (first, second) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
+        texts = dict(
+            zip(("cand_a", "ref_a", "cand_b", "ref_b"), first[:2] + second[:2], strict=True)
+        )
+        scores = [
+            dict(zip(metrics, map(float, row[2 : 2 + len(metrics)]), strict=True))
+            for row in (first, second)
+        ]
+        yield {"pair": number, **texts, "scores_a": scores[0], "scores_b": scores[1]}
+
+
+def _read_tsv(path: Path) -> Iterator[list[str]]:
+    return (line.split("\t") for line in iter_lines(path))
+
+
+def snli(originals: Path) -> Iterator[ConvertedFile]:
+    """SNLI, without the pairs that have no gold label."""
+    for part in ("dev", "test"):
+        path = originals / f"Deltaus/sBiMPM/snli_1.0/snli_1.0_{part}.jsonl"
+        records = (json.loads(line) for line in iter_lines(path))
+        yield (
+            f"{part}.jsonl.gz",
+            to_json_lines(
+                {"s1": r["sentence1"], "s2": r["sentence2"], "label": r["gold_label"]}
+                for r in records
+                if r["gold_label"] != "-"
+            ),
+        )
+
+
+def kp20k(originals: Path) -> Iterator[ConvertedFile]:
+    """Documents of KP20k: title and abstract in one file, keyphrases in the other."""
+    folder = originals / "jiacheng-ye/kg_one2set/data/kp20k_small"
+    for part in ("train", "valid", "test"):
+        texts = iter_lines(folder / f"{part}_src.txt")
+        phrases = iter_lines(folder / f"{part}_trg.txt")
+        rows = enumerate(zip(texts, phrases, strict=True))
+        yield (
+            f"{part}.jsonl.gz",
+            to_json_lines(_keyphrase_document(n, text, row) for n, (text, row) in rows),
+        )
+
+
+def _keyphrase_document(number: int, text: str, phrases: str) -> dict[str, Any]:
+    title, _, abstract = text.partition("<eos>")
+    document = {"id": number, "title": title.strip(), "abstract": abstract.strip()}
+    present, mark, absent = phrases.partition("<peos>")
+    if not mark:
+        return {**document, "keyphrases": _split_phrases(phrases)}
+    return {**document, "present": _split_phrases(present), "absent": _split_phrases(absent)}
+
+
+def _split_phrases(text: str) -> list[str]:
+    return [phrase for phrase in text.split(";") if phrase]
+
+
+_AIPHES = "AIPHES/ACL20-Reference-Free-MT-Evaluation"
+
+
+_LANGUAGE_PAIRS = {
+    15: "cs-en de-en fi-en ru-en",
+    16: "cs-en de-en fi-en ro-en ru-en tr-en",
+    18: "cs-en de-en et-en fi-en ru-en tr-en zh-en en-de",
+    19: "de-en fi-en gu-en kk-en lt-en ru-en zh-en en-de",
+}
+
+
+_RANKED_PAIRS = ("gu-en", "kk-en", "lt-en")
+
+
+def daseg(originals: Path) -> Iterator[ConvertedFile]:
+    """WMT15 and WMT16 segments: sources, references, outputs and scores side by side."""
+    for year in (15, 16):
+        folder = originals / f"cyr19/MENLI/experiments/datasets/DAseg-wmt-newstest20{year}"
+        for pair in _LANGUAGE_PAIRS[year].split():
+            kinds = ("source", "reference", "mt-system", "human")
+            # some names of 2016 begin with dots where others say which test set it is
+            files = [path for kind in kinds for path in folder.glob(f"*.{kind}.{pair}")]
+            rows = zip(*(iter_lines(file) for file in files), strict=True)
+            yield (
+                f"wmt{year}.{pair}.jsonl.gz",
+                to_json_lines({"src": s, "ref": r, "out": o, "z": float(z)} for s, r, o, z in rows),
+            )
+
+
+def wmt18(originals: Path) -> Iterator[ConvertedFile]:
+    """WMT18: every system's output of every segment, and the systems' scores."""
+    yield from _convert_year(originals, 18)
+
+
+def wmt19(originals: Path) -> Iterator[ConvertedFile]:
+    """WMT19: as WMT18, and relative ranks of three pairs."""
+    yield from _convert_year(originals, 19)
+    for pair in _RANKED_PAIRS:
+        ranks = read_pickle(originals / f"neulab/BARTScore/WMT/{pair}/data.pkl")
+        yield (
+            f"{pair}.rr.tsv.gz",
+            _format_ranks(ranks.values(), list(_read_segments(originals, 19, pair))),
+        )
+
+
+def _convert_year(originals: Path, year: int) -> Iterator[ConvertedFile]:
+    for pair in _LANGUAGE_PAIRS[year].split():
+        yield f"{pair}.jsonl.gz", to_json_lines(_read_segments(originals, year, pair))
+    yield "system_scores.tsv", _system_scores(originals, year)
+
+
+def _read_segments(originals: Path, year: int, pair: str) -> Iterator[dict[str, Any]]:
+    folder, test = originals / _AIPHES / f"WMT{year}", f"newstest20{year}"
+    source, target = pair.split("-")
+    start = f"{test}-{source}{target}"
+    outputs = {
+        path.name.removeprefix(f"{test}.").removesuffix(f".{pair}"): iter_lines(path)
+        for path in sorted((folder / "system-outputs" / pair).iterdir())
+    }
+    rows = zip(
+        iter_lines(folder / "source" / f"{start}-src.{source}"),
+        iter_lines(folder / "references" / f"{start}-ref.{target}"),
+        *outputs.values(),
+        strict=True,
+    )
+    for number, (src, ref, *texts) in enumerate(rows, 1):
+        out = dict(zip(outputs, texts, strict=True))
+        yield {"sid": number, "src": src, "ref": ref, "out": out}
+
+
+def _system_scores(originals: Path, year: int) -> Iterator[str]:
+    yield "lp\tsystem\tz\n"
+    rows = [line.split() for line in iter_lines(originals / _AIPHES / f"WMT{year}/DA-syslevel.csv")]
+    for wanted in _LANGUAGE_PAIRS[year].split():
+        yield from (f"{pair}\t{system}\t{z}\n" for pair, z, system in rows if pair == wanted)
+
+
+def _format_ranks(ranks: Iterable[Any], segments: Sequence[dict[str, Any]]) -> Iterator[str]:
+    yield "sid\tbetter\tworse\n"
+    by_source: dict[str, list[dict[str, Any]]] = {}
+    for segment in segments:
+        by_source.setdefault(segment["src"].strip(), []).append(segment)
+    for rank in ranks:
+        names = [rank[side]["sys_name"] for side in ("better", "worse")]
+        texts = [rank[side]["sys"].strip() for side in ("better", "worse")]
+        # a source may occur twice in a test set; the outputs tell which segment is meant
+        sids = [
+            segment["sid"]
+            for segment in by_source[rank["src"].strip()]
+            if [segment["out"][name].strip() for name in names] == texts
+        ]
+        yield f"{sids[0]}\t{names[0]}\t{names[1]}\n"
+
+
+_BARTSCORE = "neulab/BARTScore"
+
+
+def realsumm(originals: Path) -> Iterator[ConvertedFile]:
+    """REALSumm: one reference, one criterion."""
+    documents = read_pickle(originals / _BARTSCORE / "SUM/REALSumm/data.pkl")
+    records = (
+        _summary_record(name, document, [document["ref_summ"]], ["litepyramid_recall"])
+        for name, document in documents.items()
+    )
+    yield "data.jsonl.gz", to_json_lines(records)
+
+
+def summeval(originals: Path) -> Iterator[ConvertedFile]:
+    """SummEval: eleven references, four criteria."""
+    criteria = ["coherence", "consistency", "fluency", "relevance"]
+    documents = read_pickle(originals / _BARTSCORE / "SUM/SummEval/data.pkl")
+    records = (
+        _summary_record(name, document, document["ref_summs"], criteria)
+        for name, document in documents.items()
+    )
+    yield "data.jsonl.gz", to_json_lines(records)
+
+
+def _summary_record(
+    name: Any, document: dict[str, Any], references: list[str], criteria: list[str]
+) -> dict[str, Any]:
+    outputs = {
+        system: {"text": output["sys_summ"], "human": _human_scores(output["scores"], criteria)}
+        for system, output in document["sys_summs"].items()
+    }
+    return {"id": str(name), "src": document["src"], "refs": references, "out": outputs}
+
+
+def data_to_text(originals: Path) -> Iterator[ConvertedFile]:
+    """BAGEL, SFHOT and SFRES, each reference once."""
+    for name in ("BAGEL", "SFHOT", "SFRES"):
+        outputs = read_pickle(originals / _BARTSCORE / f"D2T/{name}/data.pkl")
+        records = (_output_record(number, output) for number, output in outputs.items())
+        yield f"{name.lower()}.jsonl.gz", to_json_lines(records)
+
+
+def _output_record(number: Any, output: dict[str, Any]) -> dict[str, Any]:
+    references = output["ref_summs"]
+    return {
+        "id": str(number),
+        "src": output["src"],
+        "out": output["sys_summ"],
+        "human": _human_scores(output["scores"], ["informativeness", "naturalness", "quality"]),
+        "refs": list(dict.fromkeys(references)),
+        "n_refs_with_repeats": len(references),
+    }
+
+
+def _human_scores(scores: dict[str, Any], criteria: list[str]) -> dict[str, float]:
+    return {criterion: float(scores[criterion]) for criterion in criteria}
+
+
+_GZIPPED_SUFFIX = ".conllu"
+
+
+def unchanged(originals: Path) -> Iterator[ConvertedFile]:
+    """Upstream's files as they are; large ones gzipped."""
+    for path in sorted(path for path in originals.rglob("*") if path.is_file()):
+        with path.open(encoding="utf-8", newline="") as file:
+            yield path.name + (".gz" if path.suffix == _GZIPPED_SUFFIX else ""), file
+
+
+def amr(originals: Path) -> Iterator[ConvertedFile]:
+    """Graphs in PENMAN notation, each below lines that begin with #."""
+    path = originals / "wuhao050698/AMR/amr-bank-struct-v3.0.txt"
+    yield "lpp_v3.0.jsonl.gz", to_json_lines(_read_amr(path))
+
+
+def _read_amr(path: Path) -> Iterator[dict[str, str]]:
+    for block in "\n".join(iter_lines(path)).split("\n\n"):
+        lines = block.strip("\n").split("\n")
+        said = dict(_parse_comment(line) for line in lines if line.startswith("# ::"))
+        graph = "\n".join(line for line in lines if not line.startswith("#"))
+        if "id" in said:
+            yield {"id": said["id"].split()[0], "snt": said["snt"], "amr": graph}
+
+
+def _parse_comment(line: str) -> tuple[str, str]:
+    key, _, value = line.removeprefix("# ::").partition(" ")
+    return key, value
+
+
+def gum(originals: Path) -> Iterator[ConvertedFile]:
+    """Trees in brackets over many lines, each put on one."""
+    folder = originals / "amir-zeldes/gum/const"
+    records = (record for path in sorted(folder.glob("*.ptb")) for record in _read_trees(path))
+    yield "gum_const.jsonl.gz", to_json_lines(records)
+
+
+def _read_trees(path: Path) -> Iterator[dict[str, Any]]:
+    depth, number, parts = 0, 0, list[str]()
+    for line in iter_lines(path):
+        parts += line.split()
+        depth += line.count("(") - line.count(")")
+        if parts and not depth:
+            yield {"doc": path.stem, "n": number, "tree": " ".join(parts)}
+            number, parts = number + 1, []
+
+
+_CONVERTERS: Mapping[str, Converter] = {
+    "amr": amr,
+    "crows": crows,
+    "daseg": daseg,
+    "data_to_text": data_to_text,
+    "fairness": fairness,
+    "gum": gum,
+    "kp20k": kp20k,
+    "menli": menli,
+    "realsumm": realsumm,
+    "sick": sick,
+    "snli": snli,
+    "stsb": stsb,
+    "summeval": summeval,
+    "unchanged": unchanged,
+    "wmt18": wmt18,
+    "wmt19": wmt19,
+}

@@ -1,0 +1,154 @@
+"""Data sets brought to this machine: fetched, converted, checked, and put in place whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from evenmatch.data.catalogue.catalogue import DataSet, Upstream, data_dir, data_set
+from evenmatch.data.catalogue.convert import find_converter, write_converted
+from evenmatch.errors import DataError, MissingExtraError
+
+BASE_URL = "https://raw.githubusercontent.com"
+
+
+_TIMEOUT = 60  # seconds without an answer
+
+
+_CHUNK = 1 << 16
+
+
+def fetch_data_set(
+    name: str, *, again: bool = False, checked: bool = True, address: str = BASE_URL
+) -> Path:
+    """The folder of a set that is fetched first where it is not here, or `again`.
+
+    Its files appear all together or not at all. With `checked` off content that differs from the
+    catalogue's checksums is kept. `address` serves ADDRESS/REPOSITORY/COMMIT/PATH.
+    """
+    wanted = data_set(name)
+    if wanted.present and not again:
+        return wanted.folder
+    if not wanted.converter:
+        raise DataError(
+            f"{name} cannot be converted by evenmatch; make its files by hand from "
+            f"{_source_urls(wanted, ', ')} in {wanted.folder}: {wanted.layout}"
+        )
+    with _temporary_folder(wanted) as place:
+        originals, made = place / "upstream", place / "converted"
+        for source in wanted.upstream:
+            _fetch_upstream(source, originals / source.repository, address=address, checked=checked)
+        found = write_converted(find_converter(wanted.converter)(originals), made)
+        if checked:
+            _check_checksums(wanted, found)
+        (made / "README.md").write_text(_readme(wanted), "utf-8")
+        _move_into_place(made, wanted.folder)
+    return wanted.folder
+
+
+@contextmanager
+def _temporary_folder(wanted: DataSet) -> Iterator[Path]:
+    # Beside the target, so that moving the finished folder is one step of the same disk.
+    try:
+        data_dir().mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.mkdtemp(prefix=f".{wanted.name}.", dir=data_dir()))
+    except OSError as error:
+        raise DataError(
+            f"cannot write to {data_dir()} ({error.strerror}); "
+            "set EVENMATCH_DATA to a folder of your own"
+        ) from None
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _fetch_upstream(source: Upstream, folder: Path, *, address: str, checked: bool) -> None:
+    for path in source.paths:
+        where = quote(f"{source.repository}/{source.commit}/{path}")
+        known = source.sha256.get(path) if checked else None
+        _download(f"{address}/{where}", folder / path, known)
+
+
+def _download(url: str, target: Path, sha256: str | None) -> None:
+    pooch = _load_pooch()
+    import requests
+
+    loudness = pooch.get_logger().level
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        pooch.retrieve(
+            url,
+            known_hash=f"sha256:{sha256}" if sha256 else None,
+            fname=target.name,
+            path=target.parent,
+            downloader=pooch.HTTPDownloader(timeout=_TIMEOUT, chunk_size=_CHUNK),
+        )
+    except requests.RequestException as error:
+        raise DataError(f"cannot fetch {url}: {_failure_reason(error)}") from None
+    except ValueError:
+        raise DataError(
+            f"{url} has not the checksum of the catalogue; it was not kept "
+            "(--unchecked would keep it)"
+        ) from None
+    finally:
+        pooch.get_logger().setLevel(loudness)
+
+
+def _failure_reason(error: Any) -> str:
+    if error.response is not None:
+        return f"the server answers {error.response.status_code} {error.response.reason}"
+    import requests
+
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        return "the transfer was interrupted; try again"
+    if isinstance(error, requests.Timeout):
+        return f"no answer for {_TIMEOUT} seconds; try again"
+    return "no connection; check the network, or give another address with --mirror"
+
+
+def _load_pooch() -> Any:
+    try:
+        import pooch
+    except ImportError:
+        raise MissingExtraError(
+            "fetching data sets needs pooch; install it with: pip install 'evenmatch[data]'"
+        ) from None
+    return pooch
+
+
+def _check_checksums(wanted: DataSet, found: dict[str, str]) -> None:
+    for name in sorted({*wanted.files, *found}):
+        if found.get(name) != wanted.files.get(name):
+            raise DataError(
+                f"{wanted.name}/{name} as converted has not the checksum of the catalogue; "
+                "it was not kept (--unchecked would keep it)"
+            )
+
+
+def _move_into_place(made: Path, target: Path) -> None:
+    if not target.exists():
+        os.replace(made, target)
+        return
+    for path in made.iterdir():  # what else somebody keeps in the folder stays there
+        os.replace(path, target / path.name)
+
+
+def _readme(wanted: DataSet) -> str:
+    parts = [f"# {wanted.name}", wanted.about, f"Licence: {wanted.licence}"]
+    parts += [
+        f"Cite: {wanted.citation}",
+        f"Made from: {_source_urls(wanted, ' ')}",
+        f"Layout: {wanted.layout}",
+    ]
+    return "\n\n".join([*parts, wanted.notes] if wanted.notes else parts) + "\n"
+
+
+def _source_urls(wanted: DataSet, between: str) -> str:
+    return between.join(source.url for source in wanted.upstream)

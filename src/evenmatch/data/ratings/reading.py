@@ -1,0 +1,94 @@
+"""Ratings by the name of a public set, from a folder laid out like WMT's, or from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
+from evenmatch.data.ratings.generated import read_data_to_text, read_summaries, read_webnlg
+from evenmatch.data.ratings.rated_set import RatedSet
+from evenmatch.data.ratings.table import read_rating_table
+from evenmatch.data.ratings.wmt import SYSTEM_SCORES_FILE, read_daseg, read_wmt
+from evenmatch.errors import DataError, InputError, UnknownNameError
+
+# Ratings as a function takes them: what `read_ratings` takes, or what it gives.
+RatingsLike: TypeAlias = str | PathLike[str] | Sequence[RatedSet]
+
+
+class RatingsReader(Protocol):
+    """Reads the rated sets of a folder or file, or only some `subsets`."""
+
+    def __call__(self, path: Path, subsets: Sequence[str], /) -> Iterator[RatedSet]: ...
+
+
+RATING_READERS: Mapping[str, RatingsReader] = {
+    "d2t-human": read_data_to_text,
+    "summ-realsumm": read_summaries,
+    "summ-summeval": read_summaries,
+    "webnlg2020-human": read_webnlg,
+    "wmt1516-daseg": read_daseg,
+    "wmt17-da": read_wmt,
+    "wmt18-da": read_wmt,
+    "wmt19-da": read_wmt,
+    "wmt20-da": read_wmt,
+}
+
+
+def read_ratings(data: str | PathLike[str], *, subsets: Sequence[str] = ()) -> list[RatedSet]:
+    """The rated sets of a public set, a folder or a table, one per language pair or criterion.
+
+    `data` is a name of the catalogue (which goes before a folder of that name; write ./NAME for
+    the folder), a folder with `system_scores.tsv` and `PAIR.jsonl.gz`, or a JSONL, TSV or Parquet
+    table of `system, segment, candidate, references, rating`. `subsets` reads those only.
+    """
+    given = fspath(data)
+    path, reader = _find_reader(given)
+    found = list(reader(path, subsets))
+    if lacking := [name for name in subsets if name not in {each.subset for each in found}]:
+        raise UnknownNameError(
+            f"{given} has no subset {lacking[0]!r}; read all to see which it has"
+        )
+    return found
+
+
+def as_rated_sets(ratings: RatingsLike) -> list[RatedSet]:
+    """Rated sets as given, or read."""
+    return read_ratings(ratings) if isinstance(ratings, (str, PathLike)) else list(ratings)
+
+
+def join_set_names(sets: Sequence[RatedSet]) -> str:
+    """What rated sets are called, without repetition."""
+    return ", ".join(dict.fromkeys(each.name for each in sets))
+
+
+def _find_reader(given: str) -> tuple[Path, RatingsReader]:
+    if given in RATING_READERS:
+        return find_data_set(given), RATING_READERS[given]
+    if given in {each.name for each in data_sets()}:
+        raise InputError(
+            f"the data set {given!r} has no ratings; those that do: {', '.join(RATING_READERS)}"
+        )
+    path = Path(given)
+    if path.is_dir():
+        return path, _folder_reader(path)
+    if not path.exists():
+        raise DataError(
+            f"there is no data set, folder or file {given!r}; "
+            f"data sets with ratings: {', '.join(RATING_READERS)}"
+        )
+    return path, read_rating_table
+
+
+def _folder_reader(folder: Path) -> RatingsReader:
+    if (folder / SYSTEM_SCORES_FILE).is_file():
+        return read_wmt
+    name = folder.resolve().name
+    if name not in RATING_READERS:
+        raise DataError(
+            f"the folder {folder} has no {SYSTEM_SCORES_FILE}; "
+            f"expected it beside a PAIR.jsonl.gz for each language pair"
+        )
+    return RATING_READERS[name]

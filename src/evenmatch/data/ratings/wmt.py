@@ -1,0 +1,170 @@
+"""Readers for the WMT sets, and for folders laid out like them.
+
+A folder has `system_scores.tsv` and, for each language pair, some of `PAIR.jsonl.gz` (texts),
+`PAIR.seg.tsv.gz` (ratings of outputs) and `PAIR.rr.tsv.gz` (relative ranks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evenmatch.data.files import LocatedRecord, read_json_records, read_tsv_records
+from evenmatch.data.ratings.rated_set import RatedSet
+from evenmatch.data.ratings.records import (
+    UNNAMED_SYSTEM,
+    RatedSegment,
+    Rating,
+    RatingRecords,
+    RelativeRank,
+    build_rated_set,
+    check_texts,
+    require_field,
+    require_name,
+    require_number,
+    require_text,
+)
+from evenmatch.errors import DataError, InputError
+
+SYSTEM_SCORES_FILE = "system_scores.tsv"
+
+
+_METRIC_SCORES_FILE = "metric_system_scores.tsv.gz"
+
+
+_TEST_SET = "newstest2020"
+
+
+_HUMAN_NAMES = ("Human-", "ref-")
+
+
+def read_wmt(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
+    """A set per language pair, in the order of the folder's system scores."""
+    rows: dict[str, list[LocatedRecord]] = {}
+    for where, record in read_tsv_records(str(folder / SYSTEM_SCORES_FILE)):
+        rows.setdefault(require_name(record, "lp", where), []).append((where, record))
+    if not rows:
+        raise DataError(f"{folder / SYSTEM_SCORES_FILE} names no system; expected lp, system, z")
+    published = _read_metric_scores(folder / _METRIC_SCORES_FILE)
+    for pair in rows:
+        if not subsets or pair in subsets:
+            yield _read_language_pair(folder, pair, rows[pair], published.get(pair, {}))
+
+
+def _read_language_pair(
+    folder: Path,
+    pair: str,
+    rows: Sequence[LocatedRecord],
+    published: Mapping[str, Mapping[str, float]],
+) -> RatedSet:
+    texts = {segment.name: segment for segment in _read_segments(folder / f"{pair}.jsonl.gz")}
+    ratings = list(_read_ratings(folder / f"{pair}.seg.tsv.gz", texts))
+    for rating in ratings:  # where there are no texts, ratings alone say which segments there are
+        texts.setdefault(rating.segment, RatedSegment(rating.segment))
+    judged = RatingRecords(
+        ratings=ratings,
+        systems={
+            require_name(row, "system", where): require_number(row, "z", where)
+            for where, row in rows
+        },
+        ranks=list(_read_ranks(folder / f"{pair}.rr.tsv.gz", texts)),
+        humans=_find_humans(rows, ratings),
+        outliers=frozenset(row["system"] for _, row in rows if row.get("outlier") == "1"),
+        published=published,
+    )
+    segments = list(texts.values())
+    return build_rated_set(folder.name, pair, segments, judged, criterion="direct assessment")
+
+
+def _find_humans(rows: Sequence[LocatedRecord], ratings: Sequence[Rating]) -> frozenset[str]:
+    """The systems that are people, by their column or by the names WMT gives them.
+
+    Some human translations have ratings of segments and no system score, so no row of their own.
+    """
+    flagged = {row["system"] for _, row in rows if row.get("human") == "1"}
+    return frozenset(flagged | {r.system for r in ratings if r.system.startswith(_HUMAN_NAMES)})
+
+
+def _read_segments(path: Path) -> Iterator[RatedSegment]:
+    found = read_json_records(str(path)) if path.exists() else ()
+    for where, record in found:
+        outputs = require_field(record, "out", where)
+        if not isinstance(outputs, dict):
+            raise InputError(f"the out of {where} must be an object of systems and their texts")
+        reference = require_field(record, "ref", where)
+        yield RatedSegment(
+            name=require_name(record, "sid", where),
+            source=record.get("src"),
+            references=() if reference is None else check_texts(reference, "ref", where),
+            outputs={system: require_text(outputs, system, where) for system in outputs},
+        )
+
+
+def _read_ratings(path: Path, texts: Mapping[str, RatedSegment]) -> Iterator[Rating]:
+    found = read_tsv_records(str(path)) if path.exists() else ()
+    for where, record in found:
+        segment = require_name(record, "sid", where)
+        if texts and segment not in texts:
+            raise DataError(f"{where} rates segment {segment}, which is not among the texts")
+        known = texts[segment].outputs if texts else {}
+        system = _match_system(require_name(record, "system", where), known)
+        yield Rating(system, segment, require_number(record, "z", where))
+
+
+def _match_system(system: str, outputs: Mapping[str, Any]) -> str:
+    """The system of a rating; of `A+B`, who gave the same output, the first that we have.
+
+    So one judgement stays one point.
+
+    >>> _match_system("A+B", {"B": "text"})
+    'B'
+    """
+    if system in outputs or "+" not in system:
+        return system
+    names = system.split("+")
+    return next((name for name in names if name in outputs), names[0])
+
+
+def _read_ranks(path: Path, texts: Mapping[str, RatedSegment]) -> Iterator[RelativeRank]:
+    found = read_tsv_records(str(path)) if path.exists() else ()
+    for where, record in found:
+        names = [require_name(record, field, where) for field in ("sid", "better", "worse")]
+        segment = texts.get(names[0])
+        if segment is None or not {*names[1:]} <= segment.outputs.keys():
+            raise DataError(f"{where} ranks outputs that are not among the texts")
+        yield RelativeRank(*names)
+
+
+def _read_metric_scores(path: Path) -> dict[str, dict[str, dict[str, float]]]:
+    """Other people's scores by pair, metric and system.
+
+    Only those of the news test set against its standard reference, as the organisers report.
+    """
+    found = read_tsv_records(str(path)) if path.exists() else ()
+    scores: dict[str, dict[str, dict[str, float]]] = {}
+    for where, record in found:
+        if record["testset"] == record["ref"] == _TEST_SET:
+            metric = scores.setdefault(record["lp"], {}).setdefault(record["metric"], {})
+            metric[record["system"]] = require_number(record, "score", where)
+    return scores
+
+
+def read_daseg(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
+    """WMT15 and WMT16: a set per year and pair, of one system as none is named."""
+    for path in sorted(folder.glob("wmt*.jsonl.gz")):
+        subset = path.name.removesuffix(".jsonl.gz")
+        if not subsets or subset in subsets:
+            yield _read_daseg_file(path, folder.name, subset)
+
+
+def _read_daseg_file(path: Path, name: str, subset: str) -> RatedSet:
+    segments, ratings = [], []
+    for number, (where, record) in enumerate(read_json_records(str(path)), 1):
+        references = check_texts(require_field(record, "ref", where), "ref", where)
+        outputs = {UNNAMED_SYSTEM: require_text(record, "out", where)}
+        segments.append(RatedSegment(str(number), record.get("src"), references, outputs))
+        ratings.append(Rating(UNNAMED_SYSTEM, str(number), require_number(record, "z", where)))
+    return build_rated_set(
+        name, subset, segments, RatingRecords(ratings), criterion="direct assessment"
+    )

@@ -1,0 +1,331 @@
+"""The driver of a large run: hands out shards, keeps what comes back, tries again what fails.
+
+What workers send is kept as it comes: entered in the record, and told.
+
+The metrics of a large run, settled before any shard goes out: specs, signatures, idf tables.
+
+The row that makes a shard fail, found by halving.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from evenmatch.distributed.manifest import Manifest
+from evenmatch.distributed.messages import (
+    Runner,
+    ShardDone,
+    ShardFailed,
+    ShardTask,
+    WorkerJob,
+    WorkerPool,
+    WorkerReady,
+)
+from evenmatch.distributed.shards import Shard, parse_shard_pairs
+from evenmatch.errors import DataError, EvenmatchError, InputError
+from evenmatch.protocols import Metric
+from evenmatch.registry import spec
+from evenmatch.scoring.engine import with_idf_counts
+from evenmatch.scoring.languages import warn_of_other_languages
+from evenmatch.scoring.metric import AlignMetric, as_metric
+from evenmatch.types import Pair, Run
+from evenmatch.vectors.weighting import load_idf_table as load_table
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFailure:
+    """A shard that was given up: where it lies, the row at fault if it was found, and why."""
+
+    shard: Shard
+    reason: str
+    row: int | None = None
+
+    def __str__(self) -> str:
+        """One line for a person."""
+        at = "" if self.row is None else f", at {self.shard.describe_rows(self.row, self.row + 1)}"
+        return f"{self.shard.description} failed{at}: {self.reason}"
+
+
+@dataclass
+class Driver:
+    """One run: which shards are to do, what was tried, what was given up."""
+
+    pool: WorkerPool
+    load: Callable[[Shard], bytes]
+    on_done: Callable[[Shard, ShardDone], None]
+    on_ready: Callable[[WorkerReady], None]
+    retries: int
+    max_failures: int | None
+
+    def __call__(self, shards: Iterable[Shard]) -> list[ShardFailure]:
+        """Score these shards; gives those that were given up, the others being kept."""
+        self._todo = deque(shards)
+        self._in_flight: dict[int, Shard] = {}
+        self._tries: Counter[int] = Counter()
+        self._searches: dict[int, RowSearch] = {}
+        self._failures: list[ShardFailure] = []
+        self._dispatch()
+        while self._todo or self._in_flight or self._searches:
+            finished: list[tuple[Shard, ShardDone]] = []
+            for reply in self.pool.replies():
+                if isinstance(reply, WorkerReady):
+                    self.on_ready(reply)
+                elif (done := self._handle_reply(reply)) is not None:
+                    finished.append(done)
+            # Workers first, then the disk: nobody waits while a file is synced.
+            self._dispatch()
+            for shard, result in finished:
+                self.on_done(shard, result)
+        return self._failures
+
+    def _dispatch(self) -> None:
+        for number, search in list(self._searches.items()):
+            if self.pool.idle_count() and number not in self._in_flight:
+                self._submit(search.shard, search.next_rows)
+        while self._todo and self.pool.idle_count():
+            self._submit(self._todo.popleft())
+
+    def _submit(self, shard: Shard, only: tuple[int, int] | None = None) -> None:
+        try:
+            data = self.load(shard)
+        except (EvenmatchError, OSError) as error:
+            self._give_up(ShardFailure(shard, " ".join(str(error).split())))
+            return
+        self._in_flight[shard.number] = shard
+        task = ShardTask(shard.number, shard.first, shard.file, shard.chunk, data, only)
+        self.pool.submit(task)
+
+    def _handle_reply(self, reply: ShardDone | ShardFailed) -> tuple[Shard, ShardDone] | None:
+        shard = self._in_flight.pop(reply.number)
+        search = self._searches.get(reply.number)
+        if search is not None:
+            self._narrow(search, reply)
+        elif isinstance(reply, ShardDone):
+            return shard, reply
+        else:
+            self._handle_failure(shard, reply)
+        return None
+
+    def _handle_failure(self, shard: Shard, reply: ShardFailed) -> None:
+        self._tries[shard.number] += 1
+        if reply.retryable and self._tries[shard.number] <= self.retries:
+            self._todo.append(shard)
+        elif reply.row is not None:
+            self._give_up(ShardFailure(shard, reply.reason, reply.row))
+        else:
+            self._searches[shard.number] = RowSearch(shard, reply.reason, 0, shard.rows)
+
+    def _narrow(self, search: RowSearch, reply: ShardDone | ShardFailed) -> None:
+        found = search.narrow(reply)
+        if found.finished:
+            del self._searches[search.shard.number]
+            self._give_up(ShardFailure(search.shard, found.reason, found.row))
+        else:
+            self._searches[search.shard.number] = found
+
+    def _give_up(self, failure: ShardFailure) -> None:
+        self._searches.pop(failure.shard.number, None)
+        self._failures.append(failure)
+        if self.max_failures is not None and len(self._failures) > self.max_failures:
+            count = len(self._failures)
+            what = "shard has" if count == 1 else "shards have"
+            raise DataError(
+                f"{count} {what} failed, more than --max-failures {self.max_failures}; "
+                f"the last: {failure}"
+            )
+
+
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+_LAYOUT_VERSION = 1
+
+
+def manifest_header(wanted: RunMetrics, form: str, shard_rows: int, run: Run) -> dict[str, Any]:
+    """What a record is a record of; a run that differs in any of it is another."""
+    return {
+        "layout": _LAYOUT_VERSION,
+        "metrics": wanted.signatures,
+        "form": form,
+        "shard_rows": shard_rows,
+        "vectors": "compact" if run.cache and not run.cache.exact else "exact",
+    }
+
+
+def worker_settings(run: Run) -> dict[str, Any]:
+    """Run settings as they travel; progress is told here and not there."""
+    return {
+        "device": run.device,
+        "threads": run.threads,
+        "batch_tokens": run.batch_tokens,
+        "cache": run.cache,
+    }
+
+
+@dataclass(frozen=True)
+class ShardCheckpointer:
+    """Keeps what workers send and tells how far the run has come."""
+
+    manifest: Manifest
+    run_metrics: RunMetrics
+    suffix: str
+    run: Run
+    shards: Sequence[Shard]
+
+    def score_missing(
+        self, on: Runner, job: WorkerJob, load: Any, retries: int, max_failures: int | None
+    ) -> list[ShardFailure]:
+        """Score what is missing; gives the shards that were given up."""
+        todo = [shard for shard in self.shards if shard.number not in self.manifest.done]
+        self._report_progress()
+        if not todo:
+            return []
+        with on(job) as pool:
+            driver = Driver(pool, load, self.save_shard, self.check_worker, retries, max_failures)
+            return driver(todo)
+
+    def check_worker(self, ready: WorkerReady) -> None:
+        """Refuse a worker that computes something else."""
+        self.run_metrics.check_signatures(ready.signatures)
+
+    def save_shard(self, shard: Shard, done: ShardDone) -> None:
+        """Enter a shard in the record and tell."""
+        self.run_metrics.check_signatures(
+            {name: own["signature"] for name, own in done.tallies.items()}
+        )
+        found = {
+            "form": self.suffix,
+            "tallies": done.tallies,
+            "flags": done.flags,
+            "seconds": {k: round(v, 4) for k, v in done.seconds.items()},
+        }
+        try:
+            self.manifest.add_shard(shard, done.data, found)
+        except OSError as error:
+            raise self._disk_full_error(error) from None
+        self._report_progress()
+
+    def _disk_full_error(self, error: OSError) -> OSError:
+        if error.errno not in DISK_FULL_ERRNOS:
+            return error
+        return DataError(
+            f"{error.filename}: {(error.strerror or '').lower()}; {len(self.manifest.done)} of "
+            f"{len(self.shards)} shards are done and kept; make room and go on with --resume"
+        )
+
+    def _report_progress(self) -> None:
+        if self.run.progress is not None:
+            last = self.shards[-1]
+            done = sum(line["rows"] for line in self.manifest.done.values())
+            self.run.progress(done, last.first + last.rows)
+
+
+_CONTENT_HASH = re.compile(r"sha256:[0-9a-f]{16}\b")
+
+
+@dataclass(frozen=True)
+class RunMetrics:
+    """Metrics by name, and what workers need to make the same ones."""
+
+    metrics: Mapping[str, Metric]
+    signatures: Mapping[str, str]
+
+    @classmethod
+    def from_metrics(cls, parts: Mapping[str, Metric]) -> RunMetrics:
+        """Metrics by name, with the signatures they have here."""
+        return cls(parts, {name: part.signature for name, part in parts.items()})
+
+    @property
+    def specs(self) -> tuple[tuple[str, str], ...]:
+        """Each name with the spec that builds its metric."""
+        return tuple((name, spec(part)) for name, part in self.metrics.items())
+
+    @property
+    def idf_tables(self) -> tuple[str, ...]:
+        """The idf tables that the specs name by content, as text."""
+        found: list[str] = []
+        for name in dict.fromkeys(_CONTENT_HASH.findall(" ".join(s for _, s in self.specs))):
+            with suppress(DataError):  # models are named by content too
+                found.append(load_table(name).to_json())
+        return tuple(found)
+
+    def check_signatures(self, theirs: Mapping[str, str]) -> None:
+        """Refuse scores of a worker whose metrics are not these: another version, another model."""
+        for name, own in self.signatures.items():
+            if not theirs[name].startswith(own):
+                raise DataError(
+                    f"a worker computes {name} as {theirs[name]}, expected {own}; give every "
+                    "worker the same evenmatch and models, and idf a table of its own"
+                )
+
+
+def build_run_metrics(
+    names: Sequence[str], shards: Sequence[Shard], load: Callable[[Shard], bytes]
+) -> RunMetrics:
+    """The metrics of these names; idf is counted over the whole input first, where asked."""
+    if not names:
+        raise InputError("the list of metrics is empty; name at least one")
+    parts = {name: fit_idf(as_metric(name), _ShardPairs(shards, load)) for name in names}
+    sample = list(_ShardPairs(shards[:1], load, lenient=True))
+    if sample:
+        warn_of_other_languages(list(parts.values()), sample)
+    return RunMetrics.from_metrics(parts)
+
+
+def fit_idf(metric: Metric, pairs: Iterable[Pair]) -> Metric:
+    """The metric with its idf counted from these pairs, where it asks for that."""
+    return with_idf_counts(metric, pairs) if isinstance(metric, AlignMetric) else metric
+
+
+@dataclass(frozen=True)
+class _ShardPairs:
+    """All pairs of shards, read anew each time; `lenient` stops at the first that is none."""
+
+    shards: Sequence[Shard]
+    load: Callable[[Shard], bytes]
+    lenient: bool = False
+
+    def __iter__(self) -> Iterator[Pair]:
+        errors = (InputError, DataError) if self.lenient else ()
+        with suppress(*errors):
+            for shard in self.shards:
+                yield from parse_shard_pairs(self.load(shard), shard.chunk, shard.file)
+
+
+@dataclass(frozen=True, slots=True)
+class RowSearch:
+    """Somewhere in rows `low` to `high` of a shard a row fails; `low` alone is tried at the end.
+
+    A score depends on its pair alone, so a row that fails among others fails by itself.
+    """
+
+    shard: Shard
+    reason: str
+    low: int
+    high: int
+    finished: bool = False
+
+    @property
+    def next_rows(self) -> tuple[int, int]:
+        """The rows to try next: the first half of what is left."""
+        return self.low, max(self.low + 1, (self.low + self.high) // 2)
+
+    @property
+    def row(self) -> int | None:
+        """The row that was found; None where no row fails by itself."""
+        return self.low if self.finished and self.low < self.high else None
+
+    def narrow(self, reply: ShardDone | ShardFailed) -> RowSearch:
+        """What is left after a try of `only`."""
+        low, middle = self.next_rows
+        if isinstance(reply, ShardFailed):
+            alone = middle - low == 1
+            return dataclasses.replace(self, high=middle, finished=alone, reason=reply.reason)
+        return dataclasses.replace(self, low=middle, finished=middle == self.high)

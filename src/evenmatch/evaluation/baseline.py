@@ -1,0 +1,181 @@
+"""What unrelated texts score, layer by layer: the constants that rescaling puts at 0.
+
+Random pairings of texts that have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenmatch.api import metric_name, score
+from evenmatch.data.tables import format_number, table_to_text
+from evenmatch.errors import InputError
+from evenmatch.evaluation.layer_selection import (
+    layered_metric,
+    metric_at_every_layer,
+    metric_at_layer,
+)
+from evenmatch.protocols import Metric
+from evenmatch.registry import spec
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.scoring.reducers import Rescale
+from evenmatch.stats.panel import Indexes
+from evenmatch.types import Scores
+from evenmatch.vectors.transformer import Transformer
+
+_DIGITS = 6  # more than the standard error of any sample
+
+
+@dataclass(frozen=True, slots=True)
+class LayerBaseline:
+    """Mean scores of unrelated texts at one layer; `error` is the standard error of `value`."""
+
+    layer: int
+    precision: float
+    recall: float
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A metric's baselines at every layer, from `pairs` random pairings of `texts` texts.
+
+    `layer` is the one the metric reads.
+    """
+
+    metric: AlignMetric
+    layer: int
+    rows: tuple[LayerBaseline, ...]
+    texts: int
+    pairs: int
+    seed: int
+    signature: str
+
+    @property
+    def low(self) -> float:
+        """The value that unrelated texts have at the metric's own layer."""
+        return self.rows[self.layer].value
+
+    @property
+    def rescaled(self) -> AlignMetric:
+        """The metric at its layer with unrelated texts at 0."""
+        fixed = metric_at_layer(self.metric, self.layer)
+        return dataclasses.replace(fixed, scoring=Rescale(self.low, fixed.scoring))
+
+    @property
+    def csv(self) -> str:
+        """The table bert_score reads as `baseline_path`: LAYER,P,R,F."""
+        lines = [f"{r.layer},{r.precision},{r.recall},{r.value}" for r in self.rows]
+        return "\n".join(["LAYER,P,R,F", *lines]) + "\n"
+
+    def __str__(self) -> str:
+        table = [["layer", "precision", "recall", "value", "error"]]
+        table += [
+            [str(r.layer), *map(format_number, (r.precision, r.recall, r.value, r.error))]
+            for r in self.rows
+        ]
+        return (
+            f"{table_to_text(table)}\n\n{self.pairs} random pairs of {self.texts} texts, seed {self.seed}"
+            f"\n{self.signature}\nto rescale: {spec(self.rescaled)}"
+        )
+
+
+def measure_baseline(
+    texts: Sequence[str] | Sequence[Sequence[str]],
+    metric: str | Metric = "bertscore",
+    *,
+    pairs: int = 2000,
+    seed: int = 0,
+    **run: Any,
+) -> Baseline:
+    """Mean precision, recall and value of random pairings of texts, at every layer of a model.
+
+    Candidate and reference come from different lines; where a line is a list of texts that say the
+    same, none of them is paired with another. All texts go through the model once for all layers.
+    `run` is as in `score`.
+    """
+    wanted = layered_metric(metric)
+    if isinstance(wanted.scoring, Rescale):
+        raise InputError(f"{metric_name(metric)} is rescaled already; give it without rescale")
+    assert isinstance(wanted.vectors, Transformer)
+    chosen = unrelated_pairs(texts, pairs, seed)
+    every = metric_at_every_layer(wanted)
+    found = score([c for c, _ in chosen], [r for _, r in chosen], every, **run)
+    rows = [_layer_baseline(layer, found[metric_name(each)]) for layer, each in enumerate(every)]
+    layer = wanted.vectors.layer_index()
+    return Baseline(
+        wanted,
+        layer,
+        tuple(rows),
+        len({text for pair in chosen for text in pair}),
+        len(chosen),
+        seed,
+        found[metric_name(every[layer])].signature,
+    )
+
+
+def _layer_baseline(layer: int, scores: Scores) -> LayerBaseline:
+    table = np.array([(s.precision, s.recall, s.value) for s in scores.segments], dtype=np.float64)
+    error = table[:, 2].std(ddof=1) / np.sqrt(len(table)) if len(table) > 1 else 0.0
+    means = (round(float(mean), _DIGITS) for mean in (*table.mean(0), error))
+    return LayerBaseline(layer, *means)
+
+
+def unrelated_pairs(
+    lines: Sequence[str] | Sequence[Sequence[str]], count: int, seed: int
+) -> list[tuple[str, str]]:
+    """Candidates and references from different lines, at most `count`; all where there are fewer.
+
+    Blank texts are left out, and of a text that comes again only the first counts. The same seed
+    gives the same pairs.
+
+    >>> unrelated_pairs(["a", "b"], 10, 0)
+    [('a', 'b'), ('b', 'a')]
+    """
+    if type(count) is not int or count < 1:
+        raise InputError(f"pairs must be a whole number, at least 1, got {count!r}")
+    texts, groups = _distinct_texts(lines)
+    sizes = np.bincount(groups) if groups else np.zeros(1, dtype=int)
+    possible = len(texts) ** 2 - int((sizes**2).sum())
+    if not possible:
+        raise InputError(
+            f"a baseline pairs texts of different lines, got {np.count_nonzero(sizes)} lines that "
+            "differ; give at least two"
+        )
+    line_of = np.array(groups, dtype=np.intp)
+    chosen = _all_pairs(line_of) if possible <= count else _sample_pairs(line_of, count, seed)
+    return [(texts[i], texts[j]) for i, j in chosen]
+
+
+def _distinct_texts(lines: Sequence[str] | Sequence[Sequence[str]]) -> tuple[list[str], list[int]]:
+    if isinstance(lines, str):
+        raise InputError("texts must be a list of lines, got one string; split it into lines")
+    line_of: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        for text in line if isinstance(line, (list, tuple)) else [line]:
+            if not isinstance(text, str):
+                raise InputError(f"the text of line {number} must be a string, got {text!r}")
+            if text.strip():
+                line_of.setdefault(text, number)
+    return list(line_of), list(line_of.values())
+
+
+def _all_pairs(line_of: Indexes) -> Iterator[tuple[int, int]]:
+    for i, j in np.argwhere(line_of[:, None] != line_of[None]):
+        yield int(i), int(j)
+
+
+def _sample_pairs(line_of: Indexes, count: int, seed: int) -> Iterator[tuple[int, int]]:
+    rng = np.random.default_rng(seed)
+    left = count
+    while left:
+        for i, j in rng.integers(len(line_of), size=(left, 2)):
+            if line_of[i] != line_of[j]:
+                left -= 1
+                yield int(i), int(j)

@@ -1,0 +1,155 @@
+"""The outputs that two metrics judge most differently.
+
+How alike metrics are beyond what people explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from evenmatch.evaluation.agreement import agreement_panel
+from evenmatch.evaluation.rated_scores import RatedSetScores, ScoredSet
+from evenmatch.stats.correlation import ranks
+from evenmatch.stats.levels import correlation, mean_over_segments
+from evenmatch.stats.panel import Floats
+from evenmatch.stats.partial import PartialMethod, partial_matrix
+
+
+@dataclass(frozen=True, slots=True)
+class DisputedOutput:
+    """One output with two metrics' scores and places; a place is 0 for the worst, 1 for the best.
+
+    `rating` is None where people did not rate the output.
+    """
+
+    data: str
+    subset: str
+    system: str
+    segment: str
+    candidate: str
+    references: tuple[str, ...]
+    scores: tuple[float, float]
+    relative_ranks: tuple[float, float]
+    rating: float | None
+    rating_rank: float | None
+
+    @property
+    def gap(self) -> float:
+        """By how much the first metric places the output higher."""
+        return self.relative_ranks[0] - self.relative_ranks[1]
+
+
+def least_correlated_metrics(
+    scored: Sequence[ScoredSet], *, most: int = 3
+) -> list[tuple[str, str]]:
+    """The pairs of metrics whose scores of outputs go together least, over all sets."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for each in _unique_sets(scored):
+        names = [n for n, marks in each.scores.items() if not np.isnan(marks.segments).all()]
+        for a, b in combinations(names, 2):
+            value = correlation(
+                _metric_ranks(each.scores[a]), _metric_ranks(each.scores[b]), "pearson"
+            ).item()
+            if not np.isnan(value):
+                found.setdefault((a, b), []).append(value)
+    return sorted(found, key=lambda pair: float(np.mean(found[pair])))[:most]
+
+
+def find_disputed_outputs(
+    scored: Sequence[ScoredSet], first: str, second: str, *, most: int = 5
+) -> list[DisputedOutput]:
+    """The outputs whose places by two metrics are furthest apart, each text once."""
+    found: list[DisputedOutput] = []
+    for each in _unique_sets(scored):
+        if first in each.scores and second in each.scores:
+            found += _disputed_in_set(each, first, second, most)
+    found.sort(key=lambda text: -abs(text.gap))
+    return list({(d.candidate, d.references): d for d in reversed(found)}.values())[::-1][:most]
+
+
+def _unique_sets(scored: Sequence[ScoredSet]) -> list[ScoredSet]:
+    """One set of each group with the same texts."""
+    return list({each.group: each for each in reversed(scored)}.values())[::-1]
+
+
+def _disputed_in_set(scored: ScoredSet, first: str, second: str, most: int) -> list[DisputedOutput]:
+    rated, marks = scored.rated, (scored.scores[first], scored.scores[second])
+    shape = rated.ratings.shape
+    one, other = (_metric_ranks(m).reshape(shape) for m in marks)
+    people = _relative_ranks(rated.ratings.ravel()).reshape(shape)
+    gap = np.where(np.isnan(one) | np.isnan(other), 0.0, abs(one - other))
+    # several systems may have given the same text, so more than are wanted
+    furthest = np.argsort(-gap, axis=None, kind="stable")[: 4 * most]
+    found = []
+    for system, segment in zip(*np.unravel_index(furthest, shape), strict=True):
+        candidate = rated.candidates[system][segment]
+        if candidate is None or not gap[system, segment]:
+            continue
+        at = (system, segment)
+        known = not np.isnan(rated.ratings[at])
+        found.append(
+            DisputedOutput(
+                rated.name,
+                rated.subset,
+                rated.systems[system],
+                rated.segments[segment],
+                candidate,
+                rated.references[segment],
+                (float(marks[0].segments[at]), float(marks[1].segments[at])),
+                (float(one[at]), float(other[at])),
+                float(rated.ratings[at]) if known else None,
+                float(people[at]) if known else None,
+            )
+        )
+    return found
+
+
+def _metric_ranks(marks: RatedSetScores) -> Floats:
+    sign = 1.0 if marks.higher_is_better else -1.0
+    return _relative_ranks(sign * marks.segments.ravel())
+
+
+def _relative_ranks(values: Floats) -> Floats:
+    """Ranks as shares of the way from the worst to the best, NaN where there is no value."""
+    count = int((~np.isnan(values)).sum())
+    return (ranks(values) - 1) / max(count - 1, 1)
+
+
+def metric_partial_correlations(
+    scored: Sequence[ScoredSet], metrics: Sequence[str], *, by_system: bool, method: PartialMethod
+) -> Floats:
+    """The partial correlation of every two metrics given people, averaged over the sets.
+
+    Of systems' scores, or of all outputs' (Chousa & Hirao, figure 3). NaN for two metrics that no
+    set with at least four points has both of.
+    """
+    total = np.zeros((len(metrics), len(metrics)))
+    count = np.zeros_like(total)
+    for each in scored:
+        at = [metrics.index(name) for name in each.scores if name in metrics]
+        found = _partial_correlations(each, [metrics[i] for i in at], by_system, method)
+        where = np.ix_(at, at)
+        known = ~np.isnan(found)
+        total[where] += np.where(known, found, 0.0)
+        count[where] += known
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _partial_correlations(
+    scored: ScoredSet, metrics: Sequence[str], by_system: bool, method: PartialMethod
+) -> Floats:
+    own = agreement_panel(scored, "system" if by_system else "pooled")
+    rows = [list(scored.scores).index(name) for name in metrics]
+    x, y = own.metrics[rows], own.human
+    if by_system:
+        every = np.ones((1, own.segments))
+        x, y = mean_over_segments(x, every)[0][:, :, None], mean_over_segments(y, every)[0][:, None]
+    points, human = x.reshape(len(rows), -1), y.reshape(-1)
+    # with three points, two residuals of a line are always on a line themselves
+    if (~np.isnan(points).any(0) & ~np.isnan(human)).sum() < 4:
+        return np.full((len(rows), len(rows)), np.nan)
+    return partial_matrix(points, human, method=method)

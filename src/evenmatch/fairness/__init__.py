@@ -1,0 +1,5 @@
+"""Fairness: social bias in metrics, measured and reduced.
+
+In: a metric, and pairs that differ in a social attribute. Out: an audit, or a debiasing adapter.
+Begin with `audit.py`, then `debias.py`; `counterfactuals.py` makes the training pairs.
+"""

@@ -1,0 +1,247 @@
+"""Sentences about one group told of another, and of nobody in particular.
+
+Words are swapped by a list of terms, with their case, their possessive and the article before them.
+"her" is him or his, and "his" is her or hers, by part of speech: a parser's tags where one is
+given, else what follows, since a possessive stands before its noun.
+
+Whether a metric still minds a wrong gender: fair is not blind.
+
+Where the reference itself says "he", a candidate that says "she" is wrong, and must go on costing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenmatch.data.fairness_sets import GroupTerm, builtin_terms
+from evenmatch.errors import InputError
+from evenmatch.protocols import Metric, Parser
+from evenmatch.scoring.metric import score_metrics
+from evenmatch.types import Pair, Run
+
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+
+
+_POSSESSIVE_TAG = "PRP$"
+
+
+# What may follow an object ("saw her in town") and never begins what a possessive belongs to.
+_AFTER_OBJECT = frozenset(
+    "a an the this that these those to of in on at by for from with without into onto over under "
+    "about after before behind beside between through during until against along around as and or "
+    "but nor so if when while because since although though than who whom which whose what where "
+    "why how is was are were be been am has have had do does did will would can could may might "
+    "must shall should not never always again away back down up out off too very then there here "
+    "now yesterday today tomorrow he she it they we you i him them us me his hers their our your "
+    "my its some any each every no all both".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """A sentence, the same told of the other group, and the same told of nobody."""
+
+    original: str
+    swapped: str
+    neutral: str
+
+
+def counterfactuals(
+    sentences: Iterable[str],
+    attribute: str = "gender",
+    *,
+    terms: Sequence[GroupTerm] = (),
+    parser: Parser | None = None,
+) -> list[Counterfactual]:
+    """Each sentence that speaks of a group, swapped and neutralised; the others are left out.
+
+    >>> counterfactuals(["She lost her keys.", "It rained."])[0].swapped
+    'He lost his keys.'
+    """
+    words = terms or builtin_terms(attribute)
+    texts = list(dict.fromkeys(sentences))
+    places = _find_possessives(texts, parser)
+    found = (
+        Counterfactual(text, swap_groups(text, words, own), neutralise(text, words, own))
+        for text, own in zip(texts, places, strict=True)
+    )
+    return [each for each in found if each.swapped != each.original]
+
+
+def swap_groups(
+    text: str, terms: Sequence[GroupTerm] = (), possessives: frozenset[int] | None = None
+) -> str:
+    """The text told of the other group.
+
+    `possessives` are the places of "her" and "his" that stand before a noun, where a tagger said.
+
+    >>> swap_groups("HIS sister's dog saw him, and the book is his.")
+    "HER brother's dog saw her, and the book is hers."
+    """
+    table = _swap_table(terms or builtin_terms())
+    return _replace_words(text, lambda word, own: _swap_word(word, own, table), possessives)
+
+
+def neutralise(
+    text: str, terms: Sequence[GroupTerm] = (), possessives: frozenset[int] | None = None
+) -> str:
+    """The text told of nobody in particular.
+
+    >>> neutralise("The girl lost her keys.")
+    "The child lost the person's keys."
+    """
+    table = _neutral_table(terms or builtin_terms())
+    changed = _replace_words(
+        text, lambda word, own: _neutralise_word(word, own, table), possessives
+    )
+    return re.sub(r"\s{2,}", " ", changed).strip()
+
+
+def _swap_table(terms: Sequence[GroupTerm]) -> dict[str, str]:
+    table: dict[str, str] = {}
+    for term in terms:
+        for word, answer in ((term.one, term.other), (term.other, term.one)):
+            table.setdefault(word if term.name else word.lower(), answer)
+    return table
+
+
+def _neutral_table(terms: Sequence[GroupTerm]) -> dict[str, str]:
+    table: dict[str, str] = {}
+    for term in terms:
+        for word in (term.one, term.other):
+            table.setdefault(word if term.name else word.lower(), term.neutral)
+    return table
+
+
+def _swap_word(word: str, possessive: bool, table: Mapping[str, str]) -> str | None:
+    low = word.lower()
+    if low == "her" and "her" in table:
+        return "his" if possessive else "him"
+    if low == "his" and "his" in table:
+        return "her" if possessive else "hers"
+    return table.get(word, table.get(low))
+
+
+def _neutralise_word(word: str, possessive: bool, table: Mapping[str, str]) -> str | None:
+    if word.lower() in ("her", "his") and "her" in table:
+        owned = possessive or word.lower() == "his"
+        return table["his"] if owned and "his" in table else table["her"]
+    return table.get(word, table.get(word.lower()))
+
+
+def _replace_words(
+    text: str, answer: Callable[[str, bool], str | None], possessives: frozenset[int] | None
+) -> str:
+    parts, end, words = [], 0, list(_WORD.finditer(text))
+    for n, match in enumerate(words):
+        following = words[n + 1] if n + 1 < len(words) else None
+        if possessives is None:
+            owns = _stands_before_noun(text, match, following)
+        else:
+            owns = match.start() in possessives
+        new = answer(match[0], owns)
+        if new is None:
+            continue
+        before = text[end : match.start()]
+        shown = match_case(new, match[0])
+        parts.append(_with_article(before, match[0], shown) + shown)
+        end = match.end()
+    return "".join(parts) + text[end:]
+
+
+def _stands_before_noun(text: str, match: re.Match[str], following: re.Match[str] | None) -> bool:
+    if following is None or text[match.end() : following.start()].strip():
+        return False
+    return following[0].lower() not in _AFTER_OBJECT
+
+
+def match_case(word: str, like: str) -> str:
+    """A word in the case of another.
+
+    >>> match_case("she", "HE"), match_case("she", "He"), match_case("Joan", "John"), match_case("European", "african")
+    ('SHE', 'She', 'Joan', 'European')
+    """
+    if len(like) > 1 and like.isupper():
+        return word.upper()
+    return word[:1].upper() + word[1:] if like[:1].isupper() else word
+
+
+def _with_article(before: str, old: str, new: str) -> str:
+    """What stands before a word, its article made to fit the new one: an actress, a performer."""
+    sounds = [word[:1].lower() in "aeiou" for word in (old, new)]
+    if not new or sounds[0] == sounds[1]:
+        return before
+    wanted = "an" if sounds[1] else "a"
+    return re.sub(r"\b[Aa]n?(\s+)$", lambda m: match_case(wanted, m[0][:1]) + m[1], before)
+
+
+def _find_possessives(
+    texts: Sequence[str], parser: Parser | None
+) -> list[frozenset[int]] | list[None]:
+    """Where possessives begin in each text, as the parser tags them; None without a parser."""
+    if parser is None:
+        return [None] * len(texts)
+    return [
+        frozenset(
+            start
+            for (start, _), tag in zip(parse.spans, parse.tags, strict=True)
+            if tag == _POSSESSIVE_TAG
+        )
+        for parse in parser(texts)
+    ]
+
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class GenderCase:
+    """A reference that names a group; a candidate that agrees with it, and one that does not."""
+
+    right: Pair
+    wrong: Pair
+
+
+def gendered_cases(pairs: Sequence[Pair], terms: Sequence[GroupTerm] = ()) -> list[GenderCase]:
+    """The pairs whose two sides speak of the same one group, beside the candidate swapped."""
+    words = tuple(terms) or builtin_terms()
+    found = []
+    for pair in pairs:
+        groups = mentioned_groups(pair.candidate, words)
+        if len(groups) == 1 and groups == mentioned_groups(pair.references[0], words):
+            wrong = Pair(swap_groups(pair.candidate, words), pair.references)
+            found.append(GenderCase(pair, wrong))
+    return found
+
+
+def mentioned_groups(text: str, terms: Sequence[GroupTerm]) -> frozenset[int]:
+    """Which of the two groups a text speaks of: 0, 1, both or none.
+
+    >>> sorted(mentioned_groups("He met a woman.", builtin_terms()))
+    [0, 1]
+    """
+    said = set(_LETTERS.findall(text))
+    low = {word.lower() for word in said}
+    return frozenset(
+        side
+        for term in terms
+        for side, word in enumerate((term.one, term.other))
+        if (word in said if term.name else word.lower() in low)
+    )
+
+
+def wrong_gender_penalties(
+    metrics: Sequence[Metric], cases: Sequence[GenderCase], run: Run
+) -> list[float]:
+    """By how much each metric scores wrong candidates below right ones, on average."""
+    if not cases:
+        raise InputError("no pair speaks of one group on both sides; give pairs that do")
+    texts = [pair for case in cases for pair in (case.right, case.wrong)]
+    every = [
+        np.array([s.value for s in own.segments]) for own in score_metrics(metrics, texts, run)
+    ]
+    return [float((values[::2] - values[1::2]).mean()) for values in every]

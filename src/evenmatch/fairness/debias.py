@@ -1,0 +1,180 @@
+"""debias: train an adapter that makes a metric fairer, and judge it before and after."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from evenmatch.data.cards import MetricCard, write_card
+from evenmatch.data.fairness_sets import FairnessPair, FairnessSet, read_fair_pairs
+from evenmatch.data.pairs import read_sentence_pairs
+from evenmatch.data.tables import TextTable
+from evenmatch.errors import InputError
+from evenmatch.fairness.adapter_training import (
+    DebiasData,
+    DebiasSettings,
+    build_debias_data,
+    train_adapter,
+)
+from evenmatch.fairness.audit import audit
+from evenmatch.fairness.counterfactuals import GenderCase, wrong_gender_penalties
+from evenmatch.fairness.differentiable import adapted_metric, make_differentiable
+from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE, save_adapter
+from evenmatch.protocols import Metric
+from evenmatch.registry import spec
+from evenmatch.scoring.inputs import make_run
+from evenmatch.scoring.metric import as_metric
+from evenmatch.scoring.saved import FOLDER_PLACEHOLDER, write_metric
+from evenmatch.types import Pair, Run
+
+ATTRIBUTE = "gender"
+
+
+SentenceSource = str | Sequence[Pair]
+
+
+def debias(
+    metric: str | Metric,
+    out: str | PathLike[str],
+    sentences: Sequence[SentenceSource] = (),
+    *,
+    templates: bool = True,
+    lesson: DebiasSettings = DebiasSettings(),
+    judge_on: Sequence[str | FairnessSet] = ("",),
+    **run: Any,
+) -> MetricCard:
+    """Train a gender adapter through a metric, save it in `out`, and audit before and after.
+
+    `sentences` are sets of sentence pairs (see `read_sentence_pairs`); they give counterfactuals
+    and keep the metric what it is. `templates` adds our own sentences about occupations. `judge_on`
+    are sets to audit on, '' for the pairs that come with evenmatch; none of their texts is trained
+    on.
+    Training that was interrupted goes on where it was. `run` is as in `score`.
+    """
+    folder, how = _check_folder(out), make_run(**run)
+    plain = as_metric(metric)
+    sets = [
+        each if isinstance(each, FairnessSet) else _read_gender_pairs(each) for each in judge_on
+    ]
+    pairs = [p for s in sentences for p in (read_sentence_pairs(s) if isinstance(s, str) else s)]
+    material = exclude_audited(build_debias_data(pairs, templates=templates), sets)
+    through = make_differentiable(plain, how)
+    start = time.monotonic()
+    adapter = train_adapter(through, material, lesson, folder, how.progress)
+    facts = _facts(material, lesson, through.label, time.monotonic() - start)
+    save_adapter(adapter, folder, {"attribute": ATTRIBUTE, **facts})
+    return _save_card(folder, plain, facts, sets, how)
+
+
+def _facts(
+    material: DebiasData, lesson: DebiasSettings, model: str, seconds: float
+) -> dict[str, str]:
+    return {
+        "trained on": f"{len(material.counterfactuals)} counterfactuals, {len(material.anchors)} sentence pairs",
+        "model": model,
+        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(lesson).items()),
+        "time": f"{seconds:.0f} s",
+    }
+
+
+def _save_card(
+    folder: Path, plain: Metric, facts: dict[str, str], sets: Sequence[FairnessSet], run: Run
+) -> MetricCard:
+    """The folder as a metric of its own, judged, with its card."""
+    adapted = adapted_metric(plain, str(folder))
+    write_metric(folder, spec(adapted).replace(repr(str(folder)), FOLDER_PLACEHOLDER))
+    table, rows = compare_bias(plain, adapted, sets, run)
+    recipe = adapted.signature
+    made = MetricCard(
+        folder,
+        "A debiasing adapter",
+        recipe,
+        facts,
+        {"Before and after": table},
+        {"folder": str(folder), "signature": recipe, **facts, "rows": rows},
+    )
+    write_card(made)
+    return made
+
+
+def exclude_audited(material: DebiasData, sets: Sequence[FairnessSet]) -> DebiasData:
+    """The material without any text that a metric will be audited with."""
+    audited = {
+        text
+        for each in sets
+        for pairs in each.pairs.values()
+        for pair in pairs
+        for side in pair.both
+        for text in (side.candidate, *side.references)
+    }
+    alike = (
+        c for c in material.counterfactuals if not audited & {c.original, c.swapped, c.neutral}
+    )
+    kept, minded = (
+        tuple(pair for pair in pairs if not audited & set(pair))
+        for pairs in (material.anchors, material.contrasts)
+    )
+    return DebiasData(tuple(alike), kept, minded)
+
+
+def compare_bias(
+    plain: Metric, adapted: Metric, sets: Sequence[FairnessSet], run: Run
+) -> tuple[TextTable, list[dict[str, Any]]]:
+    """Bias, and what a wrong gender costs, before and after on each set."""
+    how: dict[str, Any] = {
+        "device": run.device,
+        "threads": run.threads,
+        "batch_tokens": run.batch_tokens,
+    }
+    rows: list[dict[str, Any]] = []
+    for each in sets:
+        for attribute, pairs in each.pairs.items():
+            one = FairnessSet(each.name, {attribute: pairs})
+            before, after = audit([plain, adapted], one, worst=0, **how).biases
+            costs = wrong_gender_penalties([plain, adapted], fairness_pair_cases(pairs), run)
+            for what, values in (
+                ("bias", (before.bias, after.bias)),
+                ("raw difference", (before.raw, after.raw)),
+                ("stereotype", (before.stereotype, after.stereotype)),
+                ("cost of a wrong gender", (costs[0], costs[1])),
+            ):
+                rows.append(
+                    {"data": each.name, "what": what, "before": values[0], "after": values[1]}
+                )
+    cells = [
+        [r["data"], r["what"], f"{r['before']:.4f}", f"{r['after']:.4f}", _format_change(r)]
+        for r in rows
+    ]
+    return [["data", "what", "before", "after", "change"], *cells], rows
+
+
+def fairness_pair_cases(pairs: Sequence[FairnessPair]) -> list[GenderCase]:
+    """Each candidate as the reference: itself is right, the other of its pair is wrong."""
+    return [
+        GenderCase(
+            Pair(right.candidate, (right.candidate,)), Pair(wrong.candidate, (right.candidate,))
+        )
+        for pair in pairs
+        for right, wrong in (pair.both, pair.both[::-1])
+    ]
+
+
+def _format_change(row: dict[str, Any]) -> str:
+    before, after = row["before"], row["after"]
+    return f"{100 * (after - before) / abs(before):+.1f} %" if before else "-"
+
+
+def _read_gender_pairs(data: str) -> FairnessSet:
+    return read_fair_pairs(data, attributes=[ATTRIBUTE] if data in ("", "metric-fairness") else [])
+
+
+def _check_folder(out: str | PathLike[str]) -> Path:
+    """A folder to write to, in which no adapter is yet; one half trained may be."""
+    folder = Path(out).expanduser()
+    if folder.is_file() or (folder / ADAPTER_WEIGHTS_FILE).is_file():
+        raise InputError(f"{folder} is there already; name a new folder for the adapter")
+    return folder

@@ -1,0 +1,208 @@
+"""Biases by paradigm and encoder: whether how a metric judges matters, or what it judges by.
+
+Of what kind a metric is: by which paradigm it judges, and on which encoder.
+
+Read off its signature, so that results of another day and machine can be sorted too.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evenmatch.data.tables import TextTable
+from evenmatch.fairness.bias import Bias
+
+
+@dataclass(frozen=True, slots=True)
+class ParadigmGroup:
+    """The metrics of one paradigm on one encoder, and their mean bias over attributes.
+
+    The pairs of two attributes have nothing to do with each other, so the widths of their intervals
+    add up in squares; metrics of one group see the same pairs, so theirs are averaged.
+    """
+
+    paradigm: str
+    encoder: str
+    metrics: tuple[str, ...]
+    bias: float
+    low: float
+    high: float
+
+
+def group_biases(biases: Sequence[Bias], kinds: Mapping[str, MetricKind]) -> list[ParadigmGroup]:
+    """A group for each paradigm and encoder that occur, the fairest first."""
+    members: dict[MetricKind, list[str]] = {}
+    for metric, kind in kinds.items():
+        members.setdefault(kind, []).append(metric)
+    groups = [_build_group(kind, own, biases) for kind, own in members.items()]
+    return sorted(groups, key=lambda group: group.bias)
+
+
+def _build_group(kind: MetricKind, metrics: Sequence[str], biases: Sequence[Bias]) -> ParadigmGroup:
+    own = [each for each in biases if each.metric in metrics]
+    attributes = list(dict.fromkeys(each.attribute for each in own))
+    means, below, above = [], [], []
+    for attribute in attributes:
+        some = [each for each in own if each.attribute == attribute]
+        means.append(_mean([each.bias for each in some]))
+        below.append(_mean([each.bias - each.low for each in some]))
+        above.append(_mean([each.high - each.bias for each in some]))
+    bias = _mean(means)
+    return ParadigmGroup(
+        kind.paradigm,
+        kind.encoder,
+        tuple(metrics),
+        bias,
+        bias - math.hypot(*below) / len(attributes),
+        bias + math.hypot(*above) / len(attributes),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def paradigm_table(groups: Sequence[ParadigmGroup]) -> TextTable:
+    """Mean biases with their intervals: a row for each paradigm, a column for each encoder."""
+    known = {(g.paradigm, g.encoder): f"{g.bias:.2f} ({g.low:.2f}-{g.high:.2f})" for g in groups}
+    encoders = list(dict.fromkeys(group.encoder for group in groups))
+    return [
+        ["paradigm", *encoders],
+        *(
+            [paradigm, *(known.get((paradigm, encoder), "-") for encoder in encoders)]
+            for paradigm in dict.fromkeys(group.paradigm for group in groups)
+        ),
+    ]
+
+
+NGRAM_PARADIGM = "n-grams, edits"
+
+
+NO_ENCODER = "none"
+
+
+_OTHER = "other"
+
+
+_ALIGNMENT_PARADIGMS: Mapping[str, str] = {
+    "greedy": "greedy",
+    "lsa": "one-to-one",
+    **dict.fromkeys(("row_mask", "recursive", "auction"), "one-to-one, approximate"),
+    "topk": "best pairs",
+    **dict.fromkeys(("emd", "sinkhorn"), "transport"),
+}
+
+
+_UNIT_PARADIGMS: Mapping[str, str] = {
+    **dict.fromkeys(("subtrees", "constituents"), "structure"),
+    **dict.fromkeys(("closing", "opening", "whole_text"), "one vector"),
+}
+
+
+_LIKELIHOOD_PARADIGMS: Mapping[str, str] = {
+    "precision": "likelihood of the candidate",
+    "recall": "likelihood of the reference",
+    "both": "likelihood, both ways",
+}
+
+
+_TRAINED_PARADIGMS: Mapping[str, str] = {
+    "regression": "regression, side by side",
+    "fitted": "regression, two towers",
+}
+
+
+# How the published scores are called: a metric, perhaps an encoder, perhaps a direction.
+_PUBLISHED_PARADIGMS: Mapping[str, str] = {
+    "BERTScore": "greedy",
+    "MoverScore": "transport",
+    **dict.fromkeys(("BLEURT", "FrugalScore"), _TRAINED_PARADIGMS["regression"]),
+    **dict.fromkeys(("BLEU", "ROUGE", "METEOR", "NIST", "chrF"), NGRAM_PARADIGM),
+}
+
+
+_DIRECTION_SUFFIXES: Mapping[str, str] = {"-p": "precision", "-r": "recall", "-F": "both"}
+
+
+_SIGNATURE_FACT = re.compile(r" · (model|adapter) (\S+?)@")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricKind:
+    """A paradigm, and an encoder with the layer that is read."""
+
+    paradigm: str
+    encoder: str
+
+
+def metric_kind(signature: str) -> MetricKind:
+    """The kind of the metric with this signature.
+
+    >>> metric_kind("align(alignment=lsa, vectors=transformer(layer=4)) · model minilm@f7")
+    MetricKind(paradigm='one-to-one', encoder='minilm, layer 4')
+    >>> metric_kind("chrf · sacrebleu 2.6.0")
+    MetricKind(paradigm='n-grams, edits', encoder='none')
+    """
+    try:
+        name, settings = _parse_call(ast.parse(signature.split(" · ")[0], mode="eval").body)
+    except SyntaxError:  # a part without a name has no spec
+        name, settings = _OTHER, {}
+    encoder = _encoder_label(signature, settings.get("vectors"))
+    if name == "align":
+        return MetricKind(_alignment_paradigm(settings), encoder)
+    if name == "likelihood":
+        return MetricKind(
+            _LIKELIHOOD_PARADIGMS[_literal_value(settings.get("direction"), "both")], encoder
+        )
+    if name in _TRAINED_PARADIGMS:
+        return MetricKind(_TRAINED_PARADIGMS[name], encoder)
+    plain = encoder == NO_ENCODER and name != _OTHER
+    return MetricKind(NGRAM_PARADIGM if plain else _OTHER, encoder)
+
+
+def published_metric_kind(name: str) -> MetricKind:
+    """The kind of a metric whose scores were published with Metric-Fairness.
+
+    >>> published_metric_kind("BARTScore-BART-base-p")
+    MetricKind(paradigm='likelihood of the candidate', encoder='BART-base')
+    """
+    stem, _, encoder = name.partition("-")
+    if stem in _PUBLISHED_PARADIGMS:
+        return MetricKind(_PUBLISHED_PARADIGMS[stem], encoder or NO_ENCODER)
+    way = _DIRECTION_SUFFIXES.get(name[-2:])
+    if way is None:
+        return MetricKind(_OTHER, encoder or NO_ENCODER)
+    own = name[:-2]
+    return MetricKind(_LIKELIHOOD_PARADIGMS[way], own.partition("-")[2] or own)
+
+
+def _alignment_paradigm(settings: Mapping[str, ast.expr]) -> str:
+    units = _parse_call(settings["units"])[0] if "units" in settings else "pieces"
+    solver = _parse_call(settings["alignment"])[0] if "alignment" in settings else "greedy"
+    return _UNIT_PARADIGMS.get(units, _ALIGNMENT_PARADIGMS.get(solver, _OTHER))
+
+
+def _encoder_label(signature: str, vectors: ast.expr | None) -> str:
+    facts = _SIGNATURE_FACT.findall(signature)
+    named = [name for what, name in facts if what == "model"]
+    if not named:
+        return _parse_call(vectors)[0] if vectors is not None else NO_ENCODER
+    layer = _literal_value(_parse_call(vectors)[1].get("layer"), "") if vectors is not None else ""
+    adapted = [f"adapter {name}" for what, name in facts if what == "adapter"]
+    return ", ".join([*named, *([f"layer {layer}"] if layer else []), *adapted])
+
+
+def _parse_call(node: ast.expr) -> tuple[str, dict[str, ast.expr]]:
+    """A part's name and settings."""
+    if isinstance(node, ast.Call):
+        settings = {each.arg: each.value for each in node.keywords if each.arg}
+        return _parse_call(node.func)[0], settings
+    return (node.id if isinstance(node, ast.Name) else _OTHER), {}
+
+
+def _literal_value(node: ast.expr | None, default: str) -> str:
+    return str(node.value) if isinstance(node, ast.Constant) else default

@@ -1,0 +1,397 @@
+"""bert_score's names over our parts: the same arguments, the same results, at any batch size.
+
+`batch_size`, `nthreads` and `use_fast_tokenizer` are taken as bert_score takes them; none of them
+changes a score here.
+
+BERTScorer: bert_score's object, which keeps its settings from one call to the next.
+
+bert_score's baselines: what unrelated sentences score, layer by layer, to rescale by.
+
+Precision, recall and F of each candidate, each the best over its references on its own.
+
+What bert_score takes for granted: a model for each language.
+
+bert_score's idf dictionary back into the counts it was made from.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import importlib.util
+import sys
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from evenmatch.api import align
+from evenmatch.api import score as score_texts
+from evenmatch.errors import DataError, InputError, MissingExtraError
+from evenmatch.metrics.token_level import bertscore
+from evenmatch.models.backbone import PretrainedBackbone
+from evenmatch.models.checkpoints import find_checkpoint
+from evenmatch.models.layers import Layer, count_layers, resolve_layer
+from evenmatch.reports.heatmap import draw_alignment
+from evenmatch.scoring.aligned import Aligned
+from evenmatch.scoring.inputs import make_pairs
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.types import Array, Pair, Score, Scores
+from evenmatch.vectors.weighting import IdfTable, count_documents, store_idf_table
+from evenmatch.version import __version__
+
+__all__ = ["BERTScorer", "plot_example", "score"]
+
+
+# (P, R, F) as tensors, or ((P, R, F), hash) with return_hash.
+ScoreResult: TypeAlias = Any
+
+
+def score(
+    cands: Sequence[str],
+    refs: Sequence[str] | Sequence[Sequence[str]],
+    model_type: str | None = None,
+    num_layers: int | None = None,
+    verbose: bool = False,
+    idf: bool | Mapping[int, float] = False,
+    device: str | None = None,
+    batch_size: int = 64,
+    nthreads: int = 4,
+    all_layers: bool = False,
+    lang: str | None = None,
+    return_hash: bool = False,
+    rescale_with_baseline: bool = False,
+    baseline_path: str | None = None,
+    use_fast_tokenizer: bool = False,
+) -> ScoreResult:
+    """P, R and F as three tensors: a number per candidate, or (layers, candidates).
+
+    Of several references each takes its best; `idf` is True, or what bert_score counted.
+    """
+    settings = (batch_size, nthreads, all_layers, bool(idf), None, device, lang)
+    rescaling = (rescale_with_baseline, baseline_path, use_fast_tokenizer)
+    scorer = BERTScorer(model_type, num_layers, *settings, *rescaling)
+    if isinstance(idf, Mapping) and idf:
+        scorer.use_idf_table(idf_table_from_weights(idf))
+    elif idf:
+        pairs = make_pairs(cands, refs)
+        scorer.compute_idf([reference for pair in pairs for reference in pair.references])
+    return scorer.score(cands, refs, verbose, batch_size, return_hash)
+
+
+def plot_example(
+    candidate: str,
+    reference: str,
+    model_type: str | None = None,
+    num_layers: int | None = None,
+    lang: str | None = None,
+    rescale_with_baseline: bool = False,
+    baseline_path: str | None = None,
+    use_fast_tokenizer: bool = False,
+    fname: str = "",
+) -> Aligned:
+    """One alignment, which a notebook shows; drawn into `fname` (SVG or PNG) if that is given."""
+    scorer = BERTScorer(
+        model_type,
+        num_layers,
+        lang=lang,
+        rescale_with_baseline=rescale_with_baseline,
+        baseline_path=baseline_path,
+        use_fast_tokenizer=use_fast_tokenizer,
+    )
+    return scorer.plot_example(candidate, reference, fname)
+
+
+class BERTScorer:
+    """Scores with one model; attributes and methods are bert_score's."""
+
+    def __init__(
+        self,
+        model_type: str | None = None,
+        num_layers: int | None = None,
+        batch_size: int = 64,
+        nthreads: int = 4,
+        all_layers: bool = False,
+        idf: bool | Sequence[str] = False,
+        idf_sents: Sequence[str] | None = None,
+        device: str | None = None,
+        lang: str | None = None,
+        rescale_with_baseline: bool = False,
+        baseline_path: str | None = None,
+        use_fast_tokenizer: bool = False,
+    ) -> None:
+        self.model_type = choose_model(model_type, lang)
+        self._checkpoint = find_checkpoint(self.model_type)
+        self.num_layers = resolve_layer(_requested_layer(num_layers), self._checkpoint)
+        self.batch_size, self.nthreads, self.all_layers = batch_size, nthreads, all_layers
+        self.device = device or _best_device()
+        self.lang, self.idf = lang, bool(idf)
+        self.rescale_with_baseline, self.baseline_path = rescale_with_baseline, baseline_path
+        self.use_fast_tokenizer = use_fast_tokenizer
+        if rescale_with_baseline:
+            find_baseline(baseline_path, lang, self.model_type)  # say so now, not after scoring
+        self._idf_table = ""
+        sentences = idf if idf_sents is None and not isinstance(idf, bool) else idf_sents
+        if sentences is not None:
+            self.compute_idf(sentences)
+
+    @property
+    def use_custom_baseline(self) -> bool:
+        """Whether the baseline is the user's own."""
+        return self.baseline_path is not None
+
+    @property
+    def baseline_vals(self) -> Any:
+        """The baselines as a tensor: of P, R and F, or (layers, 1, 3) with all layers."""
+        path = find_baseline(self.baseline_path, self.lang, self.model_type)
+        values = _import_torch().from_numpy(read_baseline(path, self._layers())).float()
+        return values.unsqueeze(1) if self.all_layers else values[0]
+
+    @property
+    def hash(self) -> str:
+        """The settings in bert_score's form; a model in a folder is named by its content."""
+        parts = [self._checkpoint.name, f"_L{self.num_layers}", "_idf" if self.idf else "_no-idf"]
+        parts.append(f"_version=evenmatch-{__version__}(hug_trans={version('transformers')})")
+        if self.rescale_with_baseline:
+            parts.append("-custom-rescaled" if self.use_custom_baseline else "-rescaled")
+        if self.use_fast_tokenizer:
+            parts.append("_fast-tokenizer")
+        return "".join(parts)
+
+    def compute_idf(self, sents: Sequence[str]) -> None:
+        """Count the importance weights from these sentences."""
+        if isinstance(sents, str) or not all(isinstance(text, str) for text in sents):
+            raise InputError("idf weights are counted from a list of sentences; give strings only")
+        self.use_idf_table(
+            count_documents(PretrainedBackbone(self.model_type).token_ids(list(sents)))
+        )
+
+    def use_idf_table(self, table: IdfTable) -> None:
+        """Use weights counted elsewhere."""
+        if self._idf_table:
+            warnings.warn(
+                "the previous importance weights are replaced; make a new BERTScorer to keep them",
+                stacklevel=3,
+            )
+        self._idf_table = store_idf_table(table)
+
+    def score(
+        self,
+        cands: Sequence[str],
+        refs: Sequence[str] | Sequence[Sequence[str]],
+        verbose: bool = False,
+        batch_size: int = 64,
+        return_hash: bool = False,
+    ) -> Any:
+        """P, R and F as three tensors; with `return_hash` these and the hash."""
+        if self.idf and not self._idf_table:
+            raise InputError(
+                "idf weights are not counted yet; give idf_sents=[...], or call compute_idf"
+            )
+        start = time.perf_counter()
+        metrics = [self._metric(layer) for layer in self._layers()]
+        values = (
+            _import_torch()
+            .from_numpy(best_reference_scores(metrics, cands, refs, self.device))
+            .float()
+        )
+        if not self.all_layers:
+            values = values[0]
+        if self.rescale_with_baseline:
+            values = (values - self.baseline_vals) / (1 - self.baseline_vals)
+        if verbose:
+            spent = time.perf_counter() - start
+            sys.stderr.write(f"scored {len(cands)} candidates in {spent:.2f} seconds\n")
+        found = values[..., 0], values[..., 1], values[..., 2]
+        return (found, self.hash) if return_hash else found
+
+    def plot_example(self, candidate: str, reference: str, fname: str = "") -> Aligned:
+        """One alignment, drawn into `fname` (SVG or PNG) if that is given."""
+        aligned = align(candidate, reference, bertscore(self.model_type, self.num_layers))
+        if self.rescale_with_baseline:
+            path = find_baseline(self.baseline_path, self.lang, self.model_type)
+            aligned = _rescale_alignment(aligned, read_baseline(path, [self.num_layers])[0])
+        if fname:
+            draw_alignment(aligned, fname)
+        return aligned
+
+    def _layers(self) -> list[int]:
+        if not self.all_layers:
+            return [self.num_layers]
+        return list(range(count_layers(self._checkpoint) + 1))
+
+    def _metric(self, layer: int) -> AlignMetric:
+        return bertscore(self.model_type, layer, idf=self._idf_table if self.idf else False)
+
+    def __repr__(self) -> str:
+        return (
+            f"BERTScorer(hash={self.hash}, batch_size={self.batch_size}, nthreads={self.nthreads})"
+        )
+
+
+def _requested_layer(num_layers: int | None) -> Layer:
+    if num_layers is not None and type(num_layers) is not int:
+        raise InputError(f"num_layers must be a whole number, got {num_layers!r}")
+    return "auto" if num_layers is None else num_layers
+
+
+def _best_device() -> str:
+    return "cuda" if _import_torch().cuda.is_available() else "cpu"
+
+
+def _import_torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError(
+            "bert_score's tensors need torch; install it with: pip install 'evenmatch[torch]'"
+        ) from None
+    return torch
+
+
+def _rescale_alignment(aligned: Aligned, low: Array) -> Aligned:
+    """The alignment with its numbers stretched: P, R and F by their own baselines."""
+    score = aligned.score
+    assert score.precision is not None
+    assert score.recall is not None
+    given = np.array([score.precision, score.recall, score.value])
+    precision, recall, value = ((given - low) / (1 - low)).tolist()
+    return dataclasses.replace(
+        aligned,
+        similarity=(aligned.similarity - low[2]) / (1 - low[2]),
+        score=Score(value, precision, recall, score.flags),
+    )
+
+
+_COLUMNS = ("P", "R", "F")
+
+
+def find_baseline(path: str | None, lang: str | None, model_type: str) -> Path:
+    """The file given, or the one the bert_score package carries where it is installed."""
+    if path is not None:
+        return Path(path)
+    if lang is None:
+        raise InputError(
+            "rescale_with_baseline needs a baseline; give lang='en' or baseline_path='FILE'"
+        )
+    package = importlib.util.find_spec("bert_score")
+    inside = f"rescale_baseline/{lang.lower()}/{model_type}.tsv"
+    for folder in package.submodule_search_locations or () if package else ():
+        if (Path(folder) / inside).is_file():
+            return Path(folder) / inside
+    raise InputError(
+        f"no baseline is known for {model_type} in {lang!r}; give baseline_path='FILE' (a table "
+        "LAYER,P,R,F), or leave rescale_with_baseline off"
+    )
+
+
+def read_baseline(path: Path, layers: Sequence[int]) -> Array:
+    """The baselines of P, R and F at these layers: (layers, 3)."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = {int(r["LAYER"]): [float(r[c]) for c in _COLUMNS] for r in csv.DictReader(file)}
+    except OSError as error:
+        raise DataError(f"cannot read the baseline {path}: {error.strerror}") from None
+    except (KeyError, ValueError, TypeError):
+        raise DataError(
+            f"{path} is no baseline; expected lines of LAYER,P,R,F below a line that says so"
+        ) from None
+    if missing := [layer for layer in layers if layer not in rows]:
+        raise DataError(
+            f"the baseline {path} lacks layer {missing[0]}; it has {_layer_range(rows)}"
+        )
+    return np.array([rows[layer] for layer in layers])
+
+
+def _layer_range(rows: dict[int, list[float]]) -> str:
+    return f"{min(rows)} to {max(rows)}" if rows else "none"
+
+
+def best_reference_scores(
+    metrics: Sequence[AlignMetric], cands: Sequence[str], refs: Sequence[object], device: str
+) -> Array:
+    """(metrics, candidates, 3); a candidate's P, R and F may come from different references."""
+    pairs = make_pairs(cands, refs)
+    candidates = [pair.candidate for pair in pairs for _ in pair.references]
+    references = [reference for pair in pairs for reference in pair.references]
+    if not pairs:
+        return np.zeros((len(metrics), 0, 3))
+    found = list(score_texts(candidates, references, list(metrics), device=device).values())
+    _warn_of_flags(found[0])
+    values = np.array([[(s.precision, s.recall, s.value) for s in f.segments] for f in found])
+    return np.maximum.reduceat(values, _reference_offsets(pairs), axis=1)
+
+
+def _reference_offsets(pairs: Sequence[Pair]) -> Array:
+    counts = [len(pair.references) for pair in pairs]
+    return np.cumsum([0, *counts[:-1]])
+
+
+def _warn_of_flags(scores: Scores) -> None:
+    """Say what tensors of numbers cannot: which kinds of pairs were odd, and how many."""
+    counts = Counter(flag for segment in scores.segments for flag in segment.flags)
+    if counts:
+        said = ", ".join(f"{count} {flag}" for flag, count in sorted(counts.items()))
+        warnings.warn(
+            f"of {len(scores.segments)} pairs some are flagged: {said}; evenmatch.score says "
+            "which (to silence: warnings.filterwarnings('ignore', message='of .* are flagged'))",
+            stacklevel=4,
+        )
+
+
+DEFAULT_MODELS: Mapping[str, str] = {
+    "en": "roberta-large",
+    "en-sci": "allenai/scibert_scivocab_uncased",
+    "tr": "dbmdz/bert-base-turkish-cased",
+    "zh": "bert-base-chinese",
+}
+
+
+FALLBACK_MODEL = "bert-base-multilingual-cased"
+
+
+def choose_model(model_type: str | None, lang: str | None) -> str:
+    """The model named, or the one bert_score takes for that language.
+
+    >>> choose_model(None, "EN"), choose_model(None, "de")
+    ('roberta-large', 'bert-base-multilingual-cased')
+    """
+    for name, value in (("model_type", model_type), ("lang", lang)):
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"{name} must be a string, got {type(value).__name__}")
+    if model_type is not None:
+        return model_type
+    if lang is None:
+        raise InputError("neither model_type nor lang is given; give one, such as lang='en'")
+    return DEFAULT_MODELS.get(lang.lower(), FALLBACK_MODEL)
+
+
+_TOLERANCE = 1e-6
+
+
+def idf_table_from_weights(weights: Mapping[int, float]) -> IdfTable:
+    """The table whose idf, log((N + 1) / (df + 1)), these weights are.
+
+    Only a dictionary as bert_score's `get_idf_dict` makes it says what N was: its default is the
+    weight of a piece that occurs nowhere.
+    """
+    if not isinstance(weights, defaultdict) or weights.default_factory is None:
+        raise InputError(
+            "an idf dictionary must be the one bert_score's get_idf_dict gives, with its default; "
+            "or say idf=True"
+        )
+    total = np.exp(weights.default_factory())
+    keys = np.array(sorted(weights), dtype=np.int64)
+    found = np.array([weights[key] for key in keys.tolist()])
+    counts = np.rint(total / np.exp(found) - 1)
+    if (counts < 0).any() or not np.allclose(np.log(total / (counts + 1)), found, atol=_TOLERANCE):
+        raise InputError(
+            "the idf dictionary holds weights that are no log((N + 1) / (df + 1)); "
+            "count it with get_idf_dict, or say idf=True"
+        )
+    return IdfTable(round(total) - 1, keys, counts.astype(np.int64))

@@ -1,0 +1,111 @@
+"""Scores as new columns of a polars or pandas frame."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from evenmatch.api import metric_name, score
+from evenmatch.errors import InputError
+from evenmatch.protocols import Metric
+from evenmatch.types import Scores
+
+Frame = TypeVar("Frame")
+
+
+_PARTS = ("precision", "recall")
+
+
+def score_frame(
+    frame: Frame,
+    *,
+    candidate: str = "candidate",
+    reference: str | Sequence[str] = "reference",
+    source: str = "",
+    metric: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric] = "bertscore",
+    **run: Any,
+) -> Frame:
+    """The frame with each row's scores beside it; rows, order and index stay as they are.
+
+    A metric adds a column of its name, and NAME_precision and NAME_recall where it has those; a
+    dictionary of metrics says what to call them. `reference` is a column of strings or of lists of
+    strings, or several columns of one reference each. `run` is as in `score`.
+    """
+    library = _library(frame)
+    metrics = _metrics_by_name(metric)
+    several = [reference] if isinstance(reference, str) else list(reference)
+    _check_columns(frame, [candidate, *several, *([source] if source else [])], list(metrics))
+    references = [_column_values(frame, name) for name in several]
+    found = score(
+        _column_values(frame, candidate),
+        references[0] if isinstance(reference, str) else list(zip(*references, strict=True)),
+        list(metrics.values()),
+        sources=_column_values(frame, source) if source else None,
+        **run,
+    )
+    added: dict[str, list[float]] = {}
+    for name, each in metrics.items():
+        added |= _score_columns(name, found[metric_name(each)])
+    scored: Frame = _with_columns(frame, library, added)
+    return scored
+
+
+def _metrics_by_name(metric: Any) -> dict[str, Any]:
+    if isinstance(metric, Mapping):
+        return dict(metric)
+    given = metric if isinstance(metric, (list, tuple)) else [metric]
+    return {metric_name(each): each for each in given}
+
+
+def _library(frame: Any) -> str:
+    """The library a frame is of; it is loaded, or there could be no such frame."""
+    for name in ("polars", "pandas"):
+        module: Any = sys.modules.get(name)
+        if module is not None and isinstance(frame, module.DataFrame):
+            return name
+    raise InputError(
+        f"a polars or pandas DataFrame is wanted, got {type(frame).__name__}; "
+        "collect a lazy frame first"
+    )
+
+
+def _check_columns(frame: Any, wanted: Sequence[str], metrics: Sequence[str]) -> None:
+    columns = list(frame.columns)
+    for name in wanted:
+        if columns.count(name) != 1:
+            known = ", ".join(map(repr, columns)) or "none"
+            raise InputError(f"the frame has no one column {name!r}; its columns: {known}")
+    for name in metrics:
+        for new in (name, *(f"{name}_{part}" for part in _PARTS)):
+            if new in columns:
+                raise InputError(
+                    f"the frame has a column {new!r} already; "
+                    "name the new one otherwise: metric={'NAME': METRIC}"
+                )
+
+
+def _column_values(frame: Any, column: str) -> list[Any]:
+    """A column's cells as Python has them; arrays are lists."""
+    cells = frame[column].to_list()
+    return [cell.tolist() if isinstance(cell, np.ndarray) else cell for cell in cells]
+
+
+def _score_columns(name: str, scores: Scores) -> dict[str, list[float]]:
+    columns = {name: [segment.value for segment in scores.segments]}
+    for part in _PARTS:
+        numbers = [getattr(segment, part) for segment in scores.segments]
+        if None not in numbers:
+            columns[f"{name}_{part}"] = numbers
+    return columns
+
+
+def _with_columns(frame: Any, library: str, added: Mapping[str, list[float]]) -> Any:
+    if library == "pandas":
+        return frame.assign(**added)
+    polars: Any = sys.modules["polars"]
+    return frame.with_columns(
+        [polars.Series(name, numbers, dtype=polars.Float64) for name, numbers in added.items()]
+    )

@@ -1,0 +1,120 @@
+"""Any metric of evenmatch as a torchmetrics Metric, for training loops that log those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evenmatch.api import score
+from evenmatch.errors import MissingExtraError
+from evenmatch.protocols import Metric
+from evenmatch.scoring.inputs import make_pairs
+from evenmatch.scoring.metric import as_metric
+from evenmatch.scoring.streaming import RunningMean
+from evenmatch.types import Pair
+
+try:
+    import torch
+    from torchmetrics import Metric as TorchMetric
+except ImportError:
+    raise MissingExtraError(
+        "this needs torchmetrics; install it with: pip install 'evenmatch[torchmetrics]'"
+    ) from None
+
+
+class EvenmatchTorchMetric(TorchMetric):
+    """Gathers candidates (`preds`) and references (`target`), and scores them all at `compute`.
+
+    `compute` gives a dictionary of scalars: the mean `value`, `precision` and `recall` where the
+    metric has them, and `corpus` where it defines that. Texts are kept as tensors of bytes, so that
+    states can be moved, saved and gathered over processes like any other. `run` settings are those
+    of `evenmatch.score`; other keywords are torchmetrics' own.
+    """
+
+    is_differentiable = False
+    full_state_update = False  # a batch's value needs the batch's state only
+
+    letters: list[torch.Tensor]
+    lengths: list[torch.Tensor]
+    texts: list[torch.Tensor]
+
+    def __init__(
+        self,
+        metric: str | Metric = "bertscore",
+        *,
+        run: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.metric = as_metric(metric)
+        self.run = dict(run or {})
+        # All texts' bytes in a row, each text's number of bytes, each pair's number of texts.
+        for name in ("letters", "lengths", "texts"):
+            self.add_state(name, default=[], dist_reduce_fx="cat")
+
+    @property
+    def higher_is_better(self) -> bool:  # type: ignore[override]  # it differs by instance
+        """Whether a higher score is a better one."""
+        return self.metric.higher_is_better
+
+    def update(
+        self, preds: Sequence[str] | str, target: Sequence[str] | Sequence[Sequence[str]] | str
+    ) -> None:
+        """Add candidates and their references: one string, or one list of strings, for each."""
+        candidates = [preds] if isinstance(preds, str) else preds
+        references = [target] if isinstance(target, str) else target
+        pairs = make_pairs(candidates, references)
+        coded = [
+            [text.encode("utf-8", "surrogatepass") for text in (pair.candidate, *pair.references)]
+            for pair in pairs
+        ]
+        every = [text for texts in coded for text in texts]
+        self.letters.append(self._tensor(list(b"".join(every)), torch.uint8))
+        self.lengths.append(self._tensor([len(text) for text in every], torch.int64))
+        self.texts.append(self._tensor([len(texts) for texts in coded], torch.int64))
+
+    def compute(self) -> dict[str, torch.Tensor]:
+        """The scores of all that was added, as scalars."""
+        pairs = self.pairs()
+        found = score(
+            [pair.candidate for pair in pairs],
+            [pair.references for pair in pairs],
+            self.metric,
+            **self.run,
+        )
+        mean = RunningMean().add(found).mean
+        numbers = {
+            "value": mean.value,
+            "precision": mean.precision,
+            "recall": mean.recall,
+            "corpus": found.corpus,
+        }
+        return {
+            name: torch.tensor(number, device=self.device)
+            for name, number in numbers.items()
+            if number is not None
+        }
+
+    def pairs(self) -> list[Pair]:
+        """What was added so far, in order."""
+        letters = bytes(_to_ints(self.letters))
+        lengths = iter(_to_ints(self.lengths))
+        texts, start = [], 0
+        for length in lengths:
+            texts.append(letters[start : start + length].decode("utf-8", "surrogatepass"))
+            start += length
+        rows = iter(texts)
+        return [
+            Pair(next(rows), tuple(next(rows) for _ in range(count - 1)))
+            for count in _to_ints(self.texts)
+        ]
+
+    def _tensor(self, values: list[int], kind: torch.dtype) -> torch.Tensor:
+        return torch.tensor(values, dtype=kind, device=self.device)
+
+
+def _to_ints(state: Sequence[torch.Tensor] | torch.Tensor) -> list[int]:
+    """A state as plain numbers: a list of tensors, or one tensor once processes were gathered."""
+    if isinstance(state, torch.Tensor):
+        return [int(number) for number in state.tolist()]
+    return [int(number) for tensor in state for number in tensor.tolist()]

@@ -1,0 +1,312 @@
+"""bleu, chrf and ter as sacrebleu defines them, sentence by sentence and for the corpus.
+
+Scores are on the scale from 0 to 1, where sacrebleu shows them times 100. Several references
+follow sacrebleu as well: BLEU pools their n-grams, chrF takes the best of them, TER divides the
+fewest edits by their mean length.
+
+Corpus BLEU, chrF and TER of many totals at once: sacrebleu's formulas over arrays.
+
+Significance tests score thousands of resampled corpora, each a row of counts summed over segments
+in the order sacrebleu counts them. Scores are on the scale from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from evenmatch.errors import InputError, MissingExtraError
+from evenmatch.metrics.ngram.tokens import import_library, library_version
+from evenmatch.registry import make_signature, register
+from evenmatch.scoring.inputs import check_pairs
+from evenmatch.scoring.reducers import empty_score, empty_side_flags, overlap_score
+from evenmatch.types import Array, Pair, Score, Scores
+
+
+@register("metric", "bleu")
+@dataclass(frozen=True)
+class Bleu:
+    """BLEU by sacrebleu: the share of the candidate's word n-grams that the references have.
+
+    `tokenizer` is sacrebleu's: '13a' takes a Chinese clause for one word, so give 'zh' for Chinese,
+    'char' for other text without spaces, and 'none' for text that is cut already. `lowercase`
+    counts words in any case as equal. `smoothing` says what becomes of an order without a match.
+    `order` is the longest n-gram counted; a sentence of fewer words is judged by the orders it has,
+    as sacrebleu does for sentences, the corpus is not.
+    """
+
+    tokenizer: Literal["13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab"] = "13a"
+    lowercase: bool = False
+    smoothing: Literal["exp", "floor", "add-k", "none"] = "exp"
+    order: int = 4
+    higher_is_better: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if self.order < 1:
+            raise InputError(f"bleu's order must be at least 1, got {self.order}")
+
+    def __call__(self, pairs: Sequence[Pair]) -> Scores:
+        """The sentence scores in order, and the corpus score."""
+        return self.score_with_counts(pairs)[0]
+
+    def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
+        """The scores, and each pair's counts, whose totals `of_totals` scores."""
+        check_pairs(pairs)
+        sentence, corpus = self._scorer(by_sentence=True), self._scorer(by_sentence=False)
+        counts = [_count_pair(sentence, pair) for pair in pairs]
+        segments = (
+            _segment_score(sentence, pair, own) for pair, own in zip(pairs, counts, strict=True)
+        )
+        return Scores(
+            tuple(segments), self.signature, _corpus_score(corpus, counts)
+        ), _count_matrix(counts)
+
+    def score_totals(self, totals: Array) -> Array:
+        """The corpus score of each row of totals."""
+        return bleu_from_totals(totals, order=self.order, smoothing=self.smoothing)
+
+    def _scorer(self, *, by_sentence: bool) -> Any:
+        make = import_library("sacrebleu.metrics.bleu", package="sacrebleu").BLEU
+        try:
+            return make(
+                lowercase=self.lowercase,
+                force=True,  # no remark on text that looks tokenized
+                tokenize=self.tokenizer,
+                smooth_method=self.smoothing,
+                max_ngram_order=self.order,
+                effective_order=by_sentence,
+            )
+        except RuntimeError:
+            language = self.tokenizer.removesuffix("-mecab")
+            raise MissingExtraError(
+                f"bleu's tokenizer {self.tokenizer!r} needs mecab; "
+                f"install it with: pip install 'sacrebleu[{language}]'"
+            ) from None
+
+    def sources(self) -> tuple[str, ...]:
+        """The library with its version."""
+        return (library_version("sacrebleu"),)
+
+    @property
+    def signature(self) -> str:
+        """The recipe, with the library's version."""
+        return make_signature(self)
+
+
+@register("metric", "chrf")
+@dataclass(frozen=True)
+class Chrf:
+    """chrF by sacrebleu: F over character n-grams, recall counting more than precision.
+
+    `char_order` is the longest run of characters counted. `word_order` adds runs of words: 2 makes
+    it chrF++. `beta` says how many times as much recall counts. `lowercase` counts letters in any
+    case as equal. `whitespace` counts spaces as characters. `eps_smoothing` counts orders that a
+    short text does not have, as 0.
+    """
+
+    char_order: int = 6
+    word_order: int = 0
+    beta: float = 2.0
+    lowercase: bool = False
+    whitespace: bool = False
+    eps_smoothing: bool = False
+    higher_is_better: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if self.char_order < 1 or self.word_order < 0 or self.beta <= 0:
+            raise InputError(
+                "chrf needs a char_order of at least 1, a word_order of at least 0 and a beta "
+                f"above 0, got {self.char_order}, {self.word_order} and {self.beta}"
+            )
+
+    def __call__(self, pairs: Sequence[Pair]) -> Scores:
+        """The sentence scores in order, and the corpus score."""
+        return self.score_with_counts(pairs)[0]
+
+    def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
+        """The scores, and each pair's counts, whose totals `of_totals` scores."""
+        check_pairs(pairs)
+        scorer: Any = import_library("sacrebleu.metrics.chrf", package="sacrebleu").CHRF(
+            char_order=self.char_order,
+            word_order=self.word_order,
+            beta=self.beta,
+            lowercase=self.lowercase,
+            whitespace=self.whitespace,
+            eps_smoothing=self.eps_smoothing,
+        )
+        counts = [_count_pair(scorer, pair) for pair in pairs]
+        segments = (
+            _segment_score(scorer, pair, own) for pair, own in zip(pairs, counts, strict=True)
+        )
+        return Scores(
+            tuple(segments), self.signature, _corpus_score(scorer, counts)
+        ), _count_matrix(counts)
+
+    def score_totals(self, totals: Array) -> Array:
+        """The corpus score of each row of totals."""
+        return chrf_from_totals(totals, beta=self.beta, eps_smoothing=self.eps_smoothing)
+
+    def sources(self) -> tuple[str, ...]:
+        """The library with its version."""
+        return (library_version("sacrebleu"),)
+
+    @property
+    def signature(self) -> str:
+        """The recipe, with the library's version."""
+        return make_signature(self)
+
+
+@register("metric", "ter")
+@dataclass(frozen=True)
+class Ter:
+    """TER by sacrebleu: edits and shifts of words per word of the reference; 0 is best.
+
+    An empty candidate takes one edit a word, so it scores 1; so does any text where the reference
+    is empty. Two empty texts score 0. `normalized` parts punctuation from words. `no_punct` drops
+    it. `asian_support` has those two act on Chinese, Japanese and Korean as well. `case_sensitive`
+    tells letters of either case apart.
+    """
+
+    normalized: bool = False
+    no_punct: bool = False
+    asian_support: bool = False
+    case_sensitive: bool = False
+    higher_is_better: ClassVar[bool] = False
+    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+
+    def __call__(self, pairs: Sequence[Pair]) -> Scores:
+        """The sentence scores in order, and the corpus score."""
+        return self.score_with_counts(pairs)[0]
+
+    def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
+        """The scores, and each pair's counts, whose totals `of_totals` scores."""
+        check_pairs(pairs)
+        scorer: Any = import_library("sacrebleu.metrics.ter", package="sacrebleu").TER(
+            normalized=self.normalized,
+            no_punct=self.no_punct,
+            asian_support=self.asian_support,
+            case_sensitive=self.case_sensitive,
+        )
+        counts = [_count_pair(scorer, pair) for pair in pairs]
+        segments = [
+            Score(_unit_score(scorer, [own]), flags=empty_side_flags(pair))
+            for pair, own in zip(pairs, counts, strict=True)
+        ]
+        corpus = _unit_score(scorer, counts) if counts else None
+        return Scores(tuple(segments), self.signature, corpus), _count_matrix(counts)
+
+    def score_totals(self, totals: Array) -> Array:
+        """The corpus score of each row of totals."""
+        return ter_from_totals(totals)
+
+    def sources(self) -> tuple[str, ...]:
+        """The library with its version."""
+        return (library_version("sacrebleu"),)
+
+    @property
+    def signature(self) -> str:
+        """The recipe, with the library's version."""
+        return make_signature(self)
+
+
+# A sentence's counts serve its own score and the corpus's. sacrebleu's public functions would
+# count twice, and counting is all the work there is, most of all for TER.
+
+
+def _count_pair(scorer: Any, pair: Pair) -> Any:
+    references = [[reference] for reference in pair.references]
+    return scorer._extract_corpus_statistics([pair.candidate], references)[0]
+
+
+def _count_matrix(counts: Sequence[Any]) -> Array:
+    return np.array([list(own) for own in counts], dtype=np.float64)
+
+
+def _unit_score(scorer: Any, counts: Sequence[Any]) -> float:
+    return float(scorer._aggregate_and_compute(counts).score) / 100
+
+
+def _segment_score(scorer: Any, pair: Pair, counts: Any) -> Score:
+    # The logarithms inside may put a perfect score a hair above 1.
+    return empty_score(pair) or overlap_score(min(1.0, _unit_score(scorer, [counts])))
+
+
+def _corpus_score(scorer: Any, counts: Sequence[Any]) -> float | None:
+    return min(1.0, _unit_score(scorer, counts)) if counts else None
+
+
+_FLOOR_COUNT = 0.1  # what 'floor' puts in the place of no match
+
+
+_EPSILON = 1e-16  # what eps smoothing puts in the place of an order that a text does not have
+
+
+def bleu_from_totals(totals: Array, *, order: int, smoothing: str) -> Array:
+    """BLEU of (…, counts): candidate length, reference length, matches and n-grams by order.
+
+    >>> bleu_from_totals(np.array([3.0, 3.0, 3.0, 2.0, 3.0, 2.0]), order=2, smoothing="none").item()
+    1.0
+    """
+    length, wanted = totals[..., 0], totals[..., 1]
+    matches, ngrams = totals[..., 2 : 2 + order], totals[..., 2 + order :]
+    found = matches.any(-1)
+    if smoothing == "add-k":
+        added = (np.arange(order) > 0).astype(np.float64)
+        matches, ngrams = matches + added, ngrams + added
+    unmatched = (matches == 0) & (ngrams > 0)
+    if smoothing == "exp":
+        # Each further order without a match counts half as much as the one before.
+        matches = np.where(unmatched, 0.5 ** np.cumsum(unmatched, -1), matches)
+    elif smoothing == "floor":
+        matches = np.where(unmatched, _FLOOR_COUNT, matches)
+    brief = np.minimum(1.0, np.exp(1 - _ratio(wanted, length)))
+    score = brief * np.exp(_log(_ratio(matches, ngrams)).mean(-1))
+    return np.where(found & (length > 0), np.minimum(1.0, score), 0.0)
+
+
+def chrf_from_totals(totals: Array, *, beta: float, eps_smoothing: bool) -> Array:
+    """The chrF of (…, counts): n-grams of candidate and reference, and matches, by order.
+
+    >>> chrf_from_totals(np.array([4.0, 4.0, 2.0]), beta=2.0, eps_smoothing=False).item()
+    0.5
+    """
+    candidate, reference, matches = (totals[..., start::3] for start in range(3))
+    if eps_smoothing:
+        precision = np.where(candidate > 0, _ratio(matches, candidate), _EPSILON)
+        recall = np.where(reference > 0, _ratio(matches, reference), _EPSILON)
+        each = _weighted_f(precision, recall, beta)
+        return np.where(precision + recall > 0, each, _EPSILON).mean(-1)
+    there = (candidate > 0) & (reference > 0)
+    orders = there.sum(-1)
+    precision = _ratio(np.where(there, _ratio(matches, candidate), 0.0).sum(-1), orders)
+    recall = _ratio(np.where(there, _ratio(matches, reference), 0.0).sum(-1), orders)
+    return np.minimum(1.0, _weighted_f(precision, recall, beta))
+
+
+def ter_from_totals(totals: Array) -> Array:
+    """TER of (…, 2): edits and mean reference length; 1 for edits of nothing.
+
+    >>> ter_from_totals(np.array([[1.0, 4.0], [2.0, 0.0], [0.0, 0.0]]))
+    array([0.25, 1.  , 0.  ])
+    """
+    edits, length = totals[..., 0], totals[..., 1]
+    return np.where(length > 0, _ratio(edits, length), (edits > 0).astype(np.float64))
+
+
+def _weighted_f(precision: Array, recall: Array, beta: float) -> Array:
+    return _ratio((1 + beta**2) * precision * recall, beta**2 * precision + recall)
+
+
+def _ratio(part: Array, whole: Array) -> Array:
+    """The quotient, and 0 where there is nothing to divide by."""
+    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 0.0)
+
+
+def _log(share: Array) -> Array:
+    """The logarithm, without a remark on that of 0."""
+    return np.where(share > 0, np.log(np.where(share > 0, share, 1.0)), -np.inf)

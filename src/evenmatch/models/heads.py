@@ -1,0 +1,162 @@
+"""Whole models, with the head they were trained with: to predict text, or to give a number.
+
+Whole models with an adapter: those that give a number, or predict a text.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from evenmatch.errors import DataError, InputError
+from evenmatch.files import DIGEST_PREFIX, file_digest, recall_path, remember_path
+from evenmatch.models.adapters import AdapterFile, insert_adapter, load_adapter
+from evenmatch.models.backbone import find_stack
+from evenmatch.models.checkpoints import Checkpoint, read_config
+from evenmatch.models.loading import load_auto_model, move_to_device, unsafe_pickle_error
+
+HeadType: TypeAlias = Literal["seq2seq", "causal", "regression"]
+
+
+_AUTO_CLASSES = {
+    "seq2seq": "AutoModelForSeq2SeqLM",
+    "causal": "AutoModelForCausalLM",
+    "regression": "AutoModelForSequenceClassification",
+}
+
+
+def language_model_head(checkpoint: Checkpoint) -> HeadType:
+    """Whether a model reads with an encoder and writes with a decoder, or does both in one."""
+    return "seq2seq" if read_config(checkpoint.folder).get("is_encoder_decoder") else "causal"
+
+
+@lru_cache(maxsize=2)
+def load_model_with_head(
+    checkpoint: Checkpoint, head: HeadType, trust_remote_code: bool, device: str, weights: str = ""
+) -> Any:
+    """A model with its head, in evaluation mode; `weights` is a file to load over its own."""
+    model, told = load_auto_model(_AUTO_CLASSES[head], checkpoint, trust_remote_code)
+    if absent := sorted(told["missing_keys"]):
+        what = "predict text" if head != "regression" else "give a number"
+        raise DataError(
+            f"{checkpoint.display_name} was not trained to {what}: it lacks {absent[0]}; "
+            "name a model with that head"
+        )
+    if head == "regression" and model.config.num_labels != 1:
+        raise InputError(
+            f"{checkpoint.display_name} gives {model.config.num_labels} numbers for a pair; "
+            "name a model that gives one"
+        )
+    if weights:
+        _load_weights(model, find_weights(weights))
+    return move_to_device(model.eval().requires_grad_(False), device)
+
+
+def pin_weights(weights: str) -> str:
+    """A file of weights by its content, remembered so that a signature can be rebuilt."""
+    if not weights or weights.startswith(DIGEST_PREFIX):
+        return weights
+    path = find_weights(weights)
+    name = f"{DIGEST_PREFIX}{file_digest(path)[:16]}"
+    remember_path("weights", name, path)
+    return name
+
+
+def find_weights(weights: str) -> Path:
+    """Where a file of weights lies, by path or by content."""
+    by_content = weights.startswith(DIGEST_PREFIX)
+    path = recall_path("weights", weights) if by_content else Path(weights).expanduser()
+    if path is None or not path.is_file():
+        raise DataError(f"there is no file of weights {weights}; give a .safetensors or .pth file")
+    if by_content and not file_digest(path).startswith(weights.removeprefix(DIGEST_PREFIX)):
+        raise DataError(f"{path} no longer holds the weights {weights}; give the file that does")
+    return path
+
+
+def _load_weights(model: Any, path: Path) -> None:
+    try:
+        # Strictly: a weight that finds no place would leave a model that is neither of the two.
+        model.load_state_dict(_read_tensors(path))
+    except (RuntimeError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise DataError(f"the weights in {path} do not fit the model: {reason}") from None
+
+
+def _read_tensors(path: Path) -> Any:
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        raise unsafe_pickle_error(str(path)) from None
+    except (OSError, SafetensorError, EOFError) as error:
+        raise DataError(f"cannot read the weights in {path}: {error}") from None
+
+
+@dataclass(frozen=True)
+class HeadedModel:
+    """Which model with which head, and how it is loaded."""
+
+    checkpoint: Checkpoint
+    head: HeadType
+    trust_remote_code: bool = False
+    device: str = "cpu"
+    weights: str = ""
+
+    def load(self) -> Any:
+        """The model as such, shared by all who ask."""
+        return load_model_with_head(
+            self.checkpoint, self.head, self.trust_remote_code, self.device, self.weights
+        )
+
+    def copy_blocks(self) -> HeadedBlocks:
+        """The model as one's own to hang hooks on; only its weights are shared."""
+        model = self.load()
+        shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+        own = copy.deepcopy(model, shared)
+        return HeadedBlocks(own, [block for stack in _block_lists(own) for block in stack])
+
+    def with_adapter(self, adapter: AdapterFile | None) -> Any:
+        """The model with the adapter switched on; None is the model itself."""
+        return _load_adapted(self, adapter) if adapter else self.load()
+
+
+@dataclass(frozen=True, eq=False)
+class HeadedBlocks:
+    """A model with its head, and its blocks: those of an encoder first, then a decoder's."""
+
+    module: Any
+    stack: list[Any]
+
+
+@lru_cache(maxsize=2)
+def _load_adapted(headed: HeadedModel, adapter: AdapterFile) -> Any:
+    blocks = headed.copy_blocks()
+    insert_adapter(blocks, load_adapter(adapter))  # for good: the shared model stays without
+    return blocks.module
+
+
+def _block_lists(model: Any) -> Iterator[Any]:
+    """The lists of blocks, from the lowest."""
+    config = model.config
+    parts = [(model.base_model, config.num_hidden_layers)]
+    if config.is_encoder_decoder:
+        above = getattr(config, "decoder_layers", 0) or config.num_decoder_layers
+        parts = [(model.get_encoder(), config.num_hidden_layers), (model.get_decoder(), above)]
+    for part, count in parts:
+        owner, name = find_stack(part, count)
+        if owner is None:
+            raise InputError(
+                f"there is no place for an adapter in a model of kind {config.model_type!r}, "
+                "whose blocks are one and the same"
+            )
+        yield getattr(owner, name)

@@ -1,0 +1,5 @@
+"""Reports: any result as one self-contained HTML page.
+
+In: a result object or its JSON document. Out: an HTML page, or SVG and PNG figures.
+Begin with `results.py`, which finds the page for a result; `plots.py` draws the figures.
+"""

@@ -1,0 +1,323 @@
+"""Agreement with people as one page that stands alone.
+
+The table of agreements and the ranking of metrics, as HTML.
+
+Agreements with their intervals, drawn as points on lines.
+
+Metrics' scores against people's ratings, a small plot per set and metric.
+
+How alike metrics are beyond what people explain, as a coloured table.
+
+The texts two metrics disagree on most, as HTML.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from evenmatch.evaluation.agreement_result import (
+    AVERAGE_SUBSET,
+    Agreement,
+    AgreementEntry,
+    format_correlation,
+)
+from evenmatch.evaluation.disagreement import (
+    DisputedOutput,
+    find_disputed_outputs,
+    least_correlated_metrics,
+    metric_partial_correlations,
+)
+from evenmatch.evaluation.rated_scores import ScoredSet
+from evenmatch.reports.page import notes_section, render_page, section, sortable_table, write_page
+from evenmatch.reports.plots import (
+    Estimate,
+    estimate_plot_html,
+    figure_with_caption,
+    figures_section,
+)
+from evenmatch.stats.panel import Floats
+from evenmatch.stats.partial import PartialMethod
+
+
+def write_report(agreement: Agreement, path: str | Path) -> Path:
+    """Write the page of an agreement and give its path."""
+    return write_page(agreement_page(agreement), path)
+
+
+def agreement_page(
+    agreement: Agreement, *, signatures: Mapping[str, str] | None = None, command: str = ""
+) -> str:
+    """The table, the ranking, plots and disputed texts; nothing is loaded from elsewhere.
+
+    An agreement without the scores themselves gives what its values tell; then `signatures` are
+    the recipes of its metrics.
+    """
+    first = agreement.entries[0]
+    data = ", ".join(dict.fromkeys(entry.data for entry in agreement.entries))
+    parts = [
+        f"<p>Method {escape(first.method)}, level {escape(first.level)}.</p>",
+        ranking_section(agreement),
+        intervals_section(agreement),
+        table_section(agreement),
+    ]
+    if agreement.scored:
+        parts += [
+            scatter_section(agreement),
+            partial_correlation_section(agreement),
+            disagreement_section(agreement),
+        ]
+    notes = [*agreement.notes(), *(f"{name}: {own}" for name, own in (signatures or {}).items())]
+    parts.append(notes_section(notes, command))
+    return render_page(f"Agreement with people: {data}", parts)
+
+
+def table_section(agreement: Agreement) -> str:
+    """Every entry in a table that sorts by any column at a click."""
+    table = sortable_table(agreement.table(), "Agreement of each metric on each set")
+    said = (
+        "Metrics of one cluster do not differ significantly; 1 is the best. "
+        "A column's name sorts by it."
+    )
+    return section("All values", said, table)
+
+
+def ranking_section(agreement: Agreement) -> str:
+    """Metrics from the best to the worst on each data set."""
+    parts = []
+    for data in dict.fromkeys(entry.data for entry in agreement.entries):
+        own = [entry for entry in agreement.entries if entry.data == data]
+        parts.append(_ranking_table(data, own))
+    return section("Ranking", "", "\n".join(parts))
+
+
+def _ranking_table(data: str, entries: Sequence[AgreementEntry]) -> str:
+    single = [entry for entry in entries if entry.subset != AVERAGE_SUBSET]
+    sets = len({entry.subset for entry in single})
+    shown = sorted(headline_entries(entries), key=lambda entry: _ranking_key(entry, sets))
+    what = "mean agreement" if sets > 1 else "agreement"
+    table = [["place", "metric", what, "low", "high", "sets", "in the first cluster"]]
+    for place, entry in enumerate(shown, 1):
+        own = [e for e in single if e.metric == entry.metric]
+        count = entry.n if entry.subset == AVERAGE_SUBSET else 1
+        best = sum(e.cluster == 1 for e in own)
+        tested = sum(e.cluster is not None for e in own)
+        cells = [
+            str(place),
+            entry.metric,
+            *map(format_correlation, (entry.value, entry.low, entry.high)),
+        ]
+        table.append([*cells, str(count), f"{best} of {tested}" if tested else "-"])
+    return sortable_table(table, f"{data}, {sets} set{'s' if sets > 1 else ''}")
+
+
+def headline_entries(entries: Sequence[AgreementEntry]) -> list[AgreementEntry]:
+    """One entry per metric: its average over the sets, or the only one it has."""
+    found = {entry.metric: entry for entry in entries}
+    return list(found.values())
+
+
+def _ranking_key(entry: AgreementEntry, sets: int) -> tuple[bool, float]:
+    """The better first; means over fewer sets are on other data, and come last."""
+    complete = sets == 1 or (entry.subset == AVERAGE_SUBSET and entry.n == sets)
+    return not complete, math.inf if math.isnan(entry.value) else -entry.value
+
+
+def intervals_section(agreement: Agreement) -> str:
+    """A plot per set, averages in front."""
+    sets: dict[tuple[str, str], list[AgreementEntry]] = {}
+    for entry in agreement.entries:
+        sets.setdefault((entry.data, entry.subset), []).append(entry)
+    front = sorted(sets, key=lambda key: key[1] != AVERAGE_SUBSET)
+    said = "A point is the agreement, its line the interval."
+    return figures_section("Intervals", said, [_interval_figure(key, sets[key]) for key in front])
+
+
+def _interval_figure(key: tuple[str, str], entries: Sequence[AgreementEntry]) -> str:
+    shown = [entry for entry in entries if not math.isnan(entry.value)]
+    shown.sort(key=lambda entry: -entry.value)
+    caption = " · ".join(filter(None, key))
+    if not shown:
+        return f"<figure><figcaption>{escape(caption)}: no correlation</figcaption></figure>"
+    return figure_with_caption(caption, estimate_plot_html(list(map(_estimate, shown))))
+
+
+def _estimate(entry: AgreementEntry) -> Estimate:
+    if math.isnan(entry.low + entry.high):
+        return Estimate(entry.metric, entry.value)
+    return Estimate(entry.metric, entry.value, entry.low, entry.high)
+
+
+_PLOT_WIDTH, _PLOT_HEIGHT, _PLOT_MARGIN = 190, 150, 10
+
+
+# More points make a cloud no clearer and a page heavier.
+_MAX_POINTS = 400
+
+
+_MAX_NAMED = 60
+
+
+def scatter_section(agreement: Agreement) -> str:
+    """A row of plots per set, the first one open."""
+    by_system = agreement.entries[0].level == "system"
+    values = {(e.data, e.subset, e.metric): e.value for e in agreement.entries}
+    rows = []
+    for number, each in enumerate(agreement.scored):
+        name = escape(" · ".join(filter(None, (each.rated.name, each.rated.subset))))
+        plots = "\n".join(
+            _scatter_plot(
+                each, metric, values[each.rated.name, each.rated.subset, metric], by_system
+            )
+            for metric in each.scores
+        )
+        rows.append(
+            f"<details{' open' if number == 0 else ''}><summary>{name}</summary>\n"
+            f'<div class="figures">\n{plots}\n</div></details>'
+        )
+    what = "a system" if by_system else f"an output, at most {_MAX_POINTS} of them"
+    return (
+        f"<section>\n<h2>Metrics against people</h2>\n<p>A point is {what}; people's rating "
+        "to the right, the metric's score upwards.</p>\n" + "\n".join(rows) + "\n</section>"
+    )
+
+
+def _scatter_plot(scored: ScoredSet, metric: str, value: float, by_system: bool) -> str:
+    rated, kept, marks = scored.rated, scored.included, scored.scores[metric]
+    names: list[str] = []
+    if by_system:
+        x, y = rated.by_system[kept], marks.systems[kept]
+        names = [n for n, own in zip(rated.systems, kept, strict=True) if own]
+    else:
+        x, y = rated.ratings[kept].ravel(), marks.segments[kept].ravel()
+    known = ~(np.isnan(x) | np.isnan(y))
+    names = [n for n, own in zip(names, known, strict=True) if own] if names else []
+    points = _to_pixels(x[known], y[known])
+    drawn = _circles(points, names) if 0 < len(names) <= _MAX_NAMED else _cloud(points)
+    return (
+        f"<figure><figcaption>{escape(metric)} <b>{format_correlation(value)}</b></figcaption>"
+        f'<svg role="img" width="{_PLOT_WIDTH}" height="{_PLOT_HEIGHT}" viewBox="0 0 {_PLOT_WIDTH} {_PLOT_HEIGHT}">'
+        f'<rect class="frame" x=".5" y=".5" width="{_PLOT_WIDTH - 1}" height="{_PLOT_HEIGHT - 1}"/>'
+        f"{drawn}</svg></figure>"
+    )
+
+
+def _to_pixels(x: Floats, y: Floats) -> Floats:
+    """Where points lie in the picture: each side from its least to its greatest."""
+    across = _PLOT_MARGIN + _min_max_scale(x) * (_PLOT_WIDTH - 2 * _PLOT_MARGIN)
+    down = _PLOT_HEIGHT - _PLOT_MARGIN - _min_max_scale(y) * (_PLOT_HEIGHT - 2 * _PLOT_MARGIN)
+    points: Floats = np.stack([across, down], axis=-1)
+    return points
+
+
+def _min_max_scale(values: Floats) -> Floats:
+    if not values.size:
+        return values
+    spread = values.max() - values.min()
+    shares: Floats = (values - values.min()) / spread if spread else np.full(values.shape, 0.5)
+    return shares
+
+
+def _circles(points: Floats, names: list[str]) -> str:
+    return "".join(
+        f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="4">'
+        f"<title>{escape(name)}</title></circle>"
+        for (x, y), name in zip(points, names, strict=True)
+    )
+
+
+def _cloud(points: Floats) -> str:
+    """Points as dots of one path, thinned evenly at random, the same on every page."""
+    if len(points) > _MAX_POINTS:
+        some = np.random.default_rng(0).choice(len(points), _MAX_POINTS, replace=False)
+        points = points[np.sort(some)]
+    dots = "".join(f"M{x:.0f} {y:.0f}h0" for x, y in points)
+    return f'<path class="cloud" d="{dots}"/>'
+
+
+_LIGHT_TEXT_THRESHOLD = 0.6  # white letters from this depth of colour on
+
+
+def partial_correlation_section(agreement: Agreement) -> str:
+    """Partial correlations of every two metrics given people; nothing for a single metric."""
+    metrics, first = agreement.metrics, agreement.entries[0]
+    if len(metrics) < 2:
+        return ""
+    method: PartialMethod = "spearman" if first.method == "spearman" else "pearson"
+    by_system = first.level == "system"
+    matrix = metric_partial_correlations(
+        agreement.scored, metrics, by_system=by_system, method=method
+    )
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in metrics)
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(name)}</th>' + "".join(map(_heat_cell, row)) + "</tr>"
+        for name, row in zip(metrics, matrix.tolist(), strict=True)
+    )
+    over = "systems" if by_system else "outputs"
+    several = ", averaged over the sets" if len(agreement.scored) > 1 else ""
+    return (
+        "<section>\n<h2>What metrics share beyond people</h2>\n<p>Partial correlation "
+        f"({method}) of two metrics' scores of {over}, given people's ratings{several}.</p>\n"
+        '<div class="wide" role="region" tabindex="0" aria-label="partial correlations">'
+        f'<table class="heat"><thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{rows}\n'
+        "</tbody></table></div>\n</section>"
+    )
+
+
+def _heat_cell(value: float) -> str:
+    if math.isnan(value):
+        return '<td class="number">-</td>'
+    side = "above" if value >= 0 else "below"
+    hot = " hot" if abs(value) >= _LIGHT_TEXT_THRESHOLD else ""
+    depth = min(abs(value), 1.0)
+    return f'<td class="{side}{hot}" style="--s:{depth:.2f}">{round(value, 2) + 0.0:.2f}</td>'
+
+
+_MAX_CHARACTERS = 1200  # characters of a text
+
+
+def disagreement_section(agreement: Agreement) -> str:
+    """Texts for the pairs of metrics that go together least; nothing without scored texts."""
+    pairs = least_correlated_metrics(agreement.scored)
+    parts = []
+    for first, second in pairs:
+        found = find_disputed_outputs(agreement.scored, first, second)
+        if found:
+            shown = "\n".join(_text_article(text, (first, second)) for text in found)
+            parts.append(f"<h3>{escape(first)} and {escape(second)}</h3>\n{shown}")
+    if not parts:
+        return ""
+    return (
+        "<section>\n<h2>Where metrics disagree most</h2>\n<p>A place is the share of the set's "
+        "outputs that are judged worse. Shown are the metrics that go together least.</p>\n"
+        + "\n".join(parts)
+        + "\n</section>"
+    )
+
+
+def _text_article(text: DisputedOutput, metrics: tuple[str, str]) -> str:
+    judged = [
+        f"{escape(metric)} <b>{score:.3f}</b>, place {place:.0%}"
+        for metric, score, place in zip(metrics, text.scores, text.relative_ranks, strict=True)
+    ]
+    if text.rating is not None and text.rating_rank is not None:
+        judged.append(f"people <b>{text.rating:.3f}</b>, place {text.rating_rank:.0%}")
+    else:
+        judged.append("people: not rated")
+    where = " · ".join(filter(None, (text.data, text.subset, text.system, text.segment)))
+    references = "\n".join(
+        f"<dt>reference</dt><dd>{_escape_truncated(r)}</dd>" for r in text.references
+    )
+    return (
+        f'<article><p class="where">{escape(where)}</p>\n<p>{" — ".join(judged)}</p>\n'
+        f"<dl><dt>candidate</dt><dd>{_escape_truncated(text.candidate)}</dd>\n{references}</dl></article>"
+    )
+
+
+def _escape_truncated(text: str) -> str:
+    """The text, escaped, and its end left out where it is very long."""
+    return escape(text if len(text) <= _MAX_CHARACTERS else text[:_MAX_CHARACTERS] + " …")

@@ -1,0 +1,374 @@
+"""A picture of one alignment: similarities as colour, the chosen pairs outlined.
+
+What is drawn over a heat map: pairs outlined, units without a partner hatched, a key.
+
+How large a heat map is, and how small its writing gets.
+
+Fonts for any script, and what to draw where a machine has no font for a character.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evenmatch.errors import InputError, MissingExtraError
+from evenmatch.scoring.aligned import Aligned
+from evenmatch.viewer.links import text_width, truncate, unit_label
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+IMAGE_SUFFIXES = (".svg", ".png")
+
+
+_COLOUR_MAP = "Blues"
+
+
+_NUMBER_SIZE = (27.0, 15.0)  # points of width and height that a printed similarity needs
+
+
+_EMPTY_SIDE = 1.6  # inches; what stands for a side without units
+
+
+_MARGIN = 2.5  # inches; what is not written on is cut off when the figure is saved
+
+
+_MAX_COLOUR_BAR = 3.0  # inches
+
+
+def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
+    """Draw an alignment into an SVG or PNG file, by its suffix, and give the path.
+
+    Rows are the candidate's units, columns the reference's. A pair is outlined, the more heavily
+    the larger its weight; a unit without a partner is hatched and written in grey italics.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in IMAGE_SUFFIXES:
+        raise InputError(
+            f"a picture's name ends in {' or '.join(IMAGE_SUFFIXES)}, got {path.name!r}; rename it"
+        )
+    svg = path.suffix.lower() == ".svg"
+    with matplotlib_context(quiet=svg):
+        # In an SVG text stays text, and the reader's fonts draw it, whatever ours lack.
+        figure = _make_figure(aligned, (lambda text: text) if svg else replace_undrawable)
+        try:
+            figure.savefig(
+                path,
+                dpi=144,
+                bbox_inches="tight",
+                pad_inches=0.2,
+                metadata={"Date": None} if svg else {},
+            )
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+@contextmanager
+def matplotlib_context(*, quiet: bool) -> Iterator[None]:
+    """Matplotlib as these pictures need it, and as it was afterwards."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtraError(
+            "pictures need matplotlib; install it with: pip install 'evenmatch[plot]'"
+        ) from None
+    ours: dict[Any, Any] = {  # matplotlib types its keys as a list of literals
+        "font.family": list(font_families()),
+        "text.parse_math": False,  # a dollar sign is a dollar sign
+        "text.usetex": False,
+        "hatch.linewidth": 0.6,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "evenmatch",  # the same alignment gives the same file
+    }
+    with matplotlib.rc_context(ours), warnings.catch_warnings():
+        if quiet:
+            warnings.filterwarnings("ignore", message="Glyph")
+        yield
+
+
+def _make_figure(aligned: Aligned, drawn: Callable[[str], str]) -> Figure:
+    from matplotlib.figure import Figure
+
+    m, n = len(aligned.candidate_units), len(aligned.reference_units)
+    rows, columns = axis_layout(m, wide=False), axis_layout(n, wide=True)
+    wide, high = columns.cell * n or _EMPTY_SIDE, rows.cell * m or _EMPTY_SIDE
+    whole = wide + 2 * _MARGIN, high + 2 * _MARGIN
+    figure = Figure(figsize=whole, facecolor="white")
+    place = (_MARGIN / whole[0], _MARGIN / whole[1], wide / whole[0], high / whole[1])
+    axes = figure.add_axes(place)
+    axes.set(xlim=(-0.5, max(n, 1) - 0.5), ylim=(max(m, 1) - 0.5, -0.5))
+    axes.spines[:].set_visible(False)
+    if m and n:
+        _draw_matrix(figure, axes, aligned.similarity, numbers=_numbers_fit(columns, rows))
+        outline_pairs(axes, aligned, (rows.points, columns.points))
+        hatch_unmatched(axes, aligned)
+        draw_legend(axes, aligned)
+    else:
+        axes.text(0.5, 0.5, "nothing to align", transform=axes.transAxes, ha="center", va="center")
+    _write_units(axes, aligned, (rows, columns), drawn)
+    _write_title(axes, aligned, large=max(13.0, 1.3 * wide))
+    return figure
+
+
+def _numbers_fit(columns: AxisLayout, rows: AxisLayout) -> bool:
+    return columns.points >= _NUMBER_SIZE[0] and rows.points >= _NUMBER_SIZE[1]
+
+
+def _draw_matrix(figure: Figure, axes: Axes, matrix: object, *, numbers: bool) -> None:
+    """Similarities as colour, with a scale beside them; as numbers too, where these fit."""
+    similarity = np.asarray(matrix, dtype=np.float64)
+    # From 0 to 1 unless a value lies outside, so that the colours of two pictures compare.
+    low, high = min(0.0, similarity.min()), max(1.0, similarity.max())
+    image = axes.imshow(similarity, cmap=_COLOUR_MAP, vmin=low, vmax=high, aspect="auto")
+    box = axes.get_position()
+    wide, tall = figure.get_size_inches()
+    long = min(box.height, _MAX_COLOUR_BAR / tall)
+    scale = figure.add_axes((box.x1 + 0.25 / wide, box.y1 - long, 0.14 / wide, long))
+    bar = figure.colorbar(image, cax=scale)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, length=2)
+    bar.set_label("similarity", fontsize=9)
+    if numbers:
+        for (i, j), value in np.ndenumerate(similarity):
+            ink = "white" if (value - low) / (high - low) > 0.6 else INK
+            axes.text(
+                j, i, _format_similarity(value), ha="center", va="center", fontsize=8.5, color=ink
+            )
+
+
+def _format_similarity(value: float) -> str:
+    """Two digits, and no sign before a zero."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
+def _write_units(
+    axes: Axes, aligned: Aligned, sides: tuple[AxisLayout, AxisLayout], drawn: Callable[[str], str]
+) -> None:
+    """The units beside their rows and above their columns."""
+    axes.tick_params(length=0, labeltop=True, labelbottom=False)
+    axes.xaxis.set_label_position("top")
+    names = ("candidate", "reference")
+    units = (aligned.candidate_units, aligned.reference_units)
+    matched = matched_units(aligned)
+    for axis, name, own, at, fit in zip(
+        (axes.yaxis, axes.xaxis), names, units, matched, sides, strict=True
+    ):
+        written = range(0, len(own), fit.label_step)
+        labels = [drawn(unit_label(own[i])) for i in written]
+        axis.set_ticks(list(written), labels=labels, fontsize=fit.font)
+        axis.set_label_text(name, fontsize=11)
+        for i, tick in zip(written, axis.get_ticklabels(), strict=True):
+            if i not in at:
+                tick.set(color=UNMATCHED_COLOUR, fontstyle="italic")
+    labels = [tick.get_text() for tick in axes.get_xticklabels()]
+    if any(text_width(text) * sides[1].font > sides[1].points * 0.95 for text in labels):
+        axes.tick_params(axis="x", rotation=90)
+
+
+def _write_title(axes: Axes, aligned: Aligned, large: float) -> None:
+    """The score in large letters above everything, and the metric that gave it in small ones."""
+    score = aligned.score
+    parts = [f"score {score.value:.3f}"]
+    if score.precision is not None and score.recall is not None:
+        parts += [f"precision {score.precision:.3f}", f"recall {score.recall:.3f}"]
+    parts += sorted(flag.replace("_", " ") for flag in score.flags)
+    recipe = truncate(aligned.signature.split(" · ")[0], 100)
+    small = axes.set_title(
+        recipe, fontsize=0.65 * large, color=UNMATCHED_COLOUR, loc="left", pad=10
+    )
+    above: dict[str, Any] = {"xycoords": small, "textcoords": "offset points"}
+    axes.annotate("   ".join(parts), (0, 1), (0, 6), fontsize=large, color=INK, **above)
+
+
+INK = "#212529"
+
+
+UNMATCHED_COLOUR = "#868e96"
+
+
+OUTLINE_COLOUR = "#adb5bd"
+
+
+PAIR_COLOUR = "#e8590c"
+
+
+_THIN, _THICK = 0.8, 3.2  # points, for a weight of 0 and of 1
+
+
+def matched_units(aligned: Aligned) -> tuple[set[int], set[int]]:
+    """The candidate's and the reference's units that have a partner."""
+    pairs = aligned.pairs
+    return {i for i, _, _ in pairs}, {j for _, j, _ in pairs}
+
+
+def outline_pairs(axes: Axes, aligned: Aligned, cell: tuple[float, float]) -> None:
+    """A frame inside the cell of each pair, heavier for a larger weight.
+
+    `cell` is its height and width in points.
+    """
+    from matplotlib.patches import Rectangle
+
+    for i, j, weight in aligned.pairs:
+        line = max(_THIN, min(_line_width(weight), min(cell) / 4))
+        down, across = 0.5 * line / cell[0], 0.5 * line / cell[1]
+        corner = (j - 0.5 + across, i - 0.5 + down)
+        frame = Rectangle(corner, 1 - 2 * across, 1 - 2 * down, fill=False, zorder=2.5)
+        frame.set(edgecolor=PAIR_COLOUR, linewidth=line)
+        axes.add_patch(frame)
+
+
+def hatch_unmatched(axes: Axes, aligned: Aligned) -> None:
+    """Stripes over the row or column of each unit that has no partner."""
+    rows, columns = matched_units(aligned)
+    style: dict[str, Any] = {
+        "facecolor": "none",
+        "edgecolor": UNMATCHED_COLOUR,
+        "hatch": "////",
+        "linewidth": 0,
+    }
+    for i in set(range(len(aligned.candidate_units))) - rows:
+        axes.axhspan(i - 0.5, i + 0.5, **style)
+    for j in set(range(len(aligned.reference_units))) - columns:
+        axes.axvspan(j - 0.5, j + 0.5, **style)
+
+
+def draw_legend(axes: Axes, aligned: Aligned) -> None:
+    """The key below the map: only what occurs in it."""
+    from matplotlib.patches import Patch
+
+    key: list[Artist] = [
+        Patch(fill=False, edgecolor=PAIR_COLOUR, linewidth=_line_width(weight), label=name)
+        for weight, name in _legend_weights(aligned).items()
+    ]
+    rows, columns = matched_units(aligned)
+    if len(rows) < len(aligned.candidate_units) or len(columns) < len(aligned.reference_units):
+        stripes = Patch(facecolor="none", edgecolor=UNMATCHED_COLOUR, hatch="////", lw=0)
+        stripes.set_label("no partner")
+        key.append(stripes)
+    below: dict[str, Any] = {"bbox_to_anchor": (0, 0), "borderaxespad": 0.8, "borderpad": 0}
+    shape: dict[str, Any] = {"ncols": len(key), "handlelength": 1.6, "handleheight": 1.2}
+    axes.legend(handles=key, loc="upper left", frameon=False, fontsize=9, **below, **shape)
+
+
+def _legend_weights(aligned: Aligned) -> dict[float, str]:
+    """Weights to show in the key, with what they mean."""
+    weights = {round(weight, 2) for _, _, weight in aligned.pairs}
+    if weights <= {1.0}:
+        return dict.fromkeys(weights, "pair")
+    shares = np.concatenate([aligned.alignment.rows, aligned.alignment.cols])
+    if np.isin(shares, (0.0, 1.0)).all():  # each unit has one partner, not always the same way
+        return {1.0: "pair, chosen by both sides", 0.5: "pair, chosen by one side"}
+    return {weight: f"pair, weight {weight:g}" for weight in (1.0, 0.5, 0.1)}
+
+
+def _line_width(weight: float) -> float:
+    return _THIN + (_THICK - _THIN) * min(weight, 1.0)
+
+
+_MAX_SIDE = 14.0  # inches along a side
+
+
+_CELL_SIZE = (0.62, 0.42)  # inches, wide and high, where there is room
+
+
+_MAX_FONT, _MIN_FONT = 10.0, 4.5  # points
+
+
+_POINTS_PER_INCH = 72.0
+
+
+@dataclass(frozen=True, slots=True)
+class AxisLayout:
+    """One side of a heat map: its units' cells and the writing beside them."""
+
+    cell: float  # inches
+    font: float  # points
+    label_step: int  # every how manieth unit is written
+
+    @property
+    def points(self) -> float:
+        """A cell's size in points."""
+        return self.cell * _POINTS_PER_INCH
+
+
+def axis_layout(count: int, *, wide: bool) -> AxisLayout:
+    """Cells shrink once the picture is as large as it may be; then fonts; then labels thin out.
+
+    >>> [round(axis_layout(n, wide=True).cell, 2) for n in (3, 60, 500)]
+    [0.62, 0.23, 0.03]
+    >>> [axis_layout(n, wide=True).label_step for n in (3, 60, 500)]
+    [1, 1, 3]
+    """
+    cell = min(_CELL_SIZE[0 if wide else 1], _MAX_SIDE / max(count, 1))
+    fitting = cell * _POINTS_PER_INCH * 0.8
+    font = min(_MAX_FONT, max(_MIN_FONT, fitting))
+    return AxisLayout(cell, font, max(1, math.ceil(font / fitting)))
+
+
+# Where a machine has them; the first is matplotlib's own and always there.
+_FONT_FAMILIES = (
+    "DejaVu Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans SC",
+    "Noto Sans JP",
+    "Source Han Sans SC",
+    "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei",
+    "Microsoft YaHei",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Yu Gothic",
+    "Malgun Gothic",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+    "Nirmala UI",
+    "Noto Emoji",
+    "Symbola",
+    "Segoe UI Emoji",
+    "Arial Unicode MS",
+)
+
+
+@cache
+def font_families() -> tuple[str, ...]:
+    """The families of this machine to try, in order."""
+    from matplotlib import font_manager
+
+    here = {font.name for font in font_manager.fontManager.ttflist}
+    return tuple(family for family in _FONT_FAMILIES if family in here)
+
+
+@cache
+def _supported_characters(family: str) -> frozenset[int]:
+    from matplotlib import font_manager
+
+    path = font_manager.findfont(family)
+    return frozenset(font_manager.get_font(path).get_charmap())
+
+
+def replace_undrawable(text: str) -> str:
+    """The text, each character that no font here can draw replaced by its code point.
+
+    A picture of pixels would show an empty box there, the same one for every such character.
+
+    >>> replace_undrawable("naïve \\U000f0000")
+    'naïve [F0000]'
+    """
+    known = [_supported_characters(family) for family in font_families()]
+    return "".join(
+        c if any(ord(c) in characters for characters in known) else f"[{ord(c):04X}]" for c in text
+    )

@@ -1,0 +1,181 @@
+"""What every page has around its parts: head, style, script, and what it rests on.
+
+Tables whose columns sort, by click and by keyboard.
+
+The metrics of a result, where they can be asked again: pages may be made elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from evenmatch.data.tables import TextTable
+from evenmatch.errors import EvenmatchError, InputError
+from evenmatch.protocols import Metric
+from evenmatch.scoring.metric import as_metric
+from evenmatch.viewer.page import viewer_script, viewer_style
+
+_PAGE_SUFFIXES = (".html", ".htm")
+
+
+# Whatever a text in it says, a page that was mailed asks nobody for anything.
+_CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "img-src data:; base-uri 'none'; form-action 'none'"
+)
+
+
+def render_page(title: str, parts: Iterable[str], *, viewer: bool = False) -> str:
+    """One page that loads nothing from elsewhere; empty parts are left out.
+
+    With `viewer`, alignments in it can be looked at.
+    """
+    said = escape(title)
+    style = _resource_text("page.css") + viewer_style()
+    script = f"<script>\n{_resource_text('sorting.js')}</script>\n" + (
+        viewer_script() if viewer else ""
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{said}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f"<main>\n<h1>{said}</h1>\n" + "\n".join(filter(None, parts)) + f"\n</main>\n{script}\n"
+        "</body>\n</html>\n"
+    )
+
+
+def section(heading: str, said: str, inside: str) -> str:
+    """A part of a page; nothing where there is nothing inside."""
+    about = f"<p>{escape(said)}</p>\n" if said else ""
+    return f"<section>\n<h2>{escape(heading)}</h2>\n{about}{inside}\n</section>" if inside else ""
+
+
+def notes_section(notes: Iterable[str], command: str = "") -> str:
+    """What the numbers rest on, signatures among it, and the command that made them."""
+    lines = "".join(f"<li>{escape(note)}</li>\n" for note in notes)
+    made = f'<p>Made by <code class="command">{escape(command)}</code></p>\n' if command else ""
+    listed = f'<ul class="notes">\n{lines}</ul>' if lines else ""
+    return section("What this rests on", "", made + listed)
+
+
+def scroll_region(content: str, name: str) -> str:
+    """Content that may be wider than the window, reachable by keyboard."""
+    return (
+        f'<div class="wide" role="region" tabindex="0" aria-label="{escape(name, quote=True)}">'
+        f"{content}</div>"
+    )
+
+
+def check_page_path(path: str | Path) -> Path:
+    """The path of a page; refused before any work is done where it is none."""
+    place = Path(path)
+    if place.suffix.lower() not in _PAGE_SUFFIXES:
+        raise InputError(
+            f"a page's name ends in {' or '.join(_PAGE_SUFFIXES)}, got {place.name!r}; rename it"
+        )
+    if not place.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {place.parent} for {place.name}; make it first")
+    return place
+
+
+def write_page(page: str, path: str | Path) -> Path:
+    """Write a page and give its path."""
+    place = check_page_path(path)
+    try:
+        place.write_text(page, "utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {place}: {error.strerror}") from None
+    return place
+
+
+@cache
+def _resource_text(name: str) -> str:
+    return files("evenmatch.reports").joinpath(name).read_text("utf-8")
+
+
+# A number, perhaps signed, with an interval, a total or stars behind it; a dash stands for none.
+_NUMBER = re.compile(r"-|[-+]?\d[\d.]*(e[-+]?\d+)?( of \d+)?\s*([\[(].*[\])])?\s*\**")
+
+
+_LONG_TEXT = 40  # letters; from then on a cell is a text that needs room
+
+
+_TINY, _LARGE = 1e-3, 1e4  # between them four decimals say enough
+
+
+def sortable_table(table: TextTable, caption: str) -> str:
+    """A table with a caption; a column's name is a button that sorts by it."""
+    header, *rows = table
+    kinds = [_column_class(column) for column in zip(*rows, strict=True)] or [""] * len(header)
+    head = "".join(
+        f'<th scope="col" aria-sort="none"{kind}><button type="button">{escape(name)}</button></th>'
+        for name, kind in zip(header, kinds, strict=True)
+    )
+    body = "\n".join(
+        "<tr>"
+        + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+        + "</tr>"
+        for row in rows
+    )
+    return scroll_region(
+        f'<table class="sorted"><caption>{escape(caption)}</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>",
+        caption,
+    )
+
+
+def record_table(records: Sequence[Mapping[str, Any]]) -> TextTable:
+    """Records of the same fields as people read them; an interval is one cell.
+
+    >>> record_table([{"by": "lsa", "mean": 0.5, "gap": {"value": 1, "low": 0, "high": 2}}])[1]
+    ['lsa', '0.5000', '1 [0, 2]']
+    """
+    fields = list(dict.fromkeys(name for record in records for name in record))
+    names = [name.replace("_", " ") for name in fields]
+    return [names, *([format_cell(record.get(name)) for name in fields] for record in records)]
+
+
+def format_cell(value: Any) -> str:
+    """A value as people read it; a dash for none.
+
+    >>> format_cell(None), format_cell(0.123456), format_cell(0.00001), format_cell(True), format_cell(["a", 2])
+    ('-', '0.1235', '1.00e-05', 'yes', 'a, 2')
+    """
+    if value is None or value != value:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        tiny = 0 < abs(value) < _TINY
+        return f"{value:.2e}" if tiny else f"{value:.4f}" if abs(value) < _LARGE else f"{value:.0f}"
+    if isinstance(value, Mapping):
+        if set(value) == {"value", "low", "high"}:
+            return "{} [{}, {}]".format(
+                *(format_cell(value[name]) for name in ("value", "low", "high"))
+            )
+        return ", ".join(f"{name} {format_cell(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(format_cell, value))
+    return str(value)
+
+
+def _column_class(column: Sequence[str]) -> str:
+    if all(map(_NUMBER.fullmatch, column)):
+        return ' class="number"'
+    return ' class="text"' if max(map(len, column)) > _LONG_TEXT else ""
+
+
+def metric_if_available(name: str) -> Metric | None:
+    """The metric of that name; None where it, or what it is made of, is not here."""
+    try:
+        return as_metric(name)
+    except EvenmatchError:
+        return None

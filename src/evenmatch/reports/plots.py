@@ -1,0 +1,452 @@
+"""Plots as wide as there is room: places in shares of the field, letters never scaled.
+
+What plots drawn by hand share: round scales, axes, a key, the picture around them.
+
+Histograms, curves and intervals, drawn as SVG.
+
+Distributions side by side, as violins: as wide as values are frequent, a bar at the median.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from evenmatch.reports.page import section
+from evenmatch.stats.bootstrap import Interval
+from evenmatch.stats.panel import Floats
+
+_ROW_HEIGHT, _TICKS_HEIGHT = 40, 26  # pixels
+
+
+_PLOT_HEIGHT = 220
+
+
+_MIN_SPAN = 0.02  # of what a scale spans
+
+
+_COLOUR_COUNT = 7  # as many as page.css has
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A named number, with the ends of its interval where it has one."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """All of its numbers that there are."""
+        return tuple(v for v in (self.value, self.low, self.high) if v is not None)
+
+
+def estimate_plot_html(marks: Sequence[Estimate], *, bars: bool = False, digits: int = 3) -> str:
+    """A line per mark: its name and number, below them a point or a bar and the interval."""
+    values = [bound for mark in marks for bound in mark.bounds]
+    scale = nice_scale(_pad_range([*values, 0.0] if bars else values), 0, 100, most=6)
+    tall = _TICKS_HEIGHT + _ROW_HEIGHT * len(marks)
+    zero = ""
+    if not bars and scale.low < 0 < scale.high:
+        zero = f'<line class="zero" {_x_range(scale, 0, 0)} y1="{_TICKS_HEIGHT - 6}" y2="{tall}"/>'
+    rows = (
+        _estimate_row(mark, scale, _TICKS_HEIGHT + _ROW_HEIGHT * n, bars=bars, digits=digits)
+        for n, mark in enumerate(marks)
+    )
+    said = "; ".join(f"{mark.name} {mark.value:.{digits}f}" for mark in marks)
+    return _plot_html(tall, [*_top_ticks(scale, tall), zero, *rows], "rows", said)
+
+
+def line_plot_html(
+    axes: tuple[str, str], lines: Mapping[str, Sequence[tuple[float, float]]]
+) -> str:
+    """Points joined by lines, with a key; `axes` say what goes to the right and what up."""
+    points = [point for line in lines.values() for point in line]
+    across = nice_scale([x for x, _ in points], 0, 100, most=6)
+    up = nice_scale(_pad_range([y for _, y in points]), 100, 0, most=6)
+    drawn = []
+    for n, (name, line) in enumerate(lines.items()):
+        path = "L".join(f"{across(x):.2f} {up(y):.2f}" for x, y in line)
+        dots = "".join(
+            f'<circle class="c{n % _COLOUR_COUNT}" cx="{across(x):.2f}%" cy="{up(y):.2f}%" r="3">'
+            f"<title>{escape(name)}, {axes[0]} {x:g}: {y:.4g}</title></circle>"
+            for x, y in line
+        )
+        drawn.append(
+            '<svg viewBox="0 0 100 100" preserveAspectRatio="none" width="100%" height="100%">'
+            f'<path class="c{n % _COLOUR_COUNT}" d="M{path}"/></svg>{dots}'
+        )
+    frame = [*_x_axis_html(across, axes[0]), *_y_axis_html(up, axes[1])]
+    said = f"{axes[1]} by {axes[0]}, {len(lines)} lines"
+    return _legend_html(list(lines)) + _plot_html(_PLOT_HEIGHT, [*frame, *drawn], "curves", said)
+
+
+def histogram_html(axes: tuple[str, str], counts: Sequence[int], low: float, high: float) -> str:
+    """How many values fall into each of the equal stretches from `low` to `high`."""
+    across = Scale(low, high, 0, 100, (high - low) / 5)
+    up = nice_scale([0, max(counts)], 100, 0, most=5)
+    if up.step < 1:  # there is no half a pair
+        up = Scale(0, max(counts), 100, 0, 1)
+    wide = 100 / len(counts)
+    drawn = [
+        f'<rect class="bar" x="{n * wide + 0.3:.2f}%" width="{wide - 0.6:.2f}%" '
+        f'y="{up(count):.2f}%" height="{100 - up(count):.2f}%"><title>{count}</title></rect>'
+        for n, count in enumerate(counts)
+        if count
+    ]
+    frame = [*_x_axis_html(across, axes[0]), *_y_axis_html(up, axes[1])]
+    said = f"{axes[1]} by {axes[0]}: {', '.join(map(str, counts))}"
+    return _plot_html(_PLOT_HEIGHT * 3 // 4, [*frame, *drawn], "bars", said)
+
+
+def figure_with_caption(caption: str, drawn: str) -> str:
+    """A plot with its caption above it."""
+    return f'<figure class="fluid"><figcaption>{escape(caption)}</figcaption>\n{drawn}</figure>'
+
+
+def figures_section(heading: str, said: str, figures: Sequence[str]) -> str:
+    """Plots side by side where there is room; nothing without any."""
+    inside = '<div class="figures even">\n' + "\n".join(figures) + "\n</div>"
+    return section(heading, said, inside if figures else "")
+
+
+def _plot_html(tall: float, parts: Iterable[str], kind: str, said: str) -> str:
+    return (
+        f'<div class="field {kind}"><svg role="img" aria-label="{escape(said, quote=True)}" '
+        f'width="100%" height="{tall:.0f}">' + "".join(parts) + "</svg></div>"
+    )
+
+
+def _estimate_row(mark: Estimate, scale: Scale, y: float, *, bars: bool, digits: int) -> str:
+    middle, interval = y + 27, ""
+    if mark.low is not None and mark.high is not None:
+        place = _x_range(scale, mark.low, mark.high)
+        interval = f'<line class="interval" {place} y1="{middle}" y2="{middle}"/>'
+    start = scale(0) if bars else 0.0
+    point = (
+        f'<rect class="bar" x="{start:.2f}%" y="{middle - 6}" '
+        f'width="{max(scale(mark.value) - start, 0):.2f}%" height="12" rx="2"/>'
+        if bars
+        else f'<circle class="point" cx="{scale(mark.value):.2f}%" cy="{middle}" r="5"/>'
+    )
+    both = point + interval if bars else interval + point
+    return (
+        f'<g><text class="name" x="0" y="{y + 12}">{escape(mark.name)}</text>'
+        f'<text class="value" x="100%" y="{y + 12}">{mark.value:.{digits}f}</text>{both}</g>'
+    )
+
+
+def _pad_range(values: Sequence[float]) -> list[float]:
+    """The values, and more around them where they are so close that a scale would exaggerate."""
+    low, high = min(values), max(values)
+    if high - low >= _MIN_SPAN:
+        return list(values)
+    wider = max(0.0, low - _MIN_SPAN / 2) if low >= 0 else low - _MIN_SPAN / 2
+    return [*values, wider, high + _MIN_SPAN / 2]
+
+
+def _x_range(scale: Scale, start: float, end: float) -> str:
+    return f'x1="{scale(start):.2f}%" x2="{scale(end):.2f}%"'
+
+
+def _top_ticks(scale: Scale, tall: float) -> Iterator[str]:
+    for tick in scale.ticks:
+        yield f'<line class="grid" {_x_range(scale, tick, tick)} y1="{_TICKS_HEIGHT - 6}" y2="{tall}"/>'
+        label = tick_label(tick, scale.step)
+        yield f'<text class="tick" x="{scale(tick):.2f}%" y="{_TICKS_HEIGHT - 11}">{label}</text>'
+
+
+def _x_axis_html(scale: Scale, name: str) -> Iterator[str]:
+    for tick in scale.ticks:
+        yield f'<line class="grid" {_x_range(scale, tick, tick)} y1="0" y2="100%"/>'
+        label = tick_label(tick, scale.step)
+        yield f'<text class="tick" x="{scale(tick):.2f}%" y="100%" dy="16">{label}</text>'
+    yield f'<text class="tick" x="50%" y="100%" dy="34">{escape(name)}</text>'
+
+
+def _y_axis_html(scale: Scale, name: str) -> Iterator[str]:
+    for tick in scale.ticks:
+        y = f"{scale(tick):.2f}%"
+        yield f'<line class="grid" x1="0" x2="100%" y1="{y}" y2="{y}"/>'
+        yield f'<text class="name" x="-6" y="{y}" dy="4">{tick_label(tick, scale.step)}</text>'
+    yield f'<text class="above" x="-40" y="-10">{escape(name)}</text>'
+
+
+def _legend_html(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return ""
+    items = "".join(
+        f'<li><span class="c{n % _COLOUR_COUNT}"></span>{escape(name)}</li>'
+        for n, name in enumerate(names)
+    )
+    return f'<ul class="key">{items}</ul>'
+
+
+INK, MUTED, GRID_COLOUR = "#212529", "#5c636a", "#dee2e6"
+
+
+COLOURS = ("#0b5ca8", "#e8590c", "#2b8a3e", "#862e9c", "#868e96", "#b08900", "#0c8599")
+
+
+MARGIN_TOP, MARGIN_BOTTOM, MARGIN_LEFT, MARGIN_RIGHT = (
+    58,
+    50,
+    62,
+    18,
+)  # room around the field, for words
+
+
+LETTER_WIDTH = 6.7  # the width of one, on average
+
+
+_STEPS = (1, 2, 2.5, 5, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Numbers to places: `low` lies at `start`, `high` at `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    step: float
+
+    def __call__(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    @property
+    def ticks(self) -> list[float]:
+        """The round numbers on it."""
+        count = round((self.high - self.low) / self.step)
+        return [self.low + i * self.step for i in range(count + 1)]
+
+
+def nice_scale(values: Iterable[float], start: float, end: float, most: int = 8) -> Scale:
+    """A scale around all values that begins and ends on round numbers.
+
+    >>> nice_scale([0.13, 0.86], 0, 100).ticks[:3]
+    [0.1, 0.2, 0.30000000000000004]
+    """
+    known = list(values)
+    low, high = min(known), max(known)
+    rough = max(high - low, 1e-9) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(s * power for s in _STEPS if s * power >= rough * (1 - 1e-9))
+    first = math.floor(low / step + 1e-9) * step
+    last = max(math.ceil(high / step - 1e-9) * step, first + step)
+    return Scale(first, last, start, end, step)
+
+
+def svg_document(title: str, width: float, height: float, parts: Iterable[str]) -> str:
+    """A whole SVG: a file of its own, or a part of a page."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:.0f}" '
+        f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        'font-family="system-ui, sans-serif" font-size="12">'
+        f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="#fff"/>'
+        + svg_text(MARGIN_LEFT, 20, title, size=14, weight="600")
+        + "".join(parts)
+        + "</svg>\n"
+    )
+
+
+def svg_text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    anchor: str = "start",
+    colour: str = INK,
+    size: float = 12,
+    weight: str = "normal",
+) -> str:
+    """One line of words."""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" '
+        f'font-size="{size:g}" font-weight="{weight}">{escape(words)}</text>'
+    )
+
+
+def svg_y_axis(scale: Scale, left: float, right: float, name: str) -> Iterator[str]:
+    """Lines across the field with their numbers at the left, and what they count."""
+    for tick in scale.ticks:
+        y = scale(tick)
+        yield f'<path d="M{left:.1f} {y:.1f}H{right:.1f}" stroke="{GRID_COLOUR}"/>'
+        yield svg_text(
+            left - 6, y + 4, tick_label(tick, scale.step), anchor="end", colour=MUTED, size=11
+        )
+    middle = (scale.start + scale.end) / 2
+    yield (
+        f'<text transform="translate(14 {middle:.1f}) rotate(-90)" text-anchor="middle" '
+        f'fill="{MUTED}">{escape(name)}</text>'
+    )
+
+
+def svg_x_axis(scale: Scale, top: float, bottom: float, name: str) -> Iterator[str]:
+    """Lines down the field with their numbers below, and what they count."""
+    for tick in scale.ticks:
+        x = scale(tick)
+        yield f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" stroke="{GRID_COLOUR}"/>'
+        number = tick_label(tick, scale.step)
+        yield svg_text(x, bottom + 16, number, anchor="middle", colour=MUTED, size=11)
+    middle = (scale.start + scale.end) / 2
+    yield svg_text(middle, bottom + 36, name, anchor="middle", colour=MUTED)
+
+
+def svg_legend(names: Sequence[str]) -> Iterator[str]:
+    """The series by colour, in a line below the title; nothing where there is only one."""
+    x = float(MARGIN_LEFT)
+    for name, colour in zip(names, COLOURS, strict=False) if len(names) > 1 else ():
+        yield f'<rect x="{x:.1f}" y="33" width="11" height="11" fill="{colour}"/>'
+        yield svg_text(x + 16, 43, name, colour=MUTED)
+        x += 34 + LETTER_WIDTH * len(name)
+
+
+def svg_legend_width(names: Sequence[str]) -> float:
+    """How wide a picture must be for its key."""
+    return MARGIN_LEFT + sum(34 + LETTER_WIDTH * len(name) for name in names)
+
+
+def tick_label(value: float, step: float) -> str:
+    """A number on a scale, with as many decimals as its steps need.
+
+    >>> tick_label(0.30000000000000004, 0.1), tick_label(0.25, 0.25)
+    ('0.3', '0.25')
+    """
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    if not math.isclose(step * 10**digits, round(step * 10**digits)):
+        digits += 1
+    return f"{value + 0.0:.{digits}f}"
+
+
+_SVG_WIDTH, _SVG_HEIGHT, _SVG_ROW_HEIGHT, _SERIES_SPACING = 560, 240, 40, 9
+
+
+def histogram_svg(title: str, counts: str, values: Sequence[int], bar: int) -> str:
+    """How many whole numbers fall into each stretch of `bar` of them."""
+    stretches = np.bincount(np.asarray(values) // bar)
+    across = nice_scale([0, bar * len(stretches)], MARGIN_LEFT, MARGIN_LEFT + _SVG_WIDTH, most=12)
+    up = nice_scale([0, int(stretches.max())], MARGIN_TOP + _SVG_HEIGHT, MARGIN_TOP)
+    bars = [
+        f'<rect x="{across(i * bar) + 0.5:.1f}" y="{up(n):.1f}" fill="{COLOURS[0]}" '
+        f'width="{across(bar) - across(0) - 1:.1f}" height="{up(0) - up(n):.1f}"/>'
+        for i, n in enumerate(stretches.tolist())
+        if n
+    ]
+    frame = [
+        *svg_x_axis(across, MARGIN_TOP, MARGIN_TOP + _SVG_HEIGHT, counts),
+        *svg_y_axis(up, MARGIN_LEFT, MARGIN_LEFT + _SVG_WIDTH, "texts"),
+    ]
+    return svg_document(
+        title,
+        MARGIN_LEFT + _SVG_WIDTH + MARGIN_RIGHT,
+        MARGIN_TOP + _SVG_HEIGHT + MARGIN_BOTTOM,
+        [*frame, *bars],
+    )
+
+
+def line_plot_svg(
+    title: str, axes: tuple[str, str], lines: Mapping[str, Sequence[tuple[float, float]]]
+) -> str:
+    """Points joined by lines; `axes` say what goes to the right and what up."""
+    points = [point for line in lines.values() for point in line]
+    width = max(_SVG_WIDTH, svg_legend_width(list(lines)) - MARGIN_LEFT)
+    across = nice_scale([x for x, _ in points], MARGIN_LEFT, MARGIN_LEFT + width)
+    up = nice_scale([0, *(y for _, y in points)], MARGIN_TOP + _SVG_HEIGHT, MARGIN_TOP)
+    parts = [
+        *svg_legend(list(lines)),
+        *svg_x_axis(across, MARGIN_TOP, MARGIN_TOP + _SVG_HEIGHT, axes[0]),
+        *svg_y_axis(up, MARGIN_LEFT, MARGIN_LEFT + width, axes[1]),
+    ]
+    for line, colour in zip(lines.values(), COLOURS, strict=False):
+        path = "L".join(f"{across(x):.1f} {up(y):.1f}" for x, y in line)
+        parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+    return svg_document(
+        title, MARGIN_LEFT + width + MARGIN_RIGHT, MARGIN_TOP + _SVG_HEIGHT + MARGIN_BOTTOM, parts
+    )
+
+
+def interval_plot_svg(title: str, counts: str, groups: Mapping[str, Mapping[str, Interval]]) -> str:
+    """A point on a line for each series of each group, groups below each other."""
+    series = list(dict.fromkeys(name for group in groups.values() for name in group))
+    bounds = [v for g in groups.values() for i in g.values() for v in (i.low, i.value, i.high)]
+    left = MARGIN_LEFT + LETTER_WIDTH * max(map(len, groups))
+    across = nice_scale(bounds, left, left + _SVG_WIDTH)
+    bottom = MARGIN_TOP + _SVG_ROW_HEIGHT * len(groups)
+    parts = [*svg_legend(series), *svg_x_axis(across, MARGIN_TOP, bottom, counts)]
+    for row, (label, group) in enumerate(groups.items()):
+        y = MARGIN_TOP + _SVG_ROW_HEIGHT * (row + 0.5)
+        parts.append(svg_text(left - 10, y + 4, label, anchor="end"))
+        for place, (name, found) in enumerate(group.items()):
+            at = y + _SERIES_SPACING * (place - (len(group) - 1) / 2)
+            colour = COLOURS[series.index(name)]
+            parts.append(
+                f'<path d="M{across(found.low):.1f} {at:.1f}H{across(found.high):.1f}" '
+                f'stroke="{colour}" stroke-width="2" stroke-opacity=".6"/>'
+                f'<circle cx="{across(found.value):.1f}" cy="{at:.1f}" r="4" fill="{colour}"/>'
+            )
+    return svg_document(title, left + _SVG_WIDTH + MARGIN_RIGHT, bottom + MARGIN_BOTTOM, parts)
+
+
+_VIOLIN_PLOT_HEIGHT, _VIOLIN_WIDTH, _GROUP_GAP = 260, 46, 26
+
+
+_DENSITY_POINTS = 80
+
+
+def violin_plot_svg(title: str, counts: str, groups: Mapping[str, Mapping[str, Floats]]) -> str:
+    """A violin for each series of each group; series of one name have one colour.
+
+    `counts` says what the values are.
+    """
+    series = list(dict.fromkeys(name for group in groups.values() for name in group))
+    values = [v for group in groups.values() for own in group.values() for v in own.tolist()]
+    scale = nice_scale(values, MARGIN_TOP + _VIOLIN_PLOT_HEIGHT, MARGIN_TOP)
+    widths = [max(_VIOLIN_WIDTH * len(g), LETTER_WIDTH * len(label)) for label, g in groups.items()]
+    width = max(
+        MARGIN_LEFT + sum(widths) + _GROUP_GAP * len(widths) + MARGIN_RIGHT,
+        svg_legend_width([*series, title]),
+    )
+    parts = [*svg_legend(series), *svg_y_axis(scale, MARGIN_LEFT, width - MARGIN_RIGHT, counts)]
+    x = MARGIN_LEFT + _GROUP_GAP / 2
+    for (label, group), own in zip(groups.items(), widths, strict=True):
+        first = x + own / 2 - _VIOLIN_WIDTH * (len(group) - 1) / 2
+        for place, (name, some) in enumerate(group.items()):
+            parts += _violin(
+                first + place * _VIOLIN_WIDTH, some, scale, COLOURS[series.index(name)]
+            )
+        parts.append(
+            svg_text(x + own / 2, MARGIN_TOP + _VIOLIN_PLOT_HEIGHT + 20, label, anchor="middle")
+        )
+        x += own + _GROUP_GAP
+    return svg_document(title, width, MARGIN_TOP + _VIOLIN_PLOT_HEIGHT + MARGIN_BOTTOM, parts)
+
+
+def kernel_density(values: Floats, at: Floats) -> Floats:
+    """How frequent values are around each point, by Gaussian kernels of Silverman's width."""
+    quarters = np.subtract(*np.quantile(values, [0.75, 0.25])) / 1.34
+    spread = min(values.std(), quarters) or values.std()
+    width = max(0.9 * spread * len(values) ** -0.2, 1e-3)
+    kernels = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2)
+    found: Floats = kernels.mean(1) / (width * np.sqrt(2 * np.pi))
+    return found
+
+
+def _violin(x: float, values: Floats, scale: Scale, colour: str) -> Iterator[str]:
+    at = np.linspace(values.min(), values.max(), _DENSITY_POINTS)
+    thick = kernel_density(values, at)
+    half = thick / thick.max() * (_VIOLIN_WIDTH / 2 - 3)
+    right = [f"{x + h:.1f} {scale(v):.1f}" for v, h in zip(at, half, strict=True)]
+    left = [f"{x - h:.1f} {scale(v):.1f}" for v, h in zip(at[::-1], half[::-1], strict=True)]
+    yield f'<path d="M{"L".join([*right, *left])}Z" fill="{colour}" fill-opacity=".55"/>'
+    low, middle, high = (scale(v) for v in np.quantile(values, [0.25, 0.5, 0.75]))
+    yield f'<path d="M{x:.1f} {low:.1f}V{high:.1f}" stroke="{INK}" stroke-width="1.5"/>'
+    yield f'<path d="M{x - 7:.1f} {middle:.1f}h14" stroke="{INK}" stroke-width="2.5"/>'

@@ -1,0 +1,225 @@
+"""Scores of texts as one page.
+
+The worst and the best of the texts that were scored, with how they align.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from evenmatch.data.tables import TextTable, format_number
+from evenmatch.errors import EvenmatchError, InputError
+from evenmatch.protocols import Metric
+from evenmatch.reports.page import (
+    metric_if_available,
+    notes_section,
+    render_page,
+    scroll_region,
+    section,
+    sortable_table,
+)
+from evenmatch.reports.plots import figure_with_caption, figures_section, histogram_html, nice_scale
+from evenmatch.scoring.aligned import Aligned, align_texts
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.types import Pair
+from evenmatch.viewer.links import MAX_CELLS, link_diagram, truncate
+from evenmatch.viewer.page import align_all, viewer_element
+
+_BINS = 20
+
+
+_MAX_ROWS = 1000  # more make a page slow, and nobody reads them there
+
+
+_MAX_CHARACTERS = 90  # characters of a text in the table
+
+
+def score_page(
+    document: Mapping[str, Any], *, pairs: Sequence[Pair] | None = None, examples: int = 3
+) -> str:
+    """Means, how scores are spread, the worst and the best texts, and every row.
+
+    All but the means need the scores of single pairs, and texts are shown where `pairs` are given.
+    """
+    metrics = document["metrics"]
+    segments = {name: each["segments"] for name, each in metrics.items() if "segments" in each}
+    _check_pairs(segments, pairs)
+    shown = examples_section(segments, pairs, examples) if pairs else ""
+    parts = (
+        section("Means", "", sortable_table(_means_table(metrics), "The mean of each metric")),
+        figures_section("How scores are spread", "", [*_histograms(segments)]),
+        shown,
+        _rows_section(segments, pairs) if segments else "",
+        notes_section(_notes(document, segments, pairs), document.get("command", "")),
+    )
+    return render_page(f"Scores: {', '.join(metrics)}", parts, viewer="<evenmatch-viewer" in shown)
+
+
+def _check_pairs(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> None:
+    if pairs is None:
+        return
+    if not segments:
+        raise InputError(
+            "texts were given but the result has no scores of single pairs; make it with: "
+            "evenmatch score … --segments --json"
+        )
+    count = len(next(iter(segments.values())))
+    if len(pairs) != count:
+        raise InputError(
+            f"the result has {count} rows but there are {len(pairs)} pairs of texts; give the "
+            "file that was scored"
+        )
+
+
+def _means_table(metrics: Mapping[str, Any]) -> TextTable:
+    corpus = any("corpus" in each for each in metrics.values())
+    fields = ["mean", "precision", "recall", *(["corpus"] if corpus else [])]
+    rows = [[name, *(format_number(each.get(f)) for f in fields)] for name, each in metrics.items()]
+    return [["metric", *fields], *rows]
+
+
+def _histograms(segments: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
+    for name, rows in segments.items():
+        values = [row["value"] for row in rows if _is_finite(row["value"])]
+        if not values:
+            continue
+        low, high = min(values), max(values)
+        if low >= 0 and high <= 1:
+            low, high = 0.0, 1.0
+        else:
+            scale = nice_scale(values, 0, 1)
+            low, high = scale.low, scale.high
+        counts, _ = np.histogram(values, _BINS, (low, high))
+        yield figure_with_caption(
+            name, histogram_html(("score", "pairs"), counts.tolist(), low, high)
+        )
+
+
+def _rows_section(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> str:
+    header = ["row", *segments, "flags", *(["candidate"] if pairs else [])]
+    count = len(next(iter(segments.values())))
+    table = [header]
+    for n in range(min(count, _MAX_ROWS)):
+        own = [rows[n] for rows in segments.values()]
+        flags = sorted({flag for row in own for flag in row["flags"]})
+        values = [format_number(row["value"]) if _is_finite(row["value"]) else "-" for row in own]
+        text = [truncate(pairs[n].candidate, _MAX_CHARACTERS)] if pairs else []
+        table.append([str(n), *values, ", ".join(flags), *text])
+    said = "A column's name sorts by it."
+    if count > _MAX_ROWS:
+        said = f"The first {_MAX_ROWS} of {count} rows. {said}"
+    return section("All rows", said, sortable_table(table, "Scores of single pairs"))
+
+
+def _notes(
+    document: Mapping[str, Any], segments: Mapping[str, Any], pairs: Sequence[Pair] | None
+) -> Iterator[str]:
+    for name, each in document["metrics"].items():
+        yield f"{name}: {each['signature']}"
+    for name, why in document.get("absent", {}).items():
+        yield f"{name} could not run: {why}"
+    if not segments:
+        yield "single pairs are not in this result; evenmatch score … --segments puts them there"
+    elif pairs is None:
+        yield "texts were not given; evenmatch report … --texts FILE shows the worst and the best"
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+_TOLERANCE = 1e-3  # an alignment drawn now should score what the result says
+
+
+@dataclass(frozen=True, slots=True)
+class ReportExample:
+    """A pair that was scored, which row it is, and its scores by metric."""
+
+    row: int
+    pair: Pair
+    scores: Mapping[str, float | None]
+
+
+def examples_section(
+    segments: Mapping[str, Sequence[Mapping[str, Any]]], pairs: Sequence[Pair], count: int
+) -> str:
+    """So many of the worst and of the best texts by the first metric, each with its alignments."""
+    first = next(iter(segments))
+    metrics = {name: metric for name in segments if (metric := metric_if_available(name))}
+    rising = metrics[first].higher_is_better if first in metrics else True
+    values = [row["value"] for row in segments[first]]
+    known = [n for n, value in enumerate(values) if value is not None and math.isfinite(value)]
+    ranked = sorted(known, key=lambda n: values[n] if rising else -values[n])
+    count = min(count, len(ranked) // 2)
+    shown = {
+        "Worst": ranked[:count],
+        "Best": ranked[: -count - 1 : -1],
+    }
+    parts = []
+    for heading, rows in shown.items():
+        parts.append(f"<h3>{heading}</h3>")
+        for n in rows:
+            scores = {name: own[n]["value"] for name, own in segments.items()}
+            parts.append(_example_article(ReportExample(n, pairs[n], scores), metrics))
+    said = f"By {first}. Open an alignment to see which units are paired."
+    return section("Worst and best", said, "\n".join(parts) if count else "")
+
+
+def _example_article(example: ReportExample, metrics: Mapping[str, Metric]) -> str:
+    scores = " · ".join(
+        f"{escape(name)} <b>{'-' if value is None else f'{value:.4f}'}</b>"
+        for name, value in example.scores.items()
+    )
+    texts = [("candidate", example.pair.candidate)]
+    texts += [("reference", text) for text in example.pair.references]
+    said = "".join(f"<dt>{name}</dt><dd>{escape(text) or '(empty)'}</dd>" for name, text in texts)
+    return (
+        f'<article>\n<p class="where">row {example.row}</p>\n<p>{scores}</p>\n<dl>{said}</dl>\n'
+        f"{_alignment_html(example, metrics)}</article>"
+    )
+
+
+def _alignment_html(example: ReportExample, metrics: Mapping[str, Metric]) -> str:
+    """How the texts align by each metric that aligns, to open; nothing where none does."""
+    aligning = [(name, metric) for name, metric in metrics.items() if _aligns(metric)]
+    if not aligning or not example.pair.candidate or not any(example.pair.references):
+        return ""
+    try:
+        reference, aligned = _best_reference(example.pair, aligning[0][1])
+        if len(aligned.candidate_units) * len(aligned.reference_units) > MAX_CELLS:
+            return '<p class="where">These texts are too long to draw how they align.</p>'
+        own = align_all(aligning, [example.pair.candidate], reference)
+    except EvenmatchError as error:
+        return f'<p class="where">The alignment is not drawn: {escape(str(error))}</p>'
+    note = _difference_note(aligned, aligning[0][0], example)
+    still = f'<div class="evenmatch">{scroll_region(link_diagram(aligned), "pairs of units")}</div>'
+    return (
+        f"<details><summary>The alignment</summary>\n{note}{viewer_element(own, still)}</details>\n"
+    )
+
+
+def _aligns(metric: Metric) -> bool:
+    return isinstance(metric, AlignMetric)
+
+
+def _best_reference(pair: Pair, metric: Metric) -> tuple[str, Aligned]:
+    """The reference that counts, and the alignment with it."""
+    found = [(text, align_texts(pair.candidate, text, metric)) for text in pair.references]
+    return max(found, key=lambda each: each[1].score.value)
+
+
+def _difference_note(aligned: Aligned, name: str, example: ReportExample) -> str:
+    """A word where what is drawn is not what was scored, as with idf counted over all texts."""
+    value = example.scores[name]
+    if value is None or abs(aligned.score.value - value) <= _TOLERANCE:
+        return ""
+    return (
+        f'<p class="where">Drawn by itself, this pair scores {aligned.score.value:.4f} by '
+        f"{escape(name)}; the result was made with another setting.</p>\n"
+    )

@@ -1,0 +1,107 @@
+"""Two trees side by side as a PNG, from the same layout as the SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenmatch.errors import InputError
+from evenmatch.reports.heatmap import (
+    INK,
+    OUTLINE_COLOUR,
+    PAIR_COLOUR,
+    UNMATCHED_COLOUR,
+    matplotlib_context,
+    replace_undrawable,
+)
+from evenmatch.scoring.aligned import Aligned
+from evenmatch.viewer.trees import NodePosition, TreeLink, TreePair
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_PIXELS_PER_INCH = 100.0  # pixels of the layout to an inch
+
+
+def draw_trees(pair: TreePair, aligned: Aligned, path: str | Path) -> Path:
+    """Draw both trees and the links between them into a PNG file, and give the path."""
+    path = Path(path)
+    with matplotlib_context(quiet=False):
+        from matplotlib.figure import Figure
+
+        figure = Figure(
+            figsize=(pair.width / _PIXELS_PER_INCH, pair.height / _PIXELS_PER_INCH + 0.4),
+            facecolor="white",
+        )
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, pair.width), ylim=(pair.height, -0.4 * _PIXELS_PER_INCH))
+        axes.axis("off")
+        axes.text(10, -20, f"score {aligned.score.value:.3f}", fontsize=13, color=INK)
+        for places in (pair.candidate, pair.reference):
+            _draw_edges(axes, places)
+        for link in pair.links:
+            _draw_link(axes, link, pair)
+        joined = {link.start for link in pair.links}, {link.end for link in pair.links}
+        for places, own in zip((pair.candidate, pair.reference), joined, strict=True):
+            _draw_nodes(axes, places, own)
+        try:
+            figure.savefig(path, dpi=144)
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+def _draw_edges(axes: Axes, places: Sequence[NodePosition]) -> None:
+    for place in places:
+        if place.parent >= 0:
+            above = places[place.parent]
+            axes.plot(
+                [above.x, place.x], [above.y, place.y], color=OUTLINE_COLOUR, linewidth=1, zorder=1
+            )
+
+
+def _draw_link(axes: Axes, link: TreeLink, pair: TreePair) -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Curve
+
+    a, b = pair.candidate[link.start], pair.reference[link.end]
+    bend = (b.x - a.x) / 3
+    points = [(a.x, a.y), (a.x + bend, a.y - 30), (b.x - bend, b.y - 30), (b.x, b.y)]
+    curve = Curve(points, [Curve.MOVETO, *[Curve.CURVE4] * 3])
+    axes.add_patch(
+        PathPatch(
+            curve,
+            fill=False,
+            edgecolor=PAIR_COLOUR,
+            linewidth=min(0.6 + 0.4 * len(link.pieces), 3.0),
+            alpha=0.15 + 0.75 * min(link.similarity, 1.0) ** 2,
+            zorder=2,
+        )
+    )
+
+
+def _draw_nodes(axes: Axes, places: Sequence[NodePosition], joined: set[int]) -> None:
+    for n, place in enumerate(places):
+        box = {
+            "boxstyle": "round,pad=0.25",
+            "facecolor": "white",
+            "edgecolor": OUTLINE_COLOUR,
+            "linestyle": "-" if n in joined else "--",
+        }
+        axes.text(
+            place.x,
+            place.y,
+            replace_undrawable(place.text),
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=INK,
+            fontstyle="normal" if n in joined else "italic",
+            bbox=box,
+            zorder=3,
+        )
+        if place.word:
+            word = replace_undrawable(place.word)
+            axes.text(place.x, place.y + 28, word, ha="center", fontsize=9, color=UNMATCHED_COLOUR)

@@ -1,0 +1,66 @@
+"""Every metric that can judge a text here and now, and why the others cannot."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+
+from evenmatch.errors import EvenmatchError, InputError
+from evenmatch.models.checkpoints import without_downloads
+from evenmatch.registry import find_entry, names
+from evenmatch.scoring.metric import as_metric, score_metrics
+from evenmatch.types import Pair, Run
+
+ALL_METRICS = "all"
+
+
+# `align` is what the metrics above it are made of, a length is no judgement, and the others read
+# lists of phrases and not texts.
+_NON_TEXT_METRICS = frozenset(
+    "align reference_length keyphrases keyphrase_f1 fg fb f1_at_5 f1_at_m phrase_scorer".split()
+)
+
+
+_TRIAL_PAIRS = [Pair("a short text", ("a short text",))]
+
+
+def select_metrics(metrics: Sequence[str], run: Run) -> tuple[list[str], dict[str, str]]:
+    """The metrics meant, `all` spelt out, and why some of them cannot run.
+
+    `all` is every metric of texts that needs no settings and no download; each is tried on one
+    short text first. What is named beside it is taken as it is.
+    """
+    reasons: dict[str, str] = {}
+    wanted: list[str] = []
+    for name in metrics:
+        for each in _text_metrics() if name == ALL_METRICS else (name,):
+            why = _reason_unavailable(each, run) if name == ALL_METRICS else ""
+            if why:
+                reasons[each] = why
+            elif each not in wanted:
+                wanted.append(each)
+    if not wanted:
+        raise InputError("no metric can run here; `evenmatch models list` says what is missing")
+    return wanted, {name: why for name, why in reasons.items() if name not in wanted}
+
+
+def _text_metrics() -> Iterator[str]:
+    for name in names("metric"):
+        if name not in _NON_TEXT_METRICS and not _needs_settings(name):
+            yield name
+
+
+def _needs_settings(name: str) -> bool:
+    settings = inspect.signature(find_entry(name).factory).parameters.values()
+    return any(setting.default is inspect.Parameter.empty for setting in settings)
+
+
+def _reason_unavailable(name: str, run: Run) -> str:
+    """The one line that says why a metric cannot run, or nothing."""
+    quiet = Run(run.device, run.threads, run.batch_tokens)
+    try:
+        with without_downloads():
+            score_metrics([as_metric(name)], _TRIAL_PAIRS, quiet)
+    except EvenmatchError as error:
+        return " ".join(str(error).split())
+    return ""

@@ -1,0 +1,158 @@
+"""What a user hands in, checked: candidates and references into pairs, or a clear refusal.
+
+Run settings as people write them: how a call is carried out, never what it means.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from evenmatch.errors import InputError
+from evenmatch.protocols import RemoteExecutor
+from evenmatch.types import Cache, Pair, Run
+
+
+def make_pairs(candidates: Any, references: Any, sources: Any = None) -> list[Pair]:
+    """One pair per candidate; references are strings, or lists of strings of any length."""
+    _check_list("candidates", candidates)
+    _check_list("references", references)
+    if len(candidates) != len(references):
+        raise InputError(_length_error(candidates, references))
+    if sources is None:
+        sources = [None] * len(candidates)
+    else:
+        _check_list("sources", sources)
+        if len(sources) != len(candidates):
+            raise InputError(f"{len(candidates)} candidates but {len(sources)} sources")
+    nested = [not isinstance(r, str) for r in references]
+    if any(nested) and not all(nested):
+        raise InputError(
+            f"references mix strings and lists: row {nested.index(not nested[0])} differs from "
+            "row 0; give all strings or all lists of strings"
+        )
+    return [
+        Pair(
+            _check_text(candidate, "candidate", row),
+            _check_references(reference, row),
+            None if source is None else _check_text(source, "source", row),
+        )
+        for row, (candidate, reference, source) in enumerate(
+            zip(candidates, references, sources, strict=True)
+        )
+    ]
+
+
+def check_pairs(pairs: Sequence[Pair]) -> None:
+    """Refuse pairs that could only be misread; those from `make_pairs` always pass."""
+    for row, pair in enumerate(pairs):
+        _check_text(pair.candidate, "candidate", row)
+        references: Any = pair.references
+        if isinstance(references, str):
+            raise InputError(
+                f"the references of row {row} must be a tuple of strings, got one string; "
+                "write (reference,)"
+            )
+        _check_references(references, row)
+
+
+def _check_list(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        raise InputError(f"{name} must be a list of texts, got one string; write [{name[:-1]}]")
+    if isinstance(value, (bytes, dict, set)) or not isinstance(value, Sequence):
+        raise InputError(f"{name} must be a list of texts, got {type(value).__name__}")
+
+
+def _length_error(candidates: Sequence[Any], references: Sequence[Any]) -> str:
+    what = (
+        "references" if not references or isinstance(references[0], str) else "lists of references"
+    )
+    message = f"{len(candidates)} candidates but {len(references)} {what}; give one per candidate"
+    first = references[0] if references else None
+    if not isinstance(first, str) and isinstance(first, Sequence) and len(first) == len(candidates):
+        message += " (these look transposed: one list per candidate, not one per reference stream)"
+    return message
+
+
+def _check_references(value: Any, row: int) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, (bytes, dict, set)) or not isinstance(value, Sequence):
+        raise InputError(
+            f"the reference of row {row} must be a string or a list of strings, "
+            f"got {type(value).__name__}"
+        )
+    if not value:
+        raise InputError(f"row {row} has no reference; give at least one (it may be empty text)")
+    return tuple(_check_text(v, "reference", row) for v in value)
+
+
+def _check_text(value: Any, what: str, row: int) -> str:
+    if not isinstance(value, str):
+        shown = repr(value) if len(repr(value)) < 40 else type(value).__name__
+        raise InputError(f"the {what} of row {row} must be a string, got {shown}")
+    return value
+
+
+def make_run(**settings: Any) -> Run:
+    """Run settings by name; an unknown one is refused.
+
+    `cache` is True, 'exact', a folder, or a `Cache`; `progress` is True or a function; `on` is what
+    `sharing_out` gives.
+    """
+    known = [field.name for field in dataclasses.fields(Run)]
+    for name in settings:
+        if name not in known:
+            raise InputError(f"there is no run setting {name!r}; known: {', '.join(known)}")
+    for name, least in (("batch_tokens", 1), ("threads", 0)):
+        value = settings.get(name, least)
+        if type(value) is not int or value < least:
+            raise InputError(f"{name} must be a whole number, at least {least}, got {value!r}")
+    given = {"cache": as_cache, "progress": _as_progress, "on": _as_worker_session}
+    return Run(**{k: given[k](v) if k in given else v for k, v in settings.items()})
+
+
+def offset_progress(run: Run, done: int, total: int) -> Run:
+    """The run with its progress told as part of longer work, of which so much was done before."""
+    tell = run.progress
+    if tell is None:
+        return run
+    return dataclasses.replace(run, progress=lambda n, _: tell(done + n, total))
+
+
+def as_cache(given: Any) -> Cache | None:
+    """The cache that is meant: False or None for none, True or 'exact' for the usual folder."""
+    match given:
+        case None | False:
+            return None
+        case True:
+            return Cache()
+        case "exact":
+            return Cache(exact=True)
+        case str() as folder if folder:
+            return Cache(folder)
+        case Cache() if given.max_bytes > 0:
+            return given
+    raise InputError(f"cache takes True, 'exact', a folder or a Cache with room, got {given!r}")
+
+
+def _as_progress(given: Any) -> Any:
+    if given is True:
+        return _print_progress
+    if given in (None, False) or callable(given):
+        return given or None
+    raise InputError(f"progress takes True or a function of (done, total), got {given!r}")
+
+
+def _as_worker_session(given: Any) -> Any:
+    if given is None or isinstance(given, RemoteExecutor):
+        return given
+    raise InputError(f"on takes what sharing_out(...) gives, got {given!r}")
+
+
+def _print_progress(done: int, total: int) -> None:
+    """A counter on standard error that overwrites itself."""
+    sys.stderr.write(f"\r{done}/{total} pairs" + ("\n" if done == total else ""))
+    sys.stderr.flush()

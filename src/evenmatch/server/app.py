@@ -1,0 +1,303 @@
+"""The server as an application: paths, refusals, and its own description.
+
+What the server answers to each path.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
+
+from evenmatch.data.scores import score_to_record
+from evenmatch.protocols import Metric
+from evenmatch.registry import find_entry, names
+from evenmatch.scoring.metric import AlignMetric
+from evenmatch.server.allow_list import AllowList
+from evenmatch.server.prometheus import ServerMetrics
+from evenmatch.server.queue import AlignOperation, RequestBatcher, RewardOperation, ScoreOperation
+from evenmatch.server.schemas import (
+    ALIGNING_KEY,
+    ERROR_RESPONSES,
+    SERVED_KEY,
+    AlignRequest,
+    AlignResponse,
+    GetRewardRequest,
+    GetRewardResponse,
+    Health,
+    MetricList,
+    RewardRequest,
+    RewardResponse,
+    ScoreRequest,
+    ScoreResponse,
+)
+from evenmatch.server.security import (
+    Limits,
+    RequestError,
+    SecurityMiddleware,
+    check_text_lengths,
+    pairs_of_request,
+)
+from evenmatch.training.rewards.responses import extract_response
+from evenmatch.training.rewards.rewards import RewardValues
+from evenmatch.types import Pair, Run, Score, Scores
+from evenmatch.version import __version__
+from evenmatch.viewer.page import server_page
+
+_DESCRIPTION = (
+    "Scores, rewards and alignments of texts. Only the metrics that this server offers can be "
+    "asked for: see /metrics. Requests that arrive together are answered together."
+)
+
+
+_POST_ERRORS = (400, 401, 408, 409, 413, 422, 429, 500, 504)
+
+
+_GET_ERRORS = (400, 401, 408, 413, 500)
+
+
+def make_app(menu: AllowList, limits: Limits, *, run: Run, token: str = "") -> SecurityMiddleware:
+    """The application a web server runs."""
+    figures = ServerMetrics()
+    batcher = RequestBatcher(limits, figures)
+    routes = Routes(menu, limits, run, batcher, figures)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        batcher.start()
+        yield
+        await batcher.stop()
+
+    # The usual pages of documentation load scripts from elsewhere; the description is enough.
+    app = FastAPI(
+        title="evenmatch",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    _add_routes(app, routes, locked=bool(token))
+    _add_exception_handlers(app)
+    app.openapi = _openapi_with_names(app, menu)  # type: ignore[method-assign]  # FastAPI's way to extend it
+    paths = frozenset(route.path for route in app.routes)  # type: ignore[attr-defined]  # all have one
+    return SecurityMiddleware(app, limits, figures, token, paths)
+
+
+def _add_routes(app: FastAPI, routes: Routes, *, locked: bool) -> None:
+    lock = [Depends(HTTPBearer(auto_error=False))] if locked else []
+
+    def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
+        return {code: ERROR_RESPONSES[code] for code in codes if locked or code != 401}
+
+    def add(path: str, answer: Callable[..., Any], model: Any, *, method: str = "POST") -> None:
+        asked = refusals(*(_POST_ERRORS if method == "POST" else _GET_ERRORS))
+        asked[200] = {"model": model, "description": "Done."}
+        needs = [] if path == "/health" else lock
+        app.add_api_route(path, answer, methods=[method], responses=asked, dependencies=needs)
+
+    add("/score", routes.score, ScoreResponse)
+    add("/align", routes.align, AlignResponse)
+    add("/reward", routes.reward, RewardResponse)
+    add("/get_reward", routes.get_reward, GetRewardResponse)
+    add("/metrics", routes.metrics, MetricList, method="GET")
+    add("/health", routes.health, Health, method="GET")
+    looked = refusals(*_GET_ERRORS)
+    for path, answer, kind in (
+        ("/prometheus", routes.prometheus, PlainTextResponse),
+        ("/", routes.page, HTMLResponse),
+    ):
+        needs = lock if path == "/prometheus" else []
+        app.add_api_route(
+            path,
+            answer,
+            methods=["GET"],
+            responses=looked,
+            response_class=kind,
+            dependencies=needs,
+        )
+
+
+def _add_exception_handlers(app: FastAPI) -> None:
+    async def refused(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestError)
+        return JSONResponse({"detail": error.detail}, error.status, error.headers)
+
+    async def wrong(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return JSONResponse({"detail": _validation_message(error)}, 422)
+
+    async def http(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        return JSONResponse({"detail": str(error.detail)}, error.status_code, error.headers)
+
+    async def unforeseen(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"detail": f"an error of the server ({type(error).__name__})"}, 500)
+
+    app.add_exception_handler(RequestError, refused)
+    app.add_exception_handler(RequestValidationError, wrong)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(Exception, unforeseen)
+
+
+def _validation_message(error: RequestValidationError) -> str:
+    """The first thing that is wrong, without repeating what was sent: that may be unprintable."""
+    first = error.errors()[0]
+    where = ".".join(str(step) for step in first["loc"] if step != "body")
+    text = f"{where}: {first['msg']}" if where else str(first["msg"])
+    return text.encode("ascii", "backslashreplace").decode()[:500]
+
+
+def _openapi_with_names(app: FastAPI, menu: AllowList) -> Callable[[], dict[str, Any]]:
+    """The description with the names offered put where they belong."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            _insert_names(plain(), {SERVED_KEY: menu.names, ALIGNING_KEY: menu.aligning_names})
+        return plain()
+
+    return openapi
+
+
+def _insert_names(node: Any, offered: MutableMapping[str, list[str]]) -> None:
+    if isinstance(node, list):
+        for item in node:
+            _insert_names(item, offered)
+    elif isinstance(node, dict):
+        for mark in offered.keys() & node.keys():
+            del node[mark]
+            node["enum"] = offered[mark]
+        if node.get("default") == "":
+            node["default"] = offered[SERVED_KEY][0]
+        for value in list(node.values()):
+            _insert_names(value, offered)
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The answers of one server, each under the name of its path."""
+
+    allow_list: AllowList
+    limits: Limits
+    run: Run
+    batcher: RequestBatcher
+    server_metrics: ServerMetrics
+
+    async def score(self, body: ScoreRequest) -> Response:
+        """Score texts with one or several metrics, in one pass over the texts."""
+        wanted = [body.metric] if isinstance(body.metric, str) else body.metric
+        chosen = dict(map(self._find_metric, wanted))
+        pairs = pairs_of_request(body.candidates, body.references, self.limits)
+        found = await self.batcher.submit(ScoreOperation(tuple(chosen.values()), self.run), pairs)
+        return _json_response(
+            {"metrics": dict(zip(chosen, map(_scores_record, found), strict=True))}
+        )
+
+    async def reward(self, body: RewardRequest) -> Response:
+        """Reward texts by a metric: between 0 and 1, odd texts 0."""
+        pairs = pairs_of_request(body.candidates, body.references, self.limits)
+        metric = self._find_metric(body.metric)[1]
+        found = await self._compute_rewards(metric, pairs)
+        return _json_response(
+            {"rewards": found.values, "odd": found.odd, "signature": f"reward({metric.signature})"}
+        )
+
+    async def get_reward(
+        self,
+        body: GetRewardRequest,
+        metric: Annotated[str, Query(min_length=1, json_schema_extra={SERVED_KEY: True})] = "",
+    ) -> Response:
+        """Reward responses the way OpenRLHF asks a remote reward model."""
+        candidates = _strip_prompts(body.query, body.prompts)
+        pairs = pairs_of_request(candidates, body.labels, self.limits)
+        found = await self._compute_rewards(self._find_metric(metric)[1], pairs)
+        odd = [float(row in found.odd) for row in range(len(pairs))]
+        answer = {"rewards": found.values, "scores": found.values, "extra_logs": {"odd": odd}}
+        return _json_response(answer)
+
+    async def align(self, body: AlignRequest) -> Response:
+        """Align two texts: units, similarities, pairs and what each unit adds to the score."""
+        check_text_lengths((body.candidate, body.reference), self.limits.max_aligned_length)
+        name = body.metric or next(iter(self.allow_list.aligning_names), "")
+        if name not in self.allow_list.aligning_names:
+            raise _not_offered_error(name, self.allow_list.aligning_names)
+        work = AlignOperation(name, self.allow_list.metrics[name])
+        found = await self.batcher.submit(work, [Pair(body.candidate, (body.reference,))])
+        return _json_response(asdict(found) | {"score": score_to_record(found.score)})
+
+    async def metrics(self) -> Response:
+        """The metrics that are offered; nothing else can be asked for."""
+        return _json_response(
+            {"metrics": [_metric_info(name, m) for name, m in self.allow_list.metrics.items()]}
+        )
+
+    async def health(self) -> Response:
+        """Whether the server lives."""
+        return _json_response({"status": "ok", "version": __version__})
+
+    async def prometheus(self) -> Response:
+        """Counts, times and memory, as Prometheus reads them."""
+        return PlainTextResponse(self.server_metrics.render(self.batcher.queued_pairs))
+
+    async def page(self) -> Response:
+        """The page to type two texts into and look at their alignment."""
+        return HTMLResponse(server_page(self.allow_list.aligning_names))
+
+    def _find_metric(self, name: str) -> tuple[str, Metric]:
+        name = name or self.allow_list.names[0]
+        if name not in self.allow_list.metrics:
+            raise _not_offered_error(name, self.allow_list.names)
+        return name, self.allow_list.metrics[name]
+
+    async def _compute_rewards(self, metric: Metric, pairs: Sequence[Pair]) -> RewardValues:
+        found: RewardValues = await self.batcher.submit(RewardOperation(metric, self.run), pairs)
+        self.server_metrics.count_odd_rewards(len(found.odd))
+        return found
+
+
+def _not_offered_error(name: str, offered: Sequence[str]) -> RequestError:
+    return RequestError(422, f"{name[:80]!r} is not offered here; offered: {', '.join(offered)}")
+
+
+def _strip_prompts(queries: Sequence[str], prompts: Sequence[str]) -> list[str]:
+    """Queries without the prompts they begin with, and without special tokens."""
+    if prompts and len(prompts) != len(queries):
+        raise RequestError(409, f"{len(queries)} queries but {len(prompts)} prompts")
+    starts = prompts or [""] * len(queries)
+    return [extract_response(query, start) for query, start in zip(queries, starts, strict=True)]
+
+
+def _scores_record(scores: Scores) -> dict[str, Any]:
+    numbers = score_to_record(Score(scores.mean, scores.corpus))
+    return {
+        "signature": scores.signature,
+        "mean": numbers["value"],
+        "corpus": numbers["precision"],
+        "segments": [score_to_record(score) for score in scores.segments],
+    }
+
+
+def _metric_info(name: str, metric: Metric) -> dict[str, Any]:
+    start = name.split("(", 1)[0]
+    about = find_entry(start).factory.__doc__ if start in names("metric") else type(metric).__doc__
+    return {
+        "name": name,
+        "about": (about or "").strip().split("\n", 1)[0],
+        "aligns": isinstance(metric, AlignMetric),
+        "higher_is_better": metric.higher_is_better,
+        "bounds": [bound if math.isfinite(bound) else None for bound in metric.bounds],
+    }
+
+
+def _json_response(document: Any) -> Response:
+    return Response(json.dumps(document), media_type="application/json")

@@ -1,0 +1,197 @@
+"""Permutation tests: two metrics' scores swapped at random (Deutsch, Dror & Roth 2021).
+
+If it made no difference which of two metrics gave a score, swapping would not change by how much
+the one agrees better with people. PERM-BOTH swaps output by output, PERM-INPUTS all outputs of a
+segment together, PERM-SYSTEMS all of a system. Metrics are standardised first, to be on one scale.
+
+Pearson's correlations of swapped scores, for all pairs of metrics out of one matrix product.
+
+Swapping moves some outputs' scores from one metric to another. Pearson's r needs sums only (of x,
+x² and xy), so it is enough to know what those outputs add to each metric's sums: no pair of metrics
+has to be gone through output by output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from evenmatch.errors import InputError, UnknownNameError
+from evenmatch.stats.correlation import centre_and_scale, pearson_from_sums
+from evenmatch.stats.levels import (
+    CorrelationMethod,
+    Level,
+    arrange_rows,
+    check_level,
+    correlate_panel,
+    mean_of_rows,
+    mean_over_segments,
+    prepare_statistic,
+)
+from evenmatch.stats.p_values import Alternative, check_alternative, p_value
+from evenmatch.stats.panel import Flags, Floats, Panel, blocks, round_to_scale
+
+Swap: TypeAlias = Literal["both", "systems", "segments"]
+
+
+@dataclass(frozen=True, slots=True)
+class _SwapMasks:
+    """Which outputs to swap, blocks of resamples (…, systems, segments); the same at every pass."""
+
+    shape: tuple[int, ...]
+    swap: Swap
+    resamples: int
+    seed: int
+
+    def __iter__(self) -> Iterator[Flags]:
+        rng = np.random.default_rng(self.seed)
+        _, systems, segments = self.shape
+        together = {"both": (systems, segments), "systems": (systems, 1), "segments": (1, segments)}
+        for some in blocks(self.resamples, 2 * systems * segments):
+            count = some.stop - some.start
+            mask = rng.integers(2, size=(count, *together[self.swap]), dtype=np.uint8)
+            yield np.broadcast_to(mask.astype(bool), (count, systems, segments))
+
+
+def permutation_matrix(
+    panel: Panel,
+    *,
+    level: Level,
+    method: CorrelationMethod,
+    swap: Swap = "both",
+    side: Alternative = "greater",
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Floats:
+    """The p-value of every two metrics: (metrics, metrics), row better than column.
+
+    Outputs that some metric has no score for are left out for all. `both` generalises to other
+    outputs of like systems only: a bias of a metric towards a whole system is shared out by its
+    swaps, so where such biases are the doubt, swap `systems`. The diagonal is NaN.
+    """
+    _check_permutation(panel, level, swap, resamples)
+    check_alternative(side)
+    common = standardise_metrics(panel)
+    values = correlate_panel(common, level=level, method=method)
+    p = np.full((len(values), len(values)), np.nan)
+    masks = _SwapMasks(common.metrics.shape, swap, resamples, seed)
+    if level == "system":
+        swapped = _differences_by_system(common, method, masks)
+    elif method == "pearson":
+        swapped = permute_pearson(common, level, masks)
+    else:
+        swapped = _differences_by_segment(common, level, method, masks)
+    for a, b, draws in swapped:
+        difference = values[a] - values[b]
+        p[a, b] = p_value(draws, difference, side)
+        p[b, a] = p_value(-draws, -difference, side)
+    return p
+
+
+def standardise_metrics(panel: Panel) -> Panel:
+    """The panel with every metric at mean 0 and deviation 1 over the outputs all have scores for.
+
+    A constant metric becomes 0 throughout.
+    """
+    metrics, *outputs = panel.metrics.shape
+    known = ~np.isnan(panel.metrics).any(0).ravel()
+    scores = panel.metrics.reshape(metrics, -1)
+    centred = centre_and_scale(np.where(known, scores, np.nan))
+    variance = (centred**2).sum(-1, keepdims=True) / max(known.sum(), 1)
+    scaled = centred / np.sqrt(np.where(variance > 0, variance, 1.0))
+    # equal scores on another scale must stay equal, or swapping would break their ties
+    equal = round_to_scale(scaled, abs(scaled).max(initial=0.0))
+    return Panel(np.where(known, equal, np.nan).reshape(metrics, *outputs), panel.human)
+
+
+def _differences_by_system(
+    panel: Panel, method: CorrelationMethod, masks: _SwapMasks
+) -> Iterator[tuple[int, int, Floats]]:
+    """Differences at the system level: one set of swaps serves all pairs of metrics.
+
+    Swapping moves a sum of scores from one metric to the other, so it is enough to know every
+    metric's mean over the swapped outputs.
+    """
+    known = ~np.isnan(panel.metrics)
+    count = np.maximum(known.sum(-1), 1)
+    own = mean_over_segments(panel.metrics, np.ones((1, panel.metrics.shape[-1])))[0]
+    filled = np.where(known, panel.metrics, 0.0).transpose(1, 2, 0)
+    largest = abs(filled).max(initial=0.0)
+    moved = np.concatenate(
+        [
+            (mask.transpose(1, 0, 2).astype(np.float64) @ filled).transpose(1, 2, 0) / count
+            for mask in masks
+        ]
+    )
+    human = mean_over_segments(panel.human, np.ones((1, panel.human.shape[-1])))
+    ratings = np.broadcast_to(human, (len(moved), *human.shape))
+    points = np.ones((len(moved), 1, panel.systems))
+    for a, b in combinations(range(len(own)), 2):
+        moves = moved[:, b] - moved[:, a]
+        x = round_to_scale(np.stack([own[a] + moves, own[b] - moves], axis=1), largest)
+        found = prepare_statistic(x[:, :, None], ratings, method)(points, np.ones((1, 1)))
+        yield a, b, found[:, 0] - found[:, 1]
+
+
+def _differences_by_segment(
+    panel: Panel, level: Level, method: CorrelationMethod, masks: _SwapMasks
+) -> Iterator[tuple[int, int, Floats]]:
+    """Differences at a segment level, pair by pair, every pair under the same swaps."""
+    for a, b in combinations(range(len(panel.metrics)), 2):
+        two = panel.metrics[[a, b]]
+        parts = []
+        for mask in masks:
+            x, y = arrange_rows(np.where(mask[:, None], two[::-1], two), panel.human, level)
+            found = prepare_statistic(x, y, method)(
+                np.ones((len(x), 1, x.shape[-1])), np.ones((1, x.shape[-2]))
+            )
+            parts.append(found[:, 0] - found[:, 1])
+        yield a, b, np.concatenate(parts)
+
+
+def _check_permutation(panel: Panel, level: Level, swap: Swap, resamples: int) -> None:
+    check_level(panel, level)
+    if swap not in get_args(Swap):
+        raise UnknownNameError(f"cannot swap {swap!r}; known: {', '.join(get_args(Swap))}")
+    if resamples < 1:
+        raise InputError(f"{resamples} resamples; give at least 1")
+    if level == "system" and swap == "segments" and panel.metrics.shape[-1] == 1:
+        raise InputError(
+            "swapping segments needs scores per segment, got one per system; swap systems"
+        )
+
+
+def permute_pearson(
+    panel: Panel, level: Level, masks: Iterable[Flags]
+) -> Iterator[tuple[int, int, Floats]]:
+    """Of every two metrics the differences in agreement, one for each mask of swaps."""
+    metrics, human = arrange_rows(panel.metrics[None], panel.human, level)
+    known = ~np.isnan(metrics[0, 0]) & ~np.isnan(human[0])
+    x = np.where(known, metrics[0], 0.0)
+    y = centre_and_scale(np.where(known, human[0], np.nan))
+    columns = np.stack([x, x * x, x * y]).transpose(2, 3, 0, 1)  # (rows, points, sums, metrics)
+    own = columns.sum(1)
+    moved = np.concatenate([_swapped_sums(mask, panel.human, level, columns) for mask in masks])
+    fixed = known.sum(-1).astype(np.float64), y.sum(-1), (y * y).sum(-1)
+    for a, b in combinations(range(len(x)), 2):
+        change = moved[..., b] - moved[..., a]
+        found = [_mean_r(sums, *fixed) for sums in (own[..., a] + change, own[..., b] - change)]
+        yield a, b, found[0] - found[1]
+
+
+def _swapped_sums(mask: Flags, human: Floats, level: Level, columns: Floats) -> Floats:
+    """What the masked outputs add to each sum: (masks, rows, sums, metrics)."""
+    rows, points, *kinds = columns.shape
+    chosen = arrange_rows(mask[:, None].astype(np.float64), human, level)[0][:, 0]
+    sums = chosen.transpose(1, 0, 2) @ columns.reshape(rows, points, -1)
+    return sums.reshape(rows, len(mask), *kinds).swapaxes(0, 1)
+
+
+def _mean_r(sums: Floats, n: Floats, y: Floats, yy: Floats) -> Floats:
+    """The mean over rows of r, of sums (masks, rows, 3)."""
+    x, xx, xy = np.moveaxis(sums, -1, 0)
+    return mean_of_rows(pearson_from_sums(n, x, y, xx, yy, xy), np.ones((1, len(n))))

@@ -1,0 +1,198 @@
+"""LiSAScore's experiment: algorithms × lengths × aligned or shuffled × encoders, cell by cell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenmatch.api import as_solver
+from evenmatch.errors import InputError
+from evenmatch.metrics.token_level import eot
+from evenmatch.models.layers import Layer
+from evenmatch.scoring.inputs import make_run, offset_progress
+from evenmatch.scoring.metric import AlignMetric, score_metrics
+from evenmatch.stats.panel import Floats
+from evenmatch.studies.experiment import ResultStore
+from evenmatch.studies.sentences import SentencePairs
+from evenmatch.types import Pair, Run
+from evenmatch.units.text import Pieces
+from evenmatch.vectors.transformer import Transformer
+
+GREEDY, BASELINE = "greedy", "eot"
+
+
+ALGORITHMS = (
+    GREEDY,
+    "lsa",
+    "row_mask",
+    "recursive",
+    "recursive(legacy=True)",
+    "topk",
+    "auction",
+)
+
+
+LENGTHS = (0, 128, 384)  # 0 is no padding
+
+
+LAYERS: tuple[Layer, ...] = ("auto", "last")
+
+
+ALIGNED, SHUFFLED = "aligned", "shuffled"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What is varied; each model is read at every one of `layers`."""
+
+    models: tuple[str, ...] = ("minilm",)
+    layers: tuple[Layer, ...] = LAYERS
+    lengths: tuple[int, ...] = LENGTHS
+    algorithms: tuple[str, ...] = ALGORITHMS
+
+    def __post_init__(self) -> None:
+        for name in ("models", "layers", "lengths", "algorithms"):
+            if not getattr(self, name):
+                raise InputError(f"the study has no {name}; give at least one")
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """One run of the experiment: an encoder by model and layer, and what was done with it."""
+
+    encoder: str
+    algorithm: str
+    length: int
+    side: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GridScores:
+    """The scores of every cell, pair by pair, and the seconds all of them took.
+
+    `pieces` counts the pieces of each text, marks included, as the first model cuts it.
+    """
+
+    sentences: SentencePairs
+    cells: Mapping[GridCell, Floats]
+    token_counts: Sequence[int]
+    seconds: float
+    seed: int
+
+    @property
+    def encoders(self) -> tuple[str, ...]:
+        """The encoders, in order."""
+        return tuple(dict.fromkeys(cell.encoder for cell in self.cells))
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The algorithms in order, without the baseline, which aligns nothing."""
+        found = dict.fromkeys(cell.algorithm for cell in self.cells)
+        return tuple(name for name in found if name != BASELINE)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths that texts were padded to, in order."""
+        return tuple(dict.fromkeys(cell.length for cell in self.cells))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is worked out at once: the layers of a model share one pass over the texts."""
+
+    algorithm: str
+    length: int
+    side: str
+    encoders: Mapping[str, tuple[str, int]]  # by label: model and layer
+
+
+def run_lisa_grid(
+    sentences: SentencePairs, grid: Grid, folder: str | Path, *, seed: int = 0, **run: Any
+) -> GridScores:
+    """Score every cell that `folder` does not hold yet, and give all of them.
+
+    A cell is written as soon as it is scored. `run` are the run settings of `score`; with a cache
+    every padded text is encoded once for all cells.
+    """
+    settings = make_run(**run)
+    store = ResultStore(Path(folder))
+    sides = {ALIGNED: sentences, SHUFFLED: sentences.make_negatives(seed)}
+    steps = list(_steps(grid))
+    cells: dict[GridCell, Floats] = {}
+    seconds = 0.0
+    for done, step in enumerate(steps):
+        own = offset_progress(settings, done * len(sentences), len(steps) * len(sentences))
+        for cell, found in _score_step(step, sides[step.side], store, own):
+            cells[cell] = np.array(found["values"])
+            seconds += found["seconds"]
+        if settings.progress:
+            settings.progress((done + 1) * len(sentences), len(steps) * len(sentences))
+    body = Transformer(grid.models[0]).backbone
+    pieces = [len(keys) for keys in body.token_ids([*sentences.candidates, *sentences.others])]
+    return GridScores(sentences, cells, pieces, seconds, seed)
+
+
+def _steps(grid: Grid) -> Iterator[_Step]:
+    for model in grid.models:
+        depths = dict.fromkeys(Transformer(model, layer).layer_index() for layer in grid.layers)
+        encoders = {f"{model} layer {depth}": (model, depth) for depth in depths}
+        # The baseline looks at closing tokens only, so no padding changes it.
+        runs = [(BASELINE, 0), *((a, n) for n in grid.lengths for a in grid.algorithms)]
+        for algorithm, length in runs:
+            for side in (ALIGNED, SHUFFLED):
+                yield _Step(algorithm, length, side, encoders)
+
+
+def _score_step(
+    step: _Step, sentences: SentencePairs, store: ResultStore, run: Run
+) -> Iterator[tuple[GridCell, dict[str, Any]]]:
+    """Each encoder's cell of a step, from its file or scored now."""
+    cells = {
+        label: GridCell(label, step.algorithm, step.length, step.side) for label in step.encoders
+    }
+    metrics = {label: _metric(step, *at) for label, at in step.encoders.items()}
+    recipes = {
+        label: {"metric": metric.signature, "texts": sentences.digest}
+        for label, metric in metrics.items()
+    }
+    kept = {label: store.load(_cell_name(cells[label]), recipes[label]) for label in cells}
+    missing = [label for label, found in kept.items() if found is None]
+    fresh = _score_metrics([metrics[label] for label in missing], sentences, run) if missing else []
+    for label, new in zip(missing, fresh, strict=True):
+        store.save(_cell_name(cells[label]), recipes[label], new)
+        kept[label] = new
+    for label, found in kept.items():
+        if found is not None:
+            yield cells[label], found
+
+
+def _score_metrics(
+    metrics: Sequence[AlignMetric], sentences: SentencePairs, run: Run
+) -> list[dict[str, Any]]:
+    pairs = [
+        Pair(candidate, (other,))
+        for candidate, other in zip(sentences.candidates, sentences.others, strict=True)
+    ]
+    started = time.perf_counter()
+    scores = score_metrics(metrics, pairs, run)
+    seconds = (time.perf_counter() - started) / len(metrics)
+    return [
+        {"values": [round(s.value, 6) for s in each.segments], "seconds": round(seconds, 3)}
+        for each in scores
+    ]
+
+
+def _metric(step: _Step, model: str, layer: int) -> AlignMetric:
+    if step.algorithm == BASELINE:
+        return eot(model, layer)
+    vectors = Transformer(model, layer, pad_to=step.length)
+    return AlignMetric(Pieces(marks=True), vectors, alignment=as_solver(step.algorithm))
+
+
+def _cell_name(cell: GridCell) -> str:
+    return f"{cell.encoder} {cell.algorithm} {cell.length} {cell.side}"

@@ -1,0 +1,236 @@
+"""What the approximations of assignment cost and what they lose, beside the exact one.
+
+What approximate assignment does to a metric: agreement with the exact one and with people.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenmatch.alignment.assignment import Lsa
+from evenmatch.data.ratings.rated_set import RatedSet
+from evenmatch.errors import InputError
+from evenmatch.evaluation.agreement import correlate
+from evenmatch.protocols import Encoder, Solver, Splitter
+from evenmatch.registry import build
+from evenmatch.similarity.vectors import Cosine
+from evenmatch.stats.levels import correlation
+from evenmatch.types import Alignment, Array, Problem
+from evenmatch.units.text import Pieces
+
+SOLVERS = ("row_mask", "recursive", "recursive(iterations=7)", "topk", "auction")
+
+
+SIZES = (8, 16, 32, 64, 128, 256, 512)
+
+
+BATCHES = (1, 16, 256)
+
+
+_MAX_CELLS = 1 << 23  # a batch of larger matrices than this would measure the memory
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentQuality:
+    """How near one solver comes to the best assignment on some matrices.
+
+    `share` is its total similarity over the greatest a matching can have, on average; what is no
+    matching can have more than 1. `pairs` is how many of the min(m, n) pairs of a matching it
+    makes: cells that are the choice of both their units.
+    """
+
+    solver: str
+    matrices: int
+    share: float
+    lowest_share: float
+    pairs: float
+    fewest_pairs: float
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentSpeed:
+    """Microseconds per pair for one solver, and as a multiple of SciPy's exact assignment."""
+
+    solver: str
+    size: int
+    batch: int
+    microseconds: float
+    times_exact: float
+
+
+def random_matrices(size: int, count: int, seed: int = 0) -> list[Array]:
+    """Square matrices of independent similarities between 0 and 1."""
+    random = np.random.default_rng(seed)
+    return [random.uniform(0, 1, (size, size)) for _ in range(count)]
+
+
+def sentence_matrices(
+    candidates: Sequence[str],
+    references: Sequence[str],
+    encoder: Encoder,
+    units: Splitter = Pieces(marks=True),
+) -> list[Array]:
+    """The similarities of each candidate with its reference; those with an empty side left out."""
+    x, y = (encoder([units(text) for text in side]) for side in (candidates, references))
+    found = [Cosine()(a, b) for a, b in zip(x, y, strict=True)]
+    return [s for s in found if s.size]
+
+
+def measure_quality(
+    matrices: Sequence[Array], solvers: Sequence[str] = SOLVERS
+) -> list[AssignmentQuality]:
+    """One row for each solver."""
+    if not matrices:
+        raise InputError("there are no matrices to compare solvers on; give at least one")
+    problems = [_uniform_problem(s) for s in matrices]
+    best = [_total_similarity(s, a) for s, a in zip(matrices, Lsa()(problems), strict=True)]
+    rows = []
+    for name in solvers:
+        found = _build_solver(name)(problems)
+        shares = [
+            _total_similarity(s, a) / b
+            for s, a, b in zip(matrices, found, best, strict=True)
+            if b > 0
+        ]
+        pairs = [_mutual_pairs(a) / min(s.shape) for s, a in zip(matrices, found, strict=True)]
+        rows.append(
+            AssignmentQuality(
+                name,
+                len(matrices),
+                float(np.mean(shares)),
+                min(shares),
+                float(np.mean(pairs)),
+                min(pairs),
+            )
+        )
+    return rows
+
+
+def measure_speed(
+    sizes: Sequence[int] = SIZES,
+    batches: Sequence[int] = BATCHES,
+    solvers: Sequence[str] = SOLVERS,
+    *,
+    rounds: int = 3,
+    seconds: float = 0.0,
+    device: str = "",
+) -> list[AssignmentSpeed]:
+    """A row for each solver, size and batch, the exact one among them; large batches are left out.
+
+    The fastest of `rounds`, or of as many more as `seconds` for each size and batch allow; solvers
+    take turns in them, so that what else the machine does meets all. With `device` the similarities
+    are tensors there; the exact solver has arrays.
+    """
+    if rounds < 1:
+        raise InputError(f"rounds must be at least 1, got {rounds}")
+    rows: list[AssignmentSpeed] = []
+    for size in sizes:
+        for batch in batches:
+            if batch == 1 or batch * size * size <= _MAX_CELLS:
+                rows += _time_solvers(size, batch, solvers, (rounds, seconds), device)
+    return rows
+
+
+def _time_solvers(
+    size: int, batch: int, solvers: Sequence[str], least: tuple[int, float], device: str
+) -> Iterator[AssignmentSpeed]:
+    arrays = [_uniform_problem(s) for s in random_matrices(size, batch)]
+    given: Mapping[str, Sequence[Problem]] = {
+        "lsa": arrays,
+        **{name: [_to_device(p, device) for p in arrays] if device else arrays for name in solvers},
+    }
+    fastest = dict.fromkeys(given, float("inf"))
+    began, done = time.perf_counter(), 0
+    while done < least[0] or time.perf_counter() - began < least[1]:
+        done += 1
+        for name, problems in given.items():
+            solver = _build_solver(name)
+            started = time.perf_counter()
+            solver(problems)
+            _synchronize(device)
+            fastest[name] = min(fastest[name], time.perf_counter() - started)
+    for name, seconds in fastest.items():
+        yield AssignmentSpeed(name, size, batch, seconds / batch * 1e6, seconds / fastest["lsa"])
+
+
+def _build_solver(name: str) -> Solver:
+    solver: Solver = build(name)
+    return solver
+
+
+def _uniform_problem(similarity: Array) -> Problem:
+    return Problem(similarity, np.ones(similarity.shape[0]), np.ones(similarity.shape[1]))
+
+
+def _to_device(problem: Problem, device: str) -> Problem:
+    import torch
+
+    return Problem(
+        torch.as_tensor(problem.similarity, device=device), problem.row_mass, problem.col_mass
+    )
+
+
+def _synchronize(device: str) -> None:
+    """Until an accelerator has done what it was told."""
+    if device and not device.startswith("cpu"):
+        import torch
+
+        accelerator: Any = torch.accelerator
+        accelerator.synchronize()
+
+
+def _total_similarity(similarity: Array, alignment: Alignment) -> float:
+    return float((np.maximum(alignment.rows, alignment.cols) * similarity).sum())
+
+
+def _mutual_pairs(alignment: Alignment) -> float:
+    return float(np.minimum(alignment.rows, alignment.cols).sum())
+
+
+EXACT_METRIC, GREEDY_METRIC = "f_disc", "align"
+
+
+_RESAMPLES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SolverAgreement:
+    """Kendall's tau-b of one metric on one set, with exact F_DISC and with people."""
+
+    solver: str
+    subset: str
+    outputs: int
+    with_exact: float
+    with_people: float
+
+
+def measure_solver_agreement(
+    rated: RatedSet, solvers: Sequence[str], **run: Any
+) -> list[SolverAgreement]:
+    """A row for greedy, exact and each of `solvers`: F_DISC with nothing else changed."""
+    specs = {
+        "greedy": GREEDY_METRIC,
+        "lsa": EXACT_METRIC,
+        **{s: f"align(alignment={s})" for s in solvers},
+    }
+    found = correlate(
+        list(specs.values()), rated, "segment", "kendall", resamples=_RESAMPLES, **run
+    )
+    marks = found.scored[0].scores
+    exact = marks[EXACT_METRIC].segments.ravel()
+    values = {entry.metric: entry for entry in found.entries}
+    return [
+        SolverAgreement(
+            solver,
+            rated.subset,
+            values[spec].n,
+            float(correlation(marks[spec].segments.ravel(), exact, "kendall")),
+            values[spec].value,
+        )
+        for solver, spec in specs.items()
+    ]

@@ -1,0 +1,5 @@
+"""catSeq: a keyphrase generator trained by likelihood and then by rewards.
+
+In: documents with keyphrases. Out: a generator in a folder, and its predictions.
+Begin with `train_catseq.py`, then `catseq.py` (the model) and `objectives.py` (the losses).
+"""

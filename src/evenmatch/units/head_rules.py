@@ -1,0 +1,104 @@
+"""Which word heads a phrase: the rules of Collins (1999, 2003), as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from evenmatch.types import Tree
+
+ScanSide = Literal["left", "right"]
+
+
+# From which side a phrase's parts are scanned, and for which labels, most wanted first.
+_RULE_ROWS: tuple[tuple[str, ScanSide, str], ...] = (
+    ("ADJP", "left", "NNS QP NN $ ADVP JJ VBN VBG ADJP JJR NP JJS DT FW RBR RBS SBAR RB"),
+    ("ADVP", "right", "RB RBR RBS FW ADVP TO CD JJR JJ IN NP JJS NN"),
+    ("CONJP", "right", "CC RB IN"),
+    ("FRAG", "right", ""),
+    ("INTJ", "left", ""),
+    ("LST", "right", "LS :"),
+    ("NAC", "left", "NN NNS NNP NNPS NP NAC EX $ CD QP PRP VBG JJ JJS JJR ADJP FW"),
+    ("NX", "left", ""),
+    ("PP", "right", "IN TO VBG VBN RP FW"),
+    ("PRN", "left", ""),
+    ("PRT", "right", "RP"),
+    ("QP", "left", "$ IN NNS NN JJ RB DT CD NCD QP JJR JJS"),
+    ("RRC", "right", "VP NP ADVP ADJP PP"),
+    ("S", "left", "TO IN VP S SBAR ADJP UCP NP"),
+    ("SBAR", "left", "WHNP WHPP WHADVP WHADJP IN DT S SQ SINV SBAR FRAG"),
+    ("SBARQ", "left", "SQ S SINV SBARQ FRAG"),
+    ("SINV", "left", "VBZ VBD VBP VB MD VP S SINV ADJP NP"),
+    ("SQ", "left", "VBZ VBD VBP VB MD VP SQ"),
+    ("UCP", "right", ""),
+    ("VP", "left", "TO VBD VBN MD VBZ VB VBG VBP VP ADJP NN NNS NP"),
+    ("WHADJP", "left", "CC WRB JJ ADJP"),
+    ("WHADVP", "right", "CC WRB"),
+    ("WHNP", "left", "WDT WP WP$ WHADJP WHPP WHNP"),
+    ("WHPP", "right", "IN TO FW"),
+    ("X", "right", ""),
+)
+
+
+HEAD_RULES: Mapping[str, tuple[ScanSide, tuple[str, ...]]] = {
+    label: (side, tuple(wanted.split())) for label, side, wanted in _RULE_ROWS
+}
+
+
+# A noun phrase is scanned by sets of equals, one after the other.
+_NOUN_RULES: tuple[tuple[ScanSide, frozenset[str]], ...] = (
+    ("right", frozenset("NN NNP NNPS NNS NX POS JJR".split())),
+    ("left", frozenset({"NP"})),
+    ("right", frozenset("$ ADJP PRN".split())),
+    ("right", frozenset({"CD"})),
+    ("right", frozenset("JJ JJS RB QP".split())),
+)
+
+
+PUNCTUATION_TAGS = frozenset(", . : `` '' -LRB- -RRB- HYPH NFP".split())
+
+
+def head_child(label: str, children: Sequence[Tree]) -> int:
+    """The position of the child whose head word is the phrase's head word."""
+    labels = [child.label for child in children]
+    return _first_conjunct(
+        labels, _find_noun_head(labels) if label == "NP" else _find_by_rules(label, labels)
+    )
+
+
+def _find_by_rules(label: str, labels: Sequence[str]) -> int:
+    side, wanted = HEAD_RULES.get(label, ("left", ()))
+    for one in wanted:
+        for i in _scan(labels, side):
+            if labels[i] == one:
+                return i
+    return _outermost(labels, side)
+
+
+def _find_noun_head(labels: Sequence[str]) -> int:
+    if labels[-1] == "POS":
+        return len(labels) - 1
+    for side, wanted in _NOUN_RULES:
+        for i in _scan(labels, side):
+            if labels[i] in wanted:
+                return i
+    return _outermost(labels, "right")
+
+
+def _scan(labels: Sequence[str], side: ScanSide) -> Sequence[int]:
+    every = range(len(labels))
+    return every if side == "left" else every[::-1]
+
+
+def _outermost(labels: Sequence[str], side: ScanSide) -> int:
+    """The first or last child that is not punctuation, if there is one."""
+    order = _scan(labels, side)
+    return next((i for i in order if labels[i] not in PUNCTUATION_TAGS), order[0])
+
+
+def _first_conjunct(labels: Sequence[str], head: int) -> int:
+    """The head moved from behind a conjunction to the conjunct before it."""
+    before = [i for i in range(head) if labels[i] not in PUNCTUATION_TAGS]
+    if len(before) >= 2 and labels[before[-1]] == "CC":
+        return before[-2]
+    return head

@@ -1,0 +1,86 @@
+"""benepar: phrase trees from the Berkeley Neural Parser, where it is installed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from evenmatch.errors import DataError, InputError, MissingExtraError
+from evenmatch.registry import register
+from evenmatch.types import Parse
+from evenmatch.units.parsers.spacy import Spacy
+from evenmatch.units.trees import Sentence, read_brackets, shift_words
+
+
+@register("parser", "benepar")
+@dataclass(frozen=True)
+class Benepar:
+    """Penn Treebank phrases by benepar; a spaCy pipeline cuts the words and the sentences."""
+
+    model: str = "benepar_en3"
+    pipeline: str = "en_core_web_sm"
+
+    def __call__(self, texts: Sequence[str]) -> list[Parse]:
+        """One parse per text, with a phrase tree for each sentence."""
+        parser = _load_parser(self.model)
+        return [_parse_phrases(parse, parser) for parse in Spacy(self.pipeline)(texts)]
+
+    def identity(self) -> str:
+        """The model's name and that of the pipeline."""
+        return f"benepar {self.model} {Spacy(self.pipeline).identity()}"
+
+    def sources(self) -> tuple[str, ...]:
+        """The model and the pipeline, by name and version."""
+        return (f"parser {self.model}", *Spacy(self.pipeline).sources())
+
+
+@lru_cache(maxsize=2)
+def _load_parser(model: str) -> Any:
+    try:
+        import benepar
+    except ImportError:
+        raise MissingExtraError(
+            "the benepar parser needs benepar; install it with: pip install benepar, "
+            "or use phrase_trees, which needs spaCy only"
+        ) from None
+    try:
+        return benepar.Parser(model)
+    except (OSError, LookupError, ValueError) as error:
+        why = str(error).strip().splitlines()[0][:120]
+        raise DataError(
+            f"cannot load the benepar model {model!r} ({why}); "
+            f"fetch it with: python -c \"import benepar; benepar.download('{model}')\""
+        ) from None
+
+
+def _parse_phrases(parse: Parse, parser: Any) -> Parse:
+    import benepar
+
+    trees = []
+    for tree in parse.trees:
+        first, last = tree.words[0], tree.words[-1] + 1
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                given = benepar.InputSentence(
+                    words=list(parse.words[first:last]), tags=list(parse.tags[first:last])
+                )
+                found = parser.parse(given)
+        except ValueError as error:
+            raise InputError(
+                f"benepar cannot parse {parse.text[:40]!r}... ({error}); shorten the text"
+            ) from None
+        trees.append(shift_words(_read_single_tree(str(found), last - first).tree, first))
+    return Parse(
+        parse.text, parse.words, parse.spans, parse.tags, tuple(trees), is_constituency=True
+    )
+
+
+def _read_single_tree(brackets: str, count: int) -> Sentence:
+    found = read_brackets(brackets)
+    if len(found) != 1 or len(found[0].words) != count:
+        raise InputError(f"benepar gave a tree that does not cover its {count} words")
+    return found[0]

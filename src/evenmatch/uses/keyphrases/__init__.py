@@ -1,1 +1,0 @@
-"""Keyphrases: documents in, tables out; and a scorer of phrases to train."""

@@ -1,1 +1,0 @@
-"""Metrics against people, and systems against each other."""

@@ -1,1 +1,0 @@
-"""Corpora larger than a sitting: shards of rows, a record of what is done, workers anywhere."""

@@ -1,1 +1,0 @@
-"""Scores, rewards and alignments over HTTP, and the page to look at them."""

@@ -1,1 +1,0 @@
-"""The papers' experiments, and what we measure beyond them."""

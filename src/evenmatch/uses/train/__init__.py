@@ -1,1 +1,0 @@
-"""Metrics made from ratings, or from another metric."""

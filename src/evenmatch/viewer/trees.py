@@ -1,0 +1,230 @@
+"""Where the nodes of two trees go, side by side, and which of them an alignment joins.
+
+Two trees side by side, the aligned pieces joined, as SVG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from evenmatch.scoring.aligned import Aligned
+from evenmatch.types import Parse, Tree
+from evenmatch.units.parsers.cache import parse_cached
+from evenmatch.units.subtrees import Constituents, Subtrees, all_nodes, truncate_text
+from evenmatch.viewer.links import printable, text_width, unit_label
+
+FONT_SIZE = 14.0  # pixels, as in style.css
+
+
+_GAP, _STEP, _TOP, _BETWEEN = 18.0, 52.0, 44.0, 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodePosition:
+    """A node in the picture, in pixels: its middle, and what is written there."""
+
+    x: float
+    y: float
+    text: str
+    word: str = ""  # a word, below its tag
+    parent: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLink:
+    """A line from a node of the candidate to one of the reference, for all pieces on top of them.
+
+    `pieces` are the pairs of units with their similarity.
+    """
+
+    start: int
+    end: int
+    similarity: float
+    pieces: tuple[tuple[str, str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreePair:
+    """The trees of a candidate and a reference, and the links between them."""
+
+    candidate: tuple[NodePosition, ...]
+    reference: tuple[NodePosition, ...]
+    links: tuple[TreeLink, ...]
+    width: float
+    height: float
+
+
+def has_trees(splitter: Any) -> bool:
+    """Whether a splitter's units are pieces of trees, which can be drawn."""
+    return isinstance(splitter, Subtrees | Constituents)
+
+
+def lay_out_trees(
+    splitter: Subtrees | Constituents, candidate: str, reference: str, aligned: Aligned
+) -> TreePair:
+    """Both trees laid out, and joined where pieces of them are paired and at all similar."""
+    texts = [truncate_text(text, splitter.most_words) for text in (candidate, reference)]
+    parses = parse_cached(splitter.parser, texts)
+    tops = [[piece[2] for piece in splitter.tree_units(parse)] for parse in parses]
+    left = _node_positions(parses[0], _GAP)
+    edge = max((p.x + _half_width(p) for p in left), default=_GAP) + _BETWEEN
+    right = _node_positions(parses[1], edge)
+    every = [*left, *right]
+    return TreePair(
+        tuple(left),
+        tuple(right),
+        _collect_links(aligned, tops[0], tops[1]),
+        max((p.x + _half_width(p) for p in every), default=edge) + _GAP,
+        max((p.y for p in every), default=_TOP) + 2 * _GAP,
+    )
+
+
+def _half_width(place: NodePosition) -> float:
+    return FONT_SIZE * max(text_width(place.text), text_width(place.word)) / 2
+
+
+def _collect_links(
+    aligned: Aligned, rows: Sequence[int], columns: Sequence[int]
+) -> tuple[TreeLink, ...]:
+    joined: dict[tuple[int, int], list[tuple[str, str, float]]] = {}
+    for i, j, _ in aligned.pairs:
+        similarity = float(aligned.similarity[i, j])
+        if similarity > 0:  # nothing is gained from a partner that a filter ruled out
+            names = aligned.candidate_units[i], aligned.reference_units[j]
+            joined.setdefault((rows[i], columns[j]), []).append((*names, similarity))
+    return tuple(
+        TreeLink(start, end, sum(p[2] for p in pieces) / len(pieces), tuple(pieces))
+        for (start, end), pieces in joined.items()
+    )
+
+
+def _node_positions(parse: Parse, left: float) -> list[NodePosition]:
+    """Words from left to right; a phrase over the middle of its parts, a head over its own word."""
+    every = all_nodes(parse)
+    at = {id(node): n for n, node in enumerate(every)}
+    parents = [-1] * len(every)
+    depths = [0] * len(every)
+    for n, node in enumerate(every):
+        for child in node.children:
+            parents[at[id(child)]], depths[at[id(child)]] = n, depths[n] + 1
+    columns = _word_positions(parse, left)
+    middles: dict[int, float] = {}
+    for node in reversed(every):
+        own = [middles[id(child)] for child in node.children] if parse.is_constituency else []
+        middles[id(node)] = sum(own) / len(own) if own else columns[node.head]
+    return [
+        NodePosition(
+            middles[id(node)], _TOP + _STEP * depths[n], *_node_texts(parse, node), parents[n]
+        )
+        for n, node in enumerate(every)
+    ]
+
+
+def _node_texts(parse: Parse, node: Tree) -> tuple[str, str]:
+    word = unit_label(parse.words[node.head])
+    if not parse.is_constituency:
+        return word, ""
+    return node.label, "" if node.children else word
+
+
+def _word_positions(parse: Parse, left: float) -> list[float]:
+    middles: list[float] = []
+    for word in parse.words:
+        wide = FONT_SIZE * max(text_width(unit_label(word)), 1.8)
+        middles.append(left + wide / 2)
+        left += wide + _GAP
+    return middles
+
+
+_INK, _QUIET, _LINE, _PAIR = "#212529", "#5c636a", "#adb5bd", "#e8590c"
+
+
+_NODE_HEIGHT = 22.0
+
+
+TREE_CAPTION = (
+    "The candidate's tree on the left, the reference's on the right. A line joins two nodes when "
+    "pieces with these on top are paired: broader for more pieces, fainter for a lower similarity. "
+    "A dashed node has no partner at all."
+)
+
+
+def tree_svg_file(pair: TreePair, title: str) -> str:
+    """A file of its own, with colours that need no page around them."""
+    style = (
+        f"<style>text{{font:{FONT_SIZE:.0f}px monospace;text-anchor:middle;fill:{_INK}}}"
+        f".side,.word{{fill:{_QUIET}}}.side{{text-anchor:start}}.edge{{stroke:{_LINE}}}"
+        f".joint{{fill:none;stroke:{_PAIR};stroke-linecap:round}}rect{{fill:#fff;stroke:{_LINE}}}"
+        ".alone rect{stroke-dasharray:3 3}.alone text{font-style:italic}</style>"
+    )
+    page = f'<rect width="100%" height="100%" style="stroke:none"/>{style}'
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + _svg(pair, title, page) + "\n"
+
+
+def tree_svg(pair: TreePair) -> str:
+    """The picture inside a page that brings the style."""
+    return _svg(pair, _alt_text(pair), "")
+
+
+def _svg(pair: TreePair, title: str, before: str) -> str:
+    joined = {link.start for link in pair.links}, {link.end for link in pair.links}
+    middle = min((p.x for p in pair.reference), default=pair.width / 2)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(title)}" '
+        f'class="trees" width="{pair.width:.0f}" height="{pair.height:.0f}" '
+        f'viewBox="0 0 {pair.width:.0f} {pair.height:.0f}">{before}'
+        '<text class="side" x="10" y="16">candidate</text>'
+        f'<text class="side" x="{middle - 20:.0f}" y="16">reference</text>'
+        f"{_draw_edges(pair.candidate)}{_draw_edges(pair.reference)}"
+        f"{''.join(_draw_link(link, pair) for link in pair.links)}"
+        f"{_draw_nodes(pair.candidate, joined[0])}{_draw_nodes(pair.reference, joined[1])}</svg>"
+    )
+
+
+def _draw_edges(places: Sequence[NodePosition]) -> str:
+    return "".join(
+        f'<line class="edge" x1="{places[p.parent].x:.1f}" y1="{places[p.parent].y + _NODE_HEIGHT / 2}" '
+        f'x2="{p.x:.1f}" y2="{p.y - _NODE_HEIGHT / 2}"/>'
+        for p in places
+        if p.parent >= 0
+    )
+
+
+def _draw_link(link: TreeLink, pair: TreePair) -> str:
+    a, b = pair.candidate[link.start], pair.reference[link.end]
+    bend = (b.x - a.x) / 3
+    said = "; ".join(f"{printable(x)} – {printable(y)}: {s:.2f}" for x, y, s in link.pieces)
+    return (
+        f'<path class="joint" d="M{a.x:.1f} {a.y}C{a.x + bend:.1f} {a.y - 30:.1f} '
+        f'{b.x - bend:.1f} {b.y - 30:.1f} {b.x:.1f} {b.y}" '
+        f'stroke-width="{min(0.8 + 0.5 * len(link.pieces), 4.0):.2f}" '
+        f'opacity="{0.15 + 0.75 * min(link.similarity, 1.0) ** 2:.2f}">'
+        f"<title>{escape(said)}</title></path>"
+    )
+
+
+def _draw_nodes(places: Sequence[NodePosition], joined: set[int]) -> str:
+    return "".join(_draw_node(place, n in joined) for n, place in enumerate(places))
+
+
+def _draw_node(place: NodePosition, joined: bool) -> str:
+    wide = FONT_SIZE * text_width(place.text) + 10
+    group = "" if joined else ' class="alone"'
+    under = (
+        f'<text class="word" x="{place.x:.1f}" y="{place.y + 28}">{escape(place.word)}</text>'
+        if place.word
+        else ""
+    )
+    return (
+        f'<g{group}><rect x="{place.x - wide / 2:.1f}" '
+        f'y="{place.y - _NODE_HEIGHT / 2}" width="{wide:.1f}" height="{_NODE_HEIGHT}" rx="4"/>'
+        f'<text x="{place.x:.1f}" y="{place.y + 5}">{escape(place.text)}</text>{under}</g>'
+    )
+
+
+def _alt_text(pair: TreePair) -> str:
+    counts = len(pair.candidate), len(pair.reference), len(pair.links)
+    return "a tree of {} nodes and one of {}, with {} links between them".format(*counts)

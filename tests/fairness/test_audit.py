@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import evenmatch as em
+from evenmatch.data.fairness_sets import FairnessPair, FairnessSet, make_fairness_pair
+from evenmatch.errors import InputError
+from evenmatch.fairness.audit import audit
+from evenmatch.fairness.bias import AuditTestSettings, measure_bias
+
+QUICK = AuditTestSettings(resamples=200, trials=500)
+
+
+def pair(a: str, b: str, reference: str, **scores: tuple[float, float]) -> FairnessPair:
+    return make_fairness_pair(a, reference, b, reference, scores=scores)
+
+
+def test_bias_is_the_mean_distance_where_the_scores_span_a_hundred() -> None:
+    first, second = np.array([0.5, 0.9, 0.6]), np.array([0.6, 0.7, 0.6])
+    found = measure_bias("x", "m", first, second, draws=QUICK)
+    assert found.bias == pytest.approx(100 * (0.1 + 0.2 + 0.0) / 3 / 0.4)
+    assert found.stereotype == pytest.approx(100 * (-0.1 + 0.2) / 3 / 0.4)
+    assert (found.raw, found.raw_stereotype) == pytest.approx((0.1, 0.1 / 3))
+    assert (found.least, found.most) == (0.5, 0.9)
+    assert found.low <= found.bias <= found.high
+
+
+def test_turning_every_pair_round_turns_the_sign_and_keeps_the_bias() -> None:
+    draw = np.random.default_rng(0)
+    first, second = draw.random(40), draw.random(40)
+    one = measure_bias("x", "m", first, second, draws=QUICK)
+    other = measure_bias("x", "m", second, first, draws=QUICK)
+    assert one.bias == pytest.approx(other.bias)
+    assert one.stereotype == pytest.approx(-other.stereotype)
+
+
+def test_where_lower_is_better_the_sign_still_says_what_is_preferred() -> None:
+    first, second = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    found = measure_bias("x", "errors", first, second, higher_is_better=False, draws=QUICK)
+    assert found.stereotype > 0
+
+
+def test_a_constant_metric_has_no_bias() -> None:
+    same = np.full(5, 0.3)
+    found = measure_bias("x", "m", same, same, draws=QUICK)
+    assert (found.bias, found.stereotype, found.p) == (0.0, 0.0, 1.0)
+
+
+def test_the_test_finds_a_preference_and_finds_none_where_signs_are_even() -> None:
+    second = np.linspace(0, 1, 40)
+    preferring = measure_bias("x", "m", second + 0.1, second, draws=QUICK)
+    even = measure_bias("x", "m", second + np.tile([0.1, -0.1], 20), second, draws=QUICK)
+    assert preferring.p < 0.01
+    assert even.p > 0.5
+    assert even.bias == pytest.approx(100 * 0.1 / (even.most - even.least))
+
+
+def test_one_odd_pair_shrinks_the_bias_and_leaves_the_raw_difference() -> None:
+    first, second = np.array([0.5, 0.6, 0.7]), np.array([0.4, 0.5, 0.6])
+    plain = measure_bias("x", "m", first, second, draws=QUICK)
+    odd = measure_bias("x", "m", np.append(first, 5.1), np.append(second, 5.0), draws=QUICK)
+    assert odd.raw == pytest.approx(plain.raw)
+    assert odd.bias < plain.bias / 5
+
+
+def test_a_score_that_is_no_number_is_refused_by_its_pair() -> None:
+    with pytest.raises(InputError, match="m gives no finite score to pair 2 about 'x'"):
+        measure_bias("x", "m", np.array([1.0, np.inf]), np.array([1.0, 1.0]))
+    with pytest.raises(InputError, match="1 pairs about 'x' are too few"):
+        measure_bias("x", "m", np.array([1.0]), np.array([1.0]))
+
+
+def test_metrics_are_audited_on_our_own_pairs_without_any_data() -> None:
+    found = audit(["chrf", "rouge1"], resamples=20, trials=20)
+    assert found.attributes == list(em.read_fair_pairs().pairs)
+    assert found.metrics == ["chrf", "rouge1"]
+    rows = {(row["attribute"], row["metric"]): row for row in found.rows}
+    assert rows["gender", "chrf"]["bias"] > 0
+    assert rows["gender", "rouge1"]["raw"] == 0.0  # neither pronoun stands in the reference
+
+
+def test_the_worst_pairs_come_first_with_their_texts_and_scores() -> None:
+    pairs = [
+        pair("the cat sat", "the dog sat", "the cat sat"),
+        pair("a b", "a b", "a b"),
+        pair("x y", "c d", "c d"),
+    ]
+    found = audit("align(vectors=hashed)", FairnessSet("mine", {"pets": pairs}), worst=5)
+    assert [(case.number, case.cand_a) for case in found.worst] == [(3, "x y"), (1, "the cat sat")]
+    assert found.worst[0].gap == pytest.approx(-100.0)
+    assert found.worst[1].score_a == pytest.approx(1.0)
+
+
+def test_published_scores_are_audited_beside_a_metric() -> None:
+    pairs = [pair("a", "b", "a", old=(1.0, 0.0)), pair("b", "a", "a", old=(0.5, 0.5))]
+    found = audit("chrf", FairnessSet("mine", {"x": pairs}), published=True)
+    assert found.metrics == ["chrf", "old"]
+    assert found.biases[1].bias == pytest.approx(50.0)
+    assert found.signatures["old"] == "published scores"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "published", "words"),
+    [
+        ([], False, "the list of metrics is empty"),
+        ([], True, "mine has no published scores"),
+    ],
+)
+def test_nothing_to_audit_is_refused(metrics: Sequence[str], published: bool, words: str) -> None:
+    pairs = FairnessSet("mine", {"x": [pair("a", "b", "a")] * 2})
+    with pytest.raises(InputError, match=words):
+        audit(metrics, pairs, published=published)
+
+
+def test_a_pair_without_the_others_scores_is_named() -> None:
+    pairs = [pair("a", "b", "a", old=(1.0, 0.0)), pair("b", "a", "a")]
+    with pytest.raises(InputError, match="pair 2 about 'x' has no score of old"):
+        audit([], FairnessSet("mine", {"x": pairs}), published=True)
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(InputError, match="worst takes 0 or more, trials and resamples 1 or more"):
+        audit("chrf", worst=-1)
+
+
+def test_an_audit_reads_as_a_grid_a_table_and_the_worst_texts() -> None:
+    pairs = [pair("the cat sat", "the dog sat", "the cat sat"), pair("a b", "a c", "a b")]
+    text = str(audit("align(vectors=hashed)", FairnessSet("mine", {"pets": pairs}), worst=1))
+    assert text.splitlines()[0].split() == ["metric", "pets", "mean"]
+    assert "raw signed" in text
+    assert "reference the cat sat" in text or "reference a b" in text

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evenmatch as em
+from evenmatch.data.fairness_sets import FairnessSet, make_fairness_pair, read_fair_pairs
+from evenmatch.data.pairs import TRAINING_SPLITS, read_sentence_pairs
+from evenmatch.errors import DataError, InputError
+from evenmatch.fairness import adapter_training
+from evenmatch.fairness.adapter_training import DebiasSettings, build_debias_data
+from evenmatch.fairness.debias import debias, exclude_audited
+from evenmatch.fairness.differentiable import make_differentiable
+from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE, find_adapter, load_adapter
+from evenmatch.scoring.metric import as_metric
+from evenmatch.types import Pair, Run
+
+PAIRS = [
+    Pair("He sat on the mat.", ("She sat on the mat.",)),
+    Pair("The man looked at his dog.", ("A man looked at the dog.",)),
+    Pair("Rain is expected.", ("It will rain tomorrow.",)),
+]
+TEXTS = [
+    ("he sat on the mat", "the cat sat on a mat"),
+    ("the dog", "a quick dog"),
+    ("rain", "a box"),
+]
+QUICK = DebiasSettings(steps=3, batch=2, factor=4)
+SETS = [
+    FairnessSet(
+        "small", {"gender": [make_fairness_pair("he ran", "it ran", "she ran", "it ran")] * 2}
+    ),
+]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    from evenmatch.models.loading import quiet_transformers
+    from tests.support.model_families import FAMILIES, save
+
+    family = next(each for each in FAMILIES if each.name == "bert")
+    with quiet_transformers():
+        return str(save(family, tmp_path_factory.mktemp("bert")))
+
+
+@pytest.mark.parametrize("name", ["bertscore", "f_disc", "f_cont"])
+def test_training_scores_are_the_metric_s_own(name: str, model: str) -> None:
+    metric = as_metric(f"{name}(model='{model}', layer=2)")
+    found = make_differentiable(metric, Run()).scores(TEXTS, None).tolist()
+    wanted = [em.score([c], [r], metric).mean for c, r in TEXTS]
+    assert found == pytest.approx(wanted, abs=1e-5)
+
+
+def test_an_adapter_is_trained_saved_judged_and_usable(model: str, tmp_path: Path) -> None:
+    metric = f"bertscore(model='{model}', layer=2)"
+    made = debias(metric, tmp_path / "mine", [PAIRS], lesson=QUICK, judge_on=SETS)
+    assert {row["what"] for row in made.document["rows"]} == {
+        "bias",
+        "raw difference",
+        "stereotype",
+        "cost of a wrong gender",
+    }
+    assert "adapter" in em.score(["a cat"], ["the cat"], str(tmp_path / "mine")).signature
+    assert (tmp_path / "mine" / "README.md").is_file()
+    with pytest.raises(InputError, match="is there already; name a new folder for the adapter"):
+        debias(metric, tmp_path / "mine", [PAIRS], lesson=QUICK, judge_on=SETS)
+
+
+def test_training_lowers_what_it_is_to_lower(model: str, tmp_path: Path) -> None:
+    material = build_debias_data(PAIRS)
+    through = make_differentiable(as_metric(f"bertscore(model='{model}', layer=2)"), Run())
+    lesson = DebiasSettings(
+        steps=40, batch=4, rate=0.02, factor=2, anchor_weight=0.0, contrast_weight=0.0
+    )
+    adapter = adapter_training.train_adapter(through, material, lesson, tmp_path)
+
+    def apart(one: Any) -> float:
+        twins = material.counterfactuals[:40]
+        pairs = [(c.original, c.neutral) for c in twins], [(c.swapped, c.neutral) for c in twins]
+        a, b = (through.scores(side, one).tolist() for side in pairs)
+        return float(np.abs(np.subtract(a, b)).mean())
+
+    assert apart(adapter) < 0.8 * apart(None)
+
+
+def test_interrupted_training_goes_on_to_the_same_adapter(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter_training, "_CHECKPOINT_EVERY", 2)
+    metric = f"bertscore(model='{model}', layer=1)"
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+
+    class Stop(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise Stop
+
+    lesson = DebiasSettings(steps=5, batch=2, factor=4)
+    how: dict[str, Any] = {"lesson": lesson, "judge_on": SETS}
+    debias(metric, whole, [PAIRS], **how)
+    with pytest.raises(Stop):
+        debias(metric, broken, [PAIRS], progress=stop, **how)
+    assert not (broken / ADAPTER_WEIGHTS_FILE).exists()
+    shutil.copytree(broken, tmp_path / "other")
+    debias(metric, broken, [PAIRS], **how)
+    one, two = (load_adapter(find_adapter(str(folder))).weights for folder in (whole, broken))
+    assert all((one[name] == two[name]).all() for name in one)
+    with pytest.raises(DataError, match="is from training with other settings"):
+        debias(metric, tmp_path / "other", [PAIRS], lesson=QUICK, judge_on=SETS)
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("chrf", "only metrics over a transformer can be trained through"),
+        ("align(vectors=hashed)", "an alignment metric that is not over a transformer"),
+        ("align(units=words)", "has pieces as units, prf as scoring and no padding"),
+        ("bertscore(idf=True)", "has neither an adapter nor an idf that is still to be counted"),
+    ],
+)
+def test_a_metric_that_no_gradient_goes_through_is_refused(metric: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make_differentiable(as_metric(metric), Run())
+
+
+def test_lessons_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(InputError, match="at least 1 step, 1 example a step and a rate above 0"):
+        DebiasSettings(steps=0)
+    with pytest.raises(InputError, match="weights must not be negative"):
+        DebiasSettings(contrast_weight=-1.0)
+
+
+def test_a_pair_with_an_empty_side_is_not_learnt_from() -> None:
+    odd = [Pair("", ("He ran.",)), Pair("She ran.", (" ",))]
+    assert build_debias_data([*PAIRS, *odd], templates=False) == build_debias_data(
+        PAIRS, templates=False
+    )
+
+
+def test_nothing_to_learn_from_is_refused(model: str, tmp_path: Path) -> None:
+    through = make_differentiable(as_metric(f"bertscore(model='{model}', layer=1)"), Run())
+    material = build_debias_data([Pair("Rain.", ("It rains.",))], templates=False)
+    with pytest.raises(InputError, match="no sentence speaks of a group, or there is no pair"):
+        adapter_training.train_adapter(through, material, QUICK, tmp_path)
+
+
+def audited() -> set[str]:
+    """Every text of our own pairs and, where it is here, of Metric-Fairness."""
+    sets = [read_fair_pairs()]
+    with suppress(DataError):
+        sets.append(read_fair_pairs("metric-fairness"))
+    return {
+        text
+        for each in sets
+        for pairs in each.pairs.values()
+        for pair in pairs
+        for side in pair.both
+        for text in (side.candidate, *side.references)
+    }
+
+
+def test_what_is_audited_is_not_trained_on(data: Path) -> None:
+    pairs = [pair for name in TRAINING_SPLITS for pair in read_sentence_pairs(name)[:1500]]
+    sets = [read_fair_pairs(), read_fair_pairs("metric-fairness")]
+    seen = set(exclude_audited(build_debias_data(pairs), sets).texts())
+    assert len(seen) > 1000
+    assert not seen & audited()
+
+
+def test_an_audited_text_is_taken_out_of_the_material() -> None:
+    sets = [
+        FairnessSet(
+            "x", {"gender": [make_fairness_pair("He sat.", "It sat.", "She sat.", "It sat.")]}
+        )
+    ]
+    found = exclude_audited(
+        build_debias_data([Pair("He sat.", ("He ran.",))], templates=False), sets
+    )
+    assert "He sat." not in set(found.texts())
+    assert "He ran." in {c.original for c in found.counterfactuals}

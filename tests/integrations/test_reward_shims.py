@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import evenmatch as em
+from evenmatch.integrations.rl import for_openrlhf, for_trl, for_verl
+from evenmatch.training.rewards.responses import as_references, completion_text, extract_response
+
+LSA = em.reward("align(vectors=hashed, alignment=lsa)")
+SAME, LESS = (LSA([em.Pair("a dog", (r,))])[0] for r in ("a dog", "a cat"))
+
+
+def message(text: Any, role: str = "assistant") -> dict[str, Any]:
+    return {"role": role, "content": text}
+
+
+def test_trl_gets_one_number_per_completion() -> None:
+    reward = for_trl(LSA, references="target")
+    given = reward(completions=["a dog", "a dog"], target=["a dog", "a cat"], prompts=["x", "y"])
+    assert given == [SAME, LESS]
+    assert reward.__name__ == "evenmatch"
+    assert pickle.loads(pickle.dumps(reward)) == reward
+
+
+def test_trl_takes_chat_messages_and_several_references() -> None:
+    said = [message("find it", "tool"), message([{"type": "text", "text": "a dog"}])]
+    assert for_trl(LSA)(completions=[said], references=[["a cat", "a dog"]]) == [SAME]
+
+
+def test_trl_is_told_how_many_texts_were_odd() -> None:
+    told: dict[str, float] = {}
+    for_trl(LSA, name="overlap")(
+        completions=["", "a dog"], references=["a dog", "a dog"], log_metric=told.__setitem__
+    )
+    assert told == {"overlap/odd": 0.5}
+
+
+def test_a_column_that_is_not_there_is_named() -> None:
+    with pytest.raises(em.InputError, match="no column 'gold' with references; its columns: 'ref'"):
+        for_trl(LSA, references="gold")(completions=["a"], ref=["a"])
+
+
+def test_openrlhf_gets_tensors_for_responses_without_their_prompts() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    queries = ["<s>Say it: a dog</s>", "Say it: "]
+    found = for_openrlhf(LSA)(queries, ["Say it: ", "Say it: "], ["a dog", ["a cat", "a dog"]])
+    assert torch.equal(found["rewards"], torch.tensor([SAME, 0.0]))
+    assert found["scores"] is found["rewards"]
+    assert found["extra_logs"]["odd"].tolist() == [0.0, 1.0]
+
+
+def test_verl_asks_for_one_text_or_for_many() -> None:
+    reward = for_verl(LSA)
+    one = reward(data_source="x", solution_str="a dog", ground_truth="a cat", extra_info={})
+    assert one == LESS
+    assert reward.compute_batch(
+        data_sources=["x", "x"],
+        solution_strs=["a dog", "a dog"],
+        ground_truths=["a cat", ["a cat", "a dog"]],
+        extra_infos=[{}, {}],
+    ) == [LESS, SAME]
+
+
+@pytest.mark.model
+def test_the_files_can_be_named_to_trainers_as_they_are() -> None:
+    from evenmatch.integrations import rl
+
+    asked = {"data_source": "x", "solution_str": "a dog", "ground_truth": "a dog"}
+    assert rl.compute_score(**asked) == pytest.approx(1.0)
+    assert rl.reward_func(["a dog"], [""], ["a dog"])["rewards"][0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "prompt", "response"),
+    [
+        ("Who? A cat.", "Who?", "A cat."),
+        ("<|im_start|>Who?<|im_end|>A cat.<|im_end|>", "Who?<|im_end|>", "A cat."),
+        ("A cat. Who? A dog.", "Who?", "A cat. Who? A dog."),
+        ("a < b and b > a", "", "a < b and b > a"),
+    ],
+)
+def test_a_response_is_what_comes_after_the_prompt(query: str, prompt: str, response: str) -> None:
+    assert extract_response(query, prompt) == response
+
+
+def test_a_conversation_without_an_answer_is_no_text() -> None:
+    assert completion_text([message("hello", "user")]) == completion_text([message(None)]) == ""
+
+
+@pytest.mark.parametrize(
+    ("completion", "said"),
+    [(3, "strings or lists of messages .* got int"), (["a"], "got 'a' among messages")],
+)
+def test_what_is_no_completion_is_refused(completion: Any, said: str) -> None:
+    with pytest.raises(em.InputError, match=said):
+        completion_text(completion)
+
+
+@pytest.mark.parametrize("given", [None, 3, b"a", {"a": 1}])
+def test_what_is_no_reference_is_refused(given: Any) -> None:
+    with pytest.raises(em.InputError, match="a reference must be a string or a list of them"):
+        as_references(given)

@@ -1,0 +1,125 @@
+"""A report as a person reads it: sorting, opening an example, on a phone, in the dark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenmatch as em
+from evenmatch.reports.results import result_page
+from tests.support import report_results as made
+from tests.support.browser import Open
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a report of scores, with its texts."""
+    page = result_page(made.scored(made.GREEDY, made.LSA, "chrf"), pairs=made.PAIRS, examples=2)
+    return written(tmp_path_factory.mktemp("report"), page)
+
+
+def written(folder: Path, page: str) -> str:
+    file = folder / "report.html"
+    file.write_text(page, "utf-8")
+    return file.as_uri()
+
+
+def column(page: Any, caption: str, number: int) -> list[str]:
+    cells = page.get_by_role("table", name=caption).locator(f"tbody td:nth-child({number})")
+    return [str(text) for text in cells.all_inner_texts()]
+
+
+def test_a_click_on_its_name_sorts_by_a_column_and_back(report: str, visit: Open) -> None:
+    page = visit(report)
+    table = page.get_by_role("table", name="Scores of single pairs")
+    before = column(page, "Scores of single pairs", 4)
+    button = table.get_by_role("button", name="chrf")
+    button.click()
+    assert column(page, "Scores of single pairs", 4) == sorted(before, key=float, reverse=True)
+    assert table.locator("th").nth(3).get_attribute("aria-sort") == "descending"
+    button.click()
+    assert column(page, "Scores of single pairs", 4) == sorted(before, key=float)
+    assert table.locator("th[aria-sort=ascending]").count() == 1
+
+
+def test_the_keyboard_sorts_words_from_the_first(report: str, visit: Open) -> None:
+    page = visit(report)
+    page.get_by_role("button", name="metric").focus()
+    page.keyboard.press("Enter")
+    names = column(page, "The mean of each metric", 1)
+    assert names[2] == "chrf"
+    page.keyboard.press("Space")
+    assert column(page, "The mean of each metric", 1) == names[::-1]
+
+
+def test_a_dash_is_last_whichever_way_a_column_is_sorted(report: str, visit: Open) -> None:
+    page = visit(report)
+    for _ in range(2):
+        page.get_by_role("button", name="corpus").click()
+        assert column(page, "The mean of each metric", 5)[1:] == ["-", "-"]
+
+
+def test_an_example_opens_and_switches_between_metrics(report: str, visit: Open) -> None:
+    page = visit(report)
+    example = page.locator("article", has_text="the the the cat")
+    drawn = example.locator("svg.links")
+    assert not drawn.is_visible()
+    example.get_by_text("The alignment").click()
+    drawn.wait_for()
+    candidate, reference = made.PAIRS[1].candidate, made.PAIRS[1].references[1]
+    for metric in (made.GREEDY, made.LSA):
+        example.get_by_label("Metric").select_option(metric)
+        aligned = em.align(candidate, reference, metric)
+        example.get_by_role("status").get_by_text(f"{aligned.score.value:.4f}").wait_for()
+        assert example.locator("path.link").count() == len(aligned.pairs)
+    assert "#" not in page.url
+
+
+def test_a_report_without_scripts_still_shows_the_links(report: str, browser: Any) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report)
+    example = page.locator("article", has_text="the the the cat")
+    example.get_by_text("The alignment").click()
+    assert example.locator(".evenmatch svg").is_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("kind", ["score", "compare", "audit", "tune", "lisa"])
+def test_a_phone_needs_no_sideways_scrolling(tmp_path: Path, visit: Open, kind: str) -> None:
+    document = {
+        "score": made.scored(made.GREEDY, made.LSA, "chrf"),
+        "compare": made.compared(),
+        "audit": made.audited(),
+        "tune": made.TUNED,
+        "lisa": made.LISA,
+    }[kind]
+    pairs = made.PAIRS if kind == "score" else None
+    page = visit(written(tmp_path, result_page(document, pairs=pairs)), width=360)
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_words_can_be_read_in_light_and_dark(report: str, visit: Open) -> None:
+    for dark in (False, True):
+        page = visit(report, dark=dark)
+        for place in ("h1", "caption", "td", ".notes li", ".tick", ".fluid figcaption", "summary"):
+            assert page.locator(place).first.evaluate(CONTRAST) >= 4.5, (place, dark)
+
+
+# The contrast of an element's letters with the nearest background behind it, as WCAG counts it.
+CONTRAST = """element => {
+  const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (rgb) => rgb.slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const style = getComputedStyle(element);
+  const ink = element instanceof SVGElement ? style.fill : style.color;
+  let behind = element;
+  while (parse(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
+  const pair = [light(parse(ink)), light(parse(getComputedStyle(behind).backgroundColor))];
+  return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+}"""

@@ -1,0 +1,156 @@
+"""Every kind of result becomes a page that says what the result holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenmatch.errors import InputError
+from evenmatch.reports.results import RESULT_KINDS, read_result, result_page
+from evenmatch.reports.study_page import StudyReport
+from evenmatch.types import Pair
+from tests.reports.test_meta_page import Tags
+from tests.support import report_results as made
+from tests.support.rated_sets import rated_sets
+
+DOCUMENTS = [{"text": "we parse trees .", "keyphrases": ["parse"], "pred": {"a": ["parse"]}}] * 2
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """A result of each kind, by the command that makes it, read back as from a file."""
+    folder = tmp_path_factory.mktemp("results")
+    (folder / "docs.jsonl").write_text("".join(json.dumps(d) + "\n" for d in DOCUMENTS))
+    found = {
+        "score": made.scored(made.GREEDY, made.LSA, "chrf"),
+        "compare": made.compared(),
+        "meta": made.agreed(rated_sets(folder, "news", "talks")),
+        "audit": made.audited(),
+        "keyphrases": made.keyphrases(str(folder / "docs.jsonl")),
+        "tune": made.TUNED,
+        "study lisa": made.LISA,
+        "study lisa-quality": made.WORTH,
+        "study lisa-gradient": made.LESSONS,
+        "study": made.STUDY,
+    }
+    command = {"command": "evenmatch it <now>"}
+    return {name: json.loads(json.dumps({**each, **command})) for name, each in found.items()}
+
+
+@pytest.mark.parametrize("name", [kind.command for kind in RESULT_KINDS])
+def test_each_kind_is_told_from_all_others(every: dict[str, Any], name: str) -> None:
+    assert [kind.command for kind in RESULT_KINDS if kind.matches(every[name])] == [name]
+
+
+@pytest.mark.parametrize("name", [kind.command for kind in RESULT_KINDS])
+def test_each_page_stands_alone_and_names_its_command(every: dict[str, Any], name: str) -> None:
+    page = result_page(every[name])
+    tags = Tags()
+    tags.feed(page)
+    assert [a for a in tags.addresses if not a.startswith("data:")] == []
+    assert not re.search(r"url\(|@import", page)
+    assert "default-src 'none'" in page
+    assert '<code class="command">evenmatch it &lt;now&gt;</code>' in page
+    assert page.count("<caption>") == page.count("<table") > 0
+
+
+def test_signatures_are_on_the_page(every: dict[str, Any]) -> None:
+    for name in ("compare", "meta", "audit", "keyphrases"):
+        page = result_page(every[name])
+        assert all(escape(own) in page for own in every[name]["signatures"].values())
+    assert every["score"]["metrics"]["chrf"]["signature"] in result_page(every["score"])
+
+
+def test_agreement_has_the_same_table_as_the_page_of_meta(every: dict[str, Any]) -> None:
+    page = result_page(every["meta"])
+    for row in every["meta"]["rows"]:
+        assert f'<td class="number">{row["value"]:.3f}</td>' in page
+    assert "Metrics against people" not in page
+
+
+def test_a_metric_that_is_not_here_loses_only_its_explanation(every: dict[str, Any]) -> None:
+    text = json.dumps(every["audit"]).replace(made.GREEDY, "align(vectors=gone)")
+    page = result_page(json.loads(text))
+    assert "The worst pairs" in page
+    assert "matched to" in result_page(every["audit"])
+    assert "matched to" not in page
+
+
+def test_systems_are_drawn_with_intervals_and_the_better_direction(every: dict[str, Any]) -> None:
+    page = result_page(every["compare"])
+    assert page.count('class="point"') == 2 * 2 + 2
+    assert "ter (lower is better)" in page
+    assert "lower is better: ter" in page
+
+
+def test_training_is_drawn_as_curves(every: dict[str, Any]) -> None:
+    page = result_page(every["tune"])
+    assert page.count("<circle") == 4 * 2
+    assert "best: BLEU 25.00 at step 20" in page
+    assert "20 steps, paused" in page
+
+
+def test_intervals_of_a_study_are_one_cell(every: dict[str, Any]) -> None:
+    page = result_page(every["study lisa"])
+    assert "<td" in page
+    assert "3.2500 [3.1500, 3.3500]" in page
+    assert "one-to-one alignment lowers the mean" in page
+
+
+def test_a_script_in_a_figure_of_a_study_does_not_get_into_the_page(every: dict[str, Any]) -> None:
+    page = result_page(every["study"])
+    assert "alert(1)" not in page
+    assert page.count("data:image/svg+xml;base64,") == 1
+
+
+def test_the_folder_of_a_study_holds_a_result_to_report(tmp_path: Path) -> None:
+    study = StudyReport(
+        "A study", ["it works"], {"all": [["arm", "F1"], ["MLE", "0.3"]]}, {}, ["a note"]
+    )
+    study.write(tmp_path)
+    page = result_page(read_result(tmp_path / "result.json"))
+    assert "<h1>A study</h1>" in page
+    assert '<td>MLE</td><td class="number">0.3</td>' in page
+
+
+def test_numbers_too_small_for_decimals_are_still_numbers(every: dict[str, Any]) -> None:
+    assert '<td class="number">1.20e-04</td>' in result_page(every["study lisa-quality"])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("nothing", "is no JSON; give what a command printed with --json"),
+        ("[1]", "holds no JSON object"),
+    ],
+)
+def test_a_file_that_is_no_result_is_refused(tmp_path: Path, content: str, words: str) -> None:
+    file = tmp_path / "result.json"
+    file.write_text(content)
+    with pytest.raises(InputError, match=words):
+        read_result(file)
+    with pytest.raises(InputError, match=r"cannot read .*none.json: No such file"):
+        read_result(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"a": 1}, "no result that can be shown: it holds 'a'; give the JSON of one of: score"),
+        ({"candidate_units": []}, "this is one alignment; draw it with: evenmatch align"),
+        ({"metrics": {"chrf": {}}}, "looks like a result of score but cannot be read .*signature"),
+    ],
+)
+def test_a_document_of_no_known_kind_is_refused(document: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        result_page(document)
+
+
+def test_texts_go_with_scores_only(every: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="texts go with a result of score, but this is one of tun"):
+        result_page(every["tune"], pairs=[Pair("a", ("b",))])

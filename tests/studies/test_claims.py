@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from evenmatch.stats.paired import ResampledScore
+from evenmatch.studies.experiment import (
+    NOT_REPLICATED,
+    REPLICATED,
+    REVERSED,
+    Claim,
+    evaluate_claim,
+    format_claim,
+)
+
+
+@dataclass(frozen=True)
+class Arm:
+    seeds: tuple[int, ...]
+    resampled: Mapping[str, tuple[ResampledScore, ...]]
+
+
+def arm(*values: float) -> Arm:
+    nothing = np.zeros(1)
+    every = tuple(
+        ResampledScore(v, v + np.array([-0.01, 0, 0.01]), nothing, nothing, abs) for v in values
+    )
+    return Arm(tuple(range(len(values))), {"F": every})
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ((0.5, 0.6), REPLICATED),
+        ((0.1, 0.2), REVERSED),
+        ((0.3, 0.3), NOT_REPLICATED),
+        ((0.9, 0.29), NOT_REPLICATED),
+    ],
+    ids=["above", "below", "equal", "one seed against it"],
+)
+def test_a_claim_is_seen_beyond_chance_and_for_every_seed(
+    values: tuple[float, ...], verdict: str
+) -> None:
+    seen, found = evaluate_claim(arm(*values), arm(0.3, 0.3), "F")
+    assert found == verdict
+    assert seen.value == pytest.approx(np.mean(values) - 0.3)
+
+
+def test_a_claim_reads_as_a_line() -> None:
+    claim = Claim("more is more", {"Inspec": evaluate_claim(arm(0.5), arm(0.3), "F")})
+    assert format_claim(claim) == "more is more: Inspec +20.00 [+20.00, +20.00], seen"

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenmatch.data.documents import Document
+from evenmatch.errors import InputError
+from evenmatch.studies.experiment import arm_difference
+from evenmatch.studies.keyphrase_generation import (
+    ABLATIONS,
+    KEYPHRASE_ARMS,
+    MLE,
+    KeyphraseCorpus,
+    KeyphraseDesign,
+    KeyphraseExperiment,
+    load_keyphrase_corpus,
+    remove_overlapping,
+)
+from evenmatch.studies.keyphrase_generation_report import (
+    ablation_table,
+    histogram_shares,
+    keyphrase_report,
+    keyphrase_score_table,
+    score_keyphrase_arms,
+)
+from evenmatch.training.keyphrases.catseq import CatSeqShape
+from evenmatch.training.keyphrases.catseq_run import CatSeqTrainingSettings
+from evenmatch.training.keyphrases.catseq_settings import CatSeqSettings, Stage
+from evenmatch.training.loop import FitSettings, training_threads
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+NOUNS = "tree graph net parser model corpus loss text word code cell gene".split()
+KINDS = "neural deep sparse fast random linear robust public".split()
+SMALL = KeyphraseDesign(
+    arms=(MLE, "RL(F1)", "2RL(FG)"),
+    seeds=(1, 2),
+    settings=CatSeqSettings(
+        words=40,
+        longest=40,
+        shape=CatSeqShape(embedding=12, hidden=12, attention=12),
+        likelihood=CatSeqTrainingSettings(epochs=2, batch=10, rate=0.01, look_every=6),
+    ),
+    stage=Stage(
+        course=CatSeqTrainingSettings(epochs=1, batch=20, rate=0.003, look_every=2, halve=False)
+    ),
+    scorer={"frozen": 5, "lesson": FitSettings(batch=16)},
+)
+
+
+def documents(count: int, seed: int) -> tuple[Document, ...]:
+    draw = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        kind, noun, other = draw.choice(KINDS), draw.choice(NOUNS), draw.choice(NOUNS)
+        text = f"the {other} is old . we study {kind} {noun} here ."
+        made.append(Document(text, (f"{kind} {noun}", f"{noun} theory")))
+    return tuple(made)
+
+
+def corpus() -> KeyphraseCorpus:
+    return KeyphraseCorpus(
+        documents(60, 0), documents(20, 1), {"A": documents(12, 2), "B": documents(9, 3)}
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> KeyphraseExperiment:
+    found = KeyphraseExperiment(corpus(), SMALL, tmp_path_factory.mktemp("study"))
+    assert len(found()) == len(SMALL.runs())
+    return found
+
+
+def test_a_run_comes_after_the_one_it_starts_from() -> None:
+    nodes = KeyphraseDesign((*KEYPHRASE_ARMS, *ABLATIONS), (1, 2)).runs()
+    assert len(nodes) == 2 * (6 + 2 * 4)
+    assert all(nodes.index(n.parent) < nodes.index(n) for n in nodes if n.rewards)
+    assert len({node.name for node in nodes}) == len(nodes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"arms": ("3RL",)}, "no arm '3RL'; known: MLE"), ({"seeds": ()}, "at least one arm and one")],
+)
+def test_a_design_that_cannot_be_is_refused(
+    settings: dict[str, tuple[str, ...]], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        KeyphraseDesign(**settings)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_what_was_run_is_not_run_again(runs: KeyphraseExperiment) -> None:
+    again = KeyphraseExperiment(corpus(), SMALL, runs.folder, should_stop=pytest.fail)
+    assert [r.predictions for r in again()] == [r.predictions for r in runs.results()]
+
+
+def test_results_are_small_files(runs: KeyphraseExperiment) -> None:
+    files = [*runs.folder.glob("cells/*"), *runs.folder.glob("predictions/*")]
+    assert len(files) == 2 * len(SMALL.runs())
+    assert max(path.stat().st_size for path in files) < 5000
+
+
+def test_results_without_weights_are_enough_for_the_tables(
+    runs: KeyphraseExperiment, tmp_path: Path
+) -> None:
+    for path in (*runs.folder.glob("cells/*"), *runs.folder.glob("predictions/*")):
+        place = tmp_path / path.relative_to(runs.folder)
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(path.read_bytes())
+    there = KeyphraseExperiment(corpus(), SMALL, tmp_path, should_stop=pytest.fail)
+    assert keyphrase_score_table(
+        score_keyphrase_arms(there(), there.corpus)
+    ) == keyphrase_score_table(score_keyphrase_arms(runs(), runs.corpus))
+
+
+def test_stopped_anywhere_the_experiment_comes_out_the_same(
+    runs: KeyphraseExperiment, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    small = KeyphraseDesign(SMALL.arms[:2], (1,), SMALL.settings, SMALL.stage)
+    for _ in range(40):
+        steps = iter(range(5))
+        parts = KeyphraseExperiment(
+            corpus(),
+            small,
+            tmp_path,
+            lambda steps=steps: next(steps, 9) >= 4,  # type: ignore[misc]  # no argument is given
+            told.append,
+        )
+        if len(parts()) == 2:
+            break
+    wanted = {r.run: r.predictions for r in runs.results()}
+    assert all(r.predictions == wanted[r.run] for r in parts.results())
+    assert any("paused after step" in line for line in told)
+
+
+def test_tables_have_the_papers_shape(runs: KeyphraseExperiment) -> None:
+    found = score_keyphrase_arms(runs.results(), runs.corpus)
+    header, *lines = keyphrase_score_table(found)
+    assert header[2:5] == ["A F1@M", "A F1@5", "A FG"]
+    assert [line[0] for line in lines] == ["MLE", "RL(F1)", "RL(FG)", "2RL(FG)"]
+    assert {line[1] for line in lines} == {"2"}
+    assert ablation_table(found, "B")[0][-4:] == ["tF", "tP", "tR", "present phrases"]
+
+
+def test_an_arm_does_not_differ_from_itself(runs: KeyphraseExperiment) -> None:
+    first = score_keyphrase_arms(runs.results(), runs.corpus)[0]
+    seen = arm_difference(first, first, "FG")
+    assert (seen.value, seen.low, seen.high) == (0.0, 0.0, 0.0)
+
+
+def test_the_report_says_what_was_found_and_what_is_missing(runs: KeyphraseExperiment) -> None:
+    more = KeyphraseDesign(SMALL.arms, (1, 2, 3), SMALL.settings, SMALL.stage)
+    report = keyphrase_report(KeyphraseExperiment(corpus(), more, runs.folder))
+    assert report.findings[0].startswith("8 runs are done, 4 are not: MLE seed 3")
+    claim = "rewarding F1 raises F1 beyond likelihood (F1@M: RL(F1) less MLE): A "
+    assert any(line.startswith(claim) and "; B " in line for line in report.findings)
+    assert {"fg-a", "words-b", "looks-MLE", "looks-2RL-FG"} <= set(report.figures)
+
+
+def test_an_arm_that_wrote_nothing_has_no_shares() -> None:
+    assert {share for _, share in histogram_shares(np.array([]))} == {0.0}
+
+
+def test_a_text_to_judge_by_is_not_learnt_from_however_it_is_set() -> None:
+    text = "We study deep nets, which parse trees fast and well in many languages of the world."
+    near = Document(text.lower().replace(",", " ,"), ())
+    other = Document("We study deep nets, which is a thing that many people in the world do.", ())
+    assert list(remove_overlapping([near, other], [Document(text, ())])) == [other]
+
+
+@pytest.mark.slow
+def test_the_public_corpus_has_no_text_of_a_test_among_those_to_learn_from(data: Path) -> None:
+    found = load_keyphrase_corpus()
+    tests = [d for each in found.tests.values() for d in each]
+    assert {name: len(each) for name, each in found.tests.items()} == {
+        "Inspec": 500,
+        "Krapivin": 400,
+        "KP20k": 1000,
+    }
+    assert len(found.train) > 4500
+    assert list(remove_overlapping(tests[:900:100], found.train)) == tests[:900:100]
+
+
+@pytest.mark.slow
+@pytest.mark.model
+@pytest.mark.timeout(800)
+def test_in_two_minutes_the_loss_falls_and_the_reward_rises(data: Path, tmp_path: Path) -> None:
+    """The experiment on real documents, FB's scorer included, cut down to minutes."""
+    whole = load_keyphrase_corpus()
+    tests = {name: each[:20] for name, each in whole.tests.items()}
+    design = KeyphraseDesign(
+        arms=("RL(FG)", "2RL(FB)"),
+        seeds=(1,),
+        settings=CatSeqSettings(
+            words=2000,
+            longest=150,
+            shape=CatSeqShape(embedding=48, hidden=48, attention=48),
+            likelihood=CatSeqTrainingSettings(epochs=3, batch=10, rate=3e-3, look_every=40),
+        ),
+        stage=Stage(
+            course=CatSeqTrainingSettings(epochs=1, batch=20, rate=1e-3, look_every=6, halve=False)
+        ),
+        scorer={"frozen": 5, "lesson": FitSettings(batch=32)},
+    )
+    few = KeyphraseCorpus(whole.train[-800:], whole.valid[:40], tests)
+    start = time.monotonic()
+    with training_threads(1):
+        found = {each.run.rewards: each for each in KeyphraseExperiment(few, design, tmp_path)()}
+    likelihood = found[()]
+    assert likelihood.training_curve[-1] < 0.75 * likelihood.training_curve[0]
+    rl = found[KEYPHRASE_ARMS["RL(FG)"]]
+    assert max(value for _, value in rl.evaluations) > rl.evaluations[0][1]
+    assert time.monotonic() - start < 600

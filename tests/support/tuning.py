@@ -1,0 +1,42 @@
+"""A task a tiny generator can learn in seconds, and settings for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
+
+NAMES = "Aarhus Bergen Cork Dover Essen Faro".split()
+SMALL = T5Shape(words=300, width=16, layers=1, heads=2, inner=32, dropout=0.1)
+
+
+def write_examples(path: Path, count: int, seed: int) -> str:
+    """Triples and a sentence or two that name their parts."""
+    draw = np.random.default_rng(seed)
+    with path.open("w") as file:
+        for _ in range(count):
+            a, b = (str(name) for name in draw.choice(NAMES, 2))
+            refs = [f"{a} is near {b}.", f"{b} is near {a}."][: int(draw.integers(1, 3))]
+            file.write(json.dumps({"triples": [[a, "nearTo", b]], "refs": refs}) + "\n")
+    return str(path)
+
+
+def tiny(folder: Path, out: str = "out", **changed: Any) -> TuneSettings:
+    """A run of a few steps in a folder."""
+    folder.mkdir(exist_ok=True)
+    settings: dict[str, Any] = {
+        "train": write_examples(folder / "train.jsonl", 10, seed=1),
+        "valid": write_examples(folder / "valid.jsonl", 4, seed=2),
+        "out": str(folder / out),
+        "epochs": 2,
+        "batch": 4,
+        "rate": 0.01,
+        "longest_target": 12,
+        "seed": 5,
+        "shape": SMALL,
+    }
+    return TuneSettings(**{**settings, **changed})

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenmatch.errors import InputError
+from evenmatch.training.keyphrases.catseq import CatSeq, CatSeqShape
+from evenmatch.training.keyphrases.decoding import beam_search, decode_batch, make_sampler
+from evenmatch.training.keyphrases.objectives import likelihood_loss, torch_generator
+from evenmatch.training.keyphrases.sequences import (
+    END_ID,
+    PAD_ID,
+    SPECIAL_TOKENS,
+    START_ID,
+    KeyphraseExample,
+    Vocabulary,
+    make_catseq_batch,
+)
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+VOCABULARY = Vocabulary((*SPECIAL_TOKENS, "a", "b", "c"))
+SMALL = CatSeqShape(embedding=6, hidden=5, attention=4, dropout=0.5)
+EXAMPLES = (
+    KeyphraseExample(("a", "x", "b"), (("x",),), (("c",),)),
+    KeyphraseExample(("b", "y", "z", "c", "a"), (("y", "z"),), ()),
+)
+
+
+def sharp(seed: int) -> CatSeq:
+    """A model whose weights are large, so that its choices are not all alike."""
+    model = CatSeq(SMALL, len(VOCABULARY), seed=seed)
+    with torch.no_grad():
+        for weights in model.parts.parameters():
+            weights.mul_(3.0)
+    return model
+
+
+def chances(model: CatSeq, example: KeyphraseExample, tokens: list[int]) -> float:
+    memory = model.encode(make_catseq_batch([example], VOCABULARY))
+    return float(model.log_likelihood(memory, torch.tensor([tokens])).sum().detach())
+
+
+def test_step_by_step_and_all_at_once_give_the_same_probabilities() -> None:
+    model, batch = sharp(0), make_catseq_batch(EXAMPLES, VOCABULARY)
+    memory, targets = model.encode(batch), torch.from_numpy(batch.targets)
+    wanted = model.log_likelihood(memory, targets).detach()
+    state, tokens = memory.initial_state, torch.full((2,), START_ID)
+    for at in range(targets.shape[1]):
+        probabilities, _, state = model.step(memory, state, tokens)
+        tokens = targets[:, at]
+        found = probabilities.gather(1, tokens[:, None])[:, 0].log().detach()
+        real = tokens != PAD_ID
+        assert torch.allclose(found[real], wanted[real, at], atol=1e-5)
+
+
+def test_probabilities_add_up_to_one_and_no_mark_that_is_no_word_has_any() -> None:
+    model = sharp(1)
+    memory = model.encode(make_catseq_batch(EXAMPLES, VOCABULARY))
+    probabilities, weights, _ = model.step(memory, memory.initial_state, torch.full((2,), START_ID))
+    assert torch.allclose(probabilities.sum(-1), torch.ones(2))
+    assert torch.allclose(weights.sum(-1), torch.ones(2))
+    assert not probabilities[:, [PAD_ID, START_ID]].any()
+
+
+def test_a_strange_word_gets_the_attention_of_its_places_and_nothing_else() -> None:
+    model = sharp(2)
+    memory = model.encode(make_catseq_batch([KeyphraseExample(("x", "a", "x", "y"))], VOCABULARY))
+    found = model.step(memory, memory.initial_state, torch.tensor([START_ID]))
+    probabilities, weights = found[0][0].detach(), found[1][0].detach()
+    x, y = probabilities[len(VOCABULARY) :].tolist()
+    assert x / y == pytest.approx(float((weights[0] + weights[2]) / weights[3]), rel=1e-5)
+
+
+def test_a_document_does_not_depend_on_those_beside_it() -> None:
+    model = sharp(3)
+    alone = [
+        decode_batch(model, make_catseq_batch([each], VOCABULARY), VOCABULARY).words[0]
+        for each in EXAMPLES
+    ]
+    assert (
+        list(decode_batch(model, make_catseq_batch(EXAMPLES, VOCABULARY), VOCABULARY).words)
+        == alone
+    )
+
+
+def test_a_seed_settles_weights_and_dropped_values() -> None:
+    def loss(seed: int, drop: int) -> float:
+        model = CatSeq(SMALL, len(VOCABULARY), seed=seed)
+        batch = make_catseq_batch(EXAMPLES, VOCABULARY)
+        return float(likelihood_loss(model, batch, dropping=torch_generator(drop)).detach())
+
+    assert loss(1, 1) == loss(1, 1)
+    assert len({loss(1, 1), loss(2, 1), loss(1, 2)}) == 3
+
+
+def test_drawn_words_come_as_often_as_they_are_probable() -> None:
+    model = sharp(4)
+    batch = make_catseq_batch([EXAMPLES[0]] * 4000, VOCABULARY)
+    memory = model.encode(make_catseq_batch([EXAMPLES[0]], VOCABULARY))
+    wanted = (
+        model.step(memory, memory.initial_state, torch.tensor([START_ID]))[0][0].detach().numpy()
+    )
+    written = decode_batch(
+        model, batch, VOCABULARY, choose=make_sampler(torch_generator(0)), longest=1
+    )
+    found = np.bincount(written.tokens[:, 0], minlength=len(wanted)) / 4000
+    assert abs(found - wanted).max() < 0.03
+
+
+def every_text(
+    model: CatSeq, example: KeyphraseExample, longest: int
+) -> dict[tuple[int, ...], float]:
+    """The log-probability of everything that ends within so many steps."""
+    words = range(3, len(VOCABULARY) + len(VOCABULARY.unknown_words(example.words)))
+    bodies = (
+        (*body, END_ID)
+        for length in range(longest)
+        for body in itertools.product([w for w in words if w != END_ID], repeat=length)
+    )
+    return {body: chances(model, example, list(body)) for body in bodies}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wide_search_finds_the_likeliest_of_everything(seed: int) -> None:
+    model, example = sharp(seed), EXAMPLES[0]
+    model.parts["word"].bias.data[END_ID] += 3.0  # so that short texts are likely
+    every = every_text(model, example, 3)
+    best = max(every, key=every.__getitem__)
+    found = beam_search(model, example, VOCABULARY, width=400, longest=3, length_power=0.0)
+    # An unknown word is shown by the one that was looked at, so texts are compared by length too.
+    known = [VOCABULARY.word(n, VOCABULARY.unknown_words(example.words)) for n in best]
+    shown = [w for w, k in zip(found, known, strict=True) if k != "<unk>"]
+    assert shown == [k for k in known if k != "<unk>"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_with_one_beginning_writes_what_writing_writes(seed: int) -> None:
+    model = sharp(seed)
+    for example in EXAMPLES:
+        written = decode_batch(
+            model, make_catseq_batch([example], VOCABULARY), VOCABULARY, longest=8
+        ).words[0]
+        assert beam_search(model, example, VOCABULARY, width=1, longest=8) == written
+
+
+def test_an_unknown_word_is_replaced_by_the_one_looked_at_most() -> None:
+    model = CatSeq(SMALL, len(VOCABULARY))
+    model.parts["word"].bias.data[3] = 50.0
+    model.parts["own"].bias.data[:] = 50.0
+    example = KeyphraseExample(("q", "q"))
+    written = decode_batch(model, make_catseq_batch([example], VOCABULARY), VOCABULARY, longest=2)
+    assert written.words == (("q", "q"),)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"hidden": 0}, "sizes must be at least 1"), ({"dropout": 1.0}, "at least 0 and below 1")],
+)
+def test_a_shape_that_cannot_be_is_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        CatSeqShape(**settings)
+
+
+def test_a_word_that_can_neither_be_written_nor_copied_is_hardly_possible() -> None:
+    model = sharp(0)
+    assert chances(model, KeyphraseExample(("a",)), [len(VOCABULARY)]) == pytest.approx(
+        math.log(1e-8)
+    )

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evenmatch as em
+from evenmatch.data.cards import MetricCard
+from evenmatch.data.ratings.rated_set import RatedSet
+from evenmatch.errors import InputError
+from evenmatch.metrics.fitted import load_bi_encoder_head, pair_features, pair_features_torch
+from evenmatch.models.checkpoints import find_checkpoint
+from evenmatch.training.loop import FitSettings, length_grouped_batches
+from evenmatch.training.metrics.bi_encoder import load_partly_frozen
+from evenmatch.training.metrics.examples import make_training_examples, rated_pairs
+
+LESSON = FitSettings(epochs=8, batch=8, rate=1e-3, head_rate=1e-2)
+CANDIDATES = ["a cat sat on the mat", "rain is expected", ""]
+MATCHES = ["a cat sat on a mat", "the fox jumps", "rain"]
+
+
+@pytest.fixture(scope="module")
+def made(tiny: str, rated: list[RatedSet], tmp_path_factory: pytest.TempPathFactory) -> MetricCard:
+    out = tmp_path_factory.mktemp("made") / "metric"
+    return em.fit(rated, out, test=rated, model=tiny, frozen=1, lesson=LESSON)
+
+
+def test_a_fitted_metric_learns_what_it_is_shown(
+    made: MetricCard, tiny: str, rated: list[RatedSet]
+) -> None:
+    pairs, ratings = rated_pairs(rated)
+    given = [p.candidate for p in pairs], [p.references for p in pairs]
+    before = em.score(*given, f"bertscore(model={tiny!r}, layer=4)").segments
+    start = np.corrcoef([score.value for score in before], ratings)[0, 1]
+    assert made.document["mean"]["value"] > max(0.9, start)
+
+
+def test_a_fitted_metric_is_on_the_scale_of_its_ratings(made: MetricCard) -> None:
+    reference = "the quick brown fox jumps over the lazy dog"
+    others = "the dog looked at the lazy cat on the"
+    found = em.score([reference, others], [reference] * 2, made.metric)
+    assert found.segments[0].value > 70
+    assert found.segments[1].value < 50
+
+
+def test_a_fitted_metric_keeps_the_promises_of_metrics(made: MetricCard) -> None:
+    em.check_metric(em.build(f"fitted(model={made.metric!r})"))
+
+
+def test_the_folder_named_by_path_is_the_metric(made: MetricCard) -> None:
+    by_path = em.score(CANDIDATES, MATCHES, made.metric)
+    by_spec = em.score(CANDIDATES, MATCHES, f"fitted(model={made.metric!r})")
+    assert by_path == by_spec
+    assert str(made.folder) not in by_path.signature
+
+
+def test_what_training_sees_is_what_scoring_sees(tiny: str) -> None:
+    import torch
+
+    draw = np.random.default_rng(0)
+    sides = [draw.normal(size=(2, n, 16)).astype(np.float32) for n in (3, 5)]
+    there = [np.array([[True] * n, [True] * (n - 1) + [False]]) for n in (3, 5)]
+    tensors = [{4: torch.from_numpy(s), 2: torch.from_numpy(-s)} for s in sides]
+    masks = [torch.from_numpy(t) for t in there]
+    found = pair_features_torch(tensors[0], masks[0], tensors[1], masks[1], (2, 4)).numpy()
+    for row in range(2):
+        x, y = ({4: s[row][t[row]], 2: -s[row][t[row]]} for s, t in zip(sides, there, strict=True))
+        np.testing.assert_allclose(found[row], pair_features(x, y, (2, 4)), atol=1e-5)
+
+
+def test_the_same_seed_trains_the_same_metric(
+    made: MetricCard, tiny: str, rated: list[RatedSet], tmp_path: Path
+) -> None:
+    again = em.fit(rated, tmp_path / "again", test=rated, model=tiny, frozen=1, lesson=LESSON)
+    assert again.signature == made.signature
+
+
+def test_frozen_blocks_stay_as_they_are(made: MetricCard, tiny: str) -> None:
+    from safetensors.numpy import load_file
+
+    before, after = (
+        load_file(Path(folder) / "model.safetensors") for folder in (tiny, made.folder)
+    )
+    changed = {name for name in after if not np.array_equal(before[name], after[name])}
+    assert changed
+    assert all(name.startswith(tuple(f"encoder.layer.{n}." for n in (1, 2, 3))) for name in changed)
+
+
+def test_the_card_says_what_from_and_how_good(made: MetricCard) -> None:
+    card = (made.folder / "README.md").read_text()
+    assert "trained on: rated (" in card
+    assert made.signature in card
+    assert f"| {made.document['mean']['value']:.3f} |" in card
+
+
+def test_without_other_ratings_some_segments_are_set_apart(
+    tiny: str, rated: list[RatedSet], tmp_path: Path
+) -> None:
+    found = em.fit(
+        rated, tmp_path / "m", model=tiny, frozen=3, lesson=FitSettings(batch=32), hold_out=0.3
+    )
+    rated_outputs = sum(len(each.cells(rated=True)[0]) for each in rated)
+    judged = found.document["mean"]["n"]
+    assert 0 < judged < rated_outputs
+    assert f"({rated_outputs - judged} rated outputs)" in found.facts["trained on"]
+
+
+def test_an_existing_folder_is_not_written_over(made: MetricCard, rated: list[RatedSet]) -> None:
+    with pytest.raises(InputError, match="is there already; name a new folder"):
+        em.fit(rated, made.folder)
+
+
+@pytest.mark.parametrize("frozen", [-1, 4])
+def test_as_many_blocks_cannot_be_frozen(tiny: str, frozen: int) -> None:
+    with pytest.raises(InputError, match="has 4 blocks; fewer can be frozen than are kept"):
+        load_partly_frozen(find_checkpoint(tiny), frozen, "cpu")
+
+
+def test_a_folder_without_a_head_is_refused(tiny: str) -> None:
+    with pytest.raises(em.DataError, match=r"holds no head\.safetensors; give a folder"):
+        load_bi_encoder_head(find_checkpoint(tiny))
+
+
+def test_a_damaged_head_is_refused(tiny: str, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(tiny, tmp_path / "m")
+    (tmp_path / "m" / "head.safetensors").write_bytes(b"nothing")
+    with pytest.raises(em.DataError, match=r"cannot read .*head.safetensors"):
+        load_bi_encoder_head(find_checkpoint(str(tmp_path / "m")))
+
+
+def test_too_few_ratings_are_refused() -> None:
+    with pytest.raises(InputError, match="1 rated pairs of texts are too few to train on"):
+        make_training_examples([em.Pair("a", ("b",)), em.Pair("", ("b",))], [1.0, 2.0])
+
+
+def test_ratings_all_alike_are_refused() -> None:
+    with pytest.raises(InputError, match="all 9 pairs have the same rating, 3"):
+        make_training_examples([em.Pair("a", ("b",))] * 9, [3.0] * 9)
+
+
+def test_every_pair_is_seen_once_an_epoch() -> None:
+    seen_pairs = np.concatenate(
+        list(length_grouped_batches([3, 1, 2] * 20, FitSettings(epochs=2, batch=7)))
+    )
+    assert np.bincount(seen_pairs).tolist() == [2] * 60
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"epochs": 0}, "at least 1 epoch"), ({"rate": 0.0}, "learning rates must be above 0")],
+)
+def test_a_lesson_that_teaches_nothing_is_refused(settings: dict[str, float], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        FitSettings(**settings)  # type: ignore[arg-type]  # one of either type
+
+
+def test_ratings_cannot_all_be_set_apart(rated: list[RatedSet], tiny: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a share of 1\.0 of 6 segments cannot be held out"):
+        em.fit(rated, tmp_path / "m", model=tiny, hold_out=1.0)

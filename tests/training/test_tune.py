@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenmatch.data.graphs import read_graphs
+from evenmatch.errors import DataError, InputError
+from evenmatch.training.generator.loss import StepMetrics
+from evenmatch.training.generator.policy import load_policy
+from evenmatch.training.generator.tune import (
+    LOG_FOLDER,
+    RESULT_FILE,
+    _prepare_policy,
+    _step_seed,
+    tensorboard_logger,
+    tune,
+)
+from evenmatch.training.generator.tune_run import (
+    CHECKPOINT_FILE,
+    MODEL_FOLDER,
+    TuneHistory,
+    make_tune_examples,
+)
+from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings, read_tune_settings
+from tests.support.tuning import tiny
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+
+
+def weights(settings: TuneSettings) -> bytes:
+    return (Path(settings.out) / MODEL_FOLDER / "model.safetensors").read_bytes()
+
+
+def test_without_reward_it_is_cross_entropy_bit_for_bit(tmp_path: Path) -> None:
+    settings = tiny(tmp_path, rl_weight=0.0)
+    tune(settings)
+    examples = make_tune_examples(read_graphs(settings.train), settings)
+    policy = _prepare_policy(settings, examples)
+    model, steps = policy.model.train(), examples.steps * settings.epochs
+    optimizer = torch.optim.Adam(model.parameters(), lr=settings.rate)
+    for number in range(steps):
+        optimizer.param_groups[0]["lr"] = settings.rate * (1 - number / steps)
+        torch.manual_seed(_step_seed(settings.seed, number))
+        batch = examples(number)
+        ids, mask = policy.tokenize(batch.sources, longest=512)
+        read = {"input_ids": ids, "attention_mask": mask}
+        wanted = policy.tokenizer(
+            list(batch.targets), padding=True, truncation=True, max_length=12, return_tensors="pt"
+        )
+        labels = wanted["input_ids"]
+        # Without a cache, which training has no use for and which rounds otherwise.
+        logits = model(**read, labels=labels, use_cache=False).logits
+        lost = torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+        optimizer.zero_grad()
+        (lost * wanted["attention_mask"]).sum(1).mean().backward()
+        optimizer.step()
+    kept = torch.load(Path(settings.out) / CHECKPOINT_FILE, weights_only=True)["model"]
+    assert kept.keys() == model.state_dict().keys()
+    assert all(torch.equal(kept[name], value) for name, value in model.state_dict().items())
+
+
+class Killed(Exception):
+    """Stands for whatever ends a process in the middle of a step."""
+
+
+def test_a_run_that_was_stopped_anywhere_goes_on_exactly(tmp_path: Path) -> None:
+    whole = tiny(tmp_path, "whole", patience=9)
+    parts = dataclasses.replace(whole, out=str(tmp_path / "parts"), keep_every=2)
+    calls = 0
+
+    def enough() -> bool:
+        nonlocal calls
+        calls += 1
+        if calls % 3 == 0:
+            raise Killed
+        return calls % 4 == 1
+
+    expected = tune(whole).history
+    for _ in range(40):
+        try:
+            found = tune(parts, enough=enough).history
+        except Killed:
+            continue
+        if found.ended:
+            break
+    assert found == expected
+    assert weights(whole) == weights(parts)
+
+
+KILLED = """
+import os, signal, sys
+from evenmatch.training.generator.tune import tune
+def watch(history):
+    if len(history.told) == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+tune(sys.argv[1], watch=watch)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_loses_nothing_but_time(tmp_path: Path) -> None:
+    settings = tiny(tmp_path, "whole", patience=9, keep_every=2)
+    config = tmp_path / "run.toml"
+    given = dataclasses.asdict(dataclasses.replace(settings, out=str(tmp_path / "killed")))
+    shape = given.pop("shape")
+    lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
+    lines += ["[shape]", *(f"{name} = {json.dumps(value)}" for name, value in shape.items())]
+    config.write_text("\n".join(lines))
+    done = subprocess.run([sys.executable, "-c", KILLED, str(config)], env=os.environ, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert tune(config).history == tune(settings).history
+    assert weights(settings) == weights(read_tune_settings(config))
+
+
+def test_logs_show_each_step_once_though_a_run_was_stopped(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    settings = tiny(tmp_path, patience=9)
+    seen: list[int] = []
+
+    def stop(history: TuneHistory) -> None:
+        seen.append(len(history.step_metrics))
+        if len(seen) == 6:  # two steps after what is kept
+            raise Killed
+
+    with pytest.raises(Killed):
+        tune(settings, watch=stop)
+    history = tune(settings).history
+    logged = EventAccumulator(str(Path(settings.out) / LOG_FOLDER)).Reload()
+    rewards = logged.Scalars("train/reward")
+    assert [each.step for each in rewards] == list(range(1, len(history.step_metrics) + 1))
+    assert [e.value for e in rewards] == pytest.approx(
+        [told.reward for told in history.step_metrics]
+    )
+    assert [(e.step, e.value) for e in logged.Scalars("valid/bleu")] == [
+        (step, pytest.approx(bleu)) for step, bleu in history.evaluations
+    ]
+
+
+def test_event_files_sort_in_the_order_they_were_begun(tmp_path: Path) -> None:
+    history = TuneHistory(steps=1, step_metrics=[StepMetrics(loss=1.0, cross_entropy=1.0)])
+    for _ in range(3):  # by name, the tenth file of a process in one second comes before the ninth
+        with tensorboard_logger(tmp_path) as log:
+            log(history)
+    begun = sorted(each.name.split(".")[3] for each in tmp_path.iterdir())
+    assert len(set(begun)) == 3
+
+
+def test_the_best_model_can_be_tuned_again(tmp_path: Path) -> None:
+    first = tune(tiny(tmp_path, "first", epochs=1, rl_weight=0.0))
+    again = tiny(tmp_path, "again", epochs=1, model=str(first.model), reward="chrf")
+    assert tune(again).history.ended
+    assert load_policy(str(first.model)).tokenizer("<H> Cork")["input_ids"][-1] == 1
+
+
+def test_a_run_ends_when_bleu_no_longer_rises(tmp_path: Path) -> None:
+    settings = tiny(tmp_path, epochs=9, rate=1e-12, rl_weight=0.0, patience=2)
+    found = tune(settings)
+    assert len(found.history.evaluations) == 3
+    kept = json.loads((Path(settings.out) / RESULT_FILE).read_text())
+    assert kept == found.document
+    assert kept["best"]["step"] == kept["looks"][0]["step"]
+
+
+def test_a_finished_run_is_not_taken_again(tmp_path: Path) -> None:
+    settings = tiny(tmp_path, epochs=1, rl_weight=0.0)
+    assert (
+        tune(settings, enough=lambda: False).history == tune(settings, enough=pytest.fail).history
+    )
+
+
+def test_another_run_does_not_go_on_from_this_ones_state(tmp_path: Path) -> None:
+    settings = tiny(tmp_path, epochs=1, rl_weight=0.0)
+    tune(settings)
+    with pytest.raises(DataError, match="is from a run with other settings, texts or model"):
+        tune(dataclasses.replace(settings, seed=6))
+    (Path(settings.out) / CHECKPOINT_FILE).write_bytes(b"not a checkpoint")
+    with pytest.raises(DataError, match=r"cannot read .*checkpoint.pt .*remove it to start again"):
+        tune(settings)
+
+
+def test_one_of_the_references_is_drawn_in_each_pass(tmp_path: Path) -> None:
+    settings = tiny(tmp_path, every_text=False, batch=3)
+    graphs = read_graphs(settings.train)
+    examples = make_tune_examples(graphs, settings)
+    assert examples.steps == 4
+    for epoch in range(2):
+        batches = [examples(4 * epoch + i) for i in range(4)]
+        read = sorted(source for batch in batches for source in batch.sources)
+        assert read == sorted(each.graph.line for each in graphs)
+        assert all(t in r for b in batches for t, r in zip(b.targets, b.references, strict=True))
+    every = make_tune_examples(graphs, dataclasses.replace(settings, every_text=True))
+    assert every.count == sum(len(each.references) for each in graphs)
+
+
+def test_a_model_without_a_decoder_of_its_own_is_refused() -> None:
+    with pytest.raises(InputError, match="minilm has no encoder and decoder; name a model"):
+        load_policy("minilm")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("train = 'a'\nvalid = 'b'", "needs out = "),
+        ("epoch = 3", "has no setting 'epoch'; did you mean 'epochs'?"),
+        ("zzz = 3", "has no setting 'zzz'; known: train, valid"),
+        ("epochs = 'x'", "epochs in .* must be a whole number, got 'x'"),
+        ("shape = 3", r"\[shape\] of .* must be a table, got 3"),
+        ("[shape]\nwidht = 3", r"\[shape\] of .* has no setting 'widht'; did you mean 'width'"),
+        ("epochs = ", "is no TOML"),
+    ],
+)
+def test_a_config_that_means_nothing_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_tune_settings(config)
+
+
+def test_a_config_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*none.toml: No such file"):
+        read_tune_settings(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"clip": -1.0}, "clip must be at least 0, got -1.0"),
+        ({"rl_weight": 1.5}, "rl_weight must be between 0 and 1, got 1.5"),
+        ({"rate": 0.0}, "rate must be above 0, got 0.0"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(changed: dict[str, float], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        dataclasses.replace(TuneSettings("a", "b", "c"), **changed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"heads": 3}, "width 128 cannot be shared by 3 heads equally"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
+        ({"layers": 0}, "layers must be at least 1, got 0"),
+    ],
+)
+def test_shapes_that_cannot_be_are_refused(changed: dict[str, float], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        dataclasses.replace(T5Shape(), **changed)  # type: ignore[arg-type]
