@@ -13,7 +13,7 @@ from evenmatch.alignment.solver_contract import check_solver
 from evenmatch.vectors.encoder_contract import check_encoder
 
 
-@em.register("solver", "mutual")
+@em.register("alignment", "mutual")
 @dataclass(frozen=True)
 class Mutual:
     """Only units that are each other's first choice are paired."""
@@ -31,7 +31,7 @@ class Mutual:
         return em.Alignment(plan, plan, exact=False)
 
 
-@em.register("encoder", "trigrams")
+@em.register("vectors", "trigrams")
 @dataclass(frozen=True)
 class Trigrams:
     """A word as the trigrams of its letters, counted in a fixed number of slots."""

@@ -27,13 +27,13 @@ class Forgetful:
 )
 def test_a_part_is_held_to_its_kind(part: object, promise: str) -> None:
     with pytest.raises(PromiseError, match=f"breaks the promise '{promise}'"):
-        check_promises(part, "reducer", ())
+        check_promises(part, "scoring", ())
 
 
 def test_a_part_that_compares_by_identity_breaks_its_promise_to_pickle(registry: None) -> None:
-    em.register("reducer", "ghost")(Ghost)
+    em.register("scoring", "ghost")(Ghost)
     with pytest.raises(PromiseError, match="breaks the promise 'pickles'"):
-        check_promises(Ghost(), "reducer", ())
+        check_promises(Ghost(), "scoring", ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +42,17 @@ class Ghost:
 
 
 def test_a_part_whose_spec_says_too_little_is_caught(registry: None) -> None:
-    em.register("reducer", "forgetful")(Forgetful)
+    em.register("scoring", "forgetful")(Forgetful)
     part = Forgetful()
     object.__setattr__(part, "hidden", 1)
     with pytest.raises(PromiseError, match="breaks the promise 'spec'"):
-        check_promises(part, "reducer", ())
+        check_promises(part, "scoring", ())
 
 
 def test_a_part_that_can_be_changed_is_caught(registry: None) -> None:
-    em.register("reducer", "soft")(Soft)
+    em.register("scoring", "soft")(Soft)
     with pytest.raises(PromiseError, match=r"breaks the promise 'frozen'.*size can be set"):
-        check_promises(Soft(), "reducer", ())
+        check_promises(Soft(), "scoring", ())
 
 
 @dataclass(unsafe_hash=True)
@@ -64,9 +64,9 @@ class Soft:
 
 def test_an_excuse_must_name_a_promise() -> None:
     with pytest.raises(InputError, match="no promise called 'frosen'; known: registered, frozen"):
-        check_promises(em.Prf(), "reducer", (), excused=["frosen"])
+        check_promises(em.Prf(), "scoring", (), excused=["frosen"])
 
 
 def test_what_is_excused_is_not_asked(registry: None) -> None:
-    em.register("reducer", "ghost")(Ghost)
-    check_promises(Ghost(), "reducer", (), excused=["pickles", "spec"])
+    em.register("scoring", "ghost")(Ghost)
+    check_promises(Ghost(), "scoring", (), excused=["pickles", "spec"])

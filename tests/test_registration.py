@@ -26,22 +26,22 @@ class Lenient:
 
 @pytest.fixture
 def lenient(registry: None) -> None:
-    em.register("reducer", "lenient")(Lenient)
+    em.register("scoring", "lenient")(Lenient)
 
 
 def test_a_taken_name_is_refused(registry: None) -> None:
     with pytest.raises(InputError, match=r"the name 'lsa' is taken by evenmatch\.alignment"):
-        em.register("reducer", "lsa")(Lenient)
+        em.register("scoring", "lsa")(Lenient)
 
 
 def test_a_module_that_is_loaded_again_may_register_again(lenient: None) -> None:
-    em.register("reducer", "lenient")(Lenient)
+    em.register("scoring", "lenient")(Lenient)
     assert em.build("lenient(slack=0.5)") == Lenient(0.5)
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
-    [("thing", "x", "no kind of part called 'thing'"), ("solver", "a b", "a plain identifier")],
+    [("thing", "x", "no kind of part called 'thing'"), ("alignment", "a b", "a plain identifier")],
 )
 def test_a_bad_registration_is_refused(kind: str, name: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
@@ -54,7 +54,7 @@ def test_a_part_that_could_not_be_compared_is_not_registered(registry: None) -> 
         size: int = 1
 
     with pytest.raises(InputError, match="the class of 'loose' must be a frozen dataclass"):
-        em.register("solver", "loose")(Loose)
+        em.register("alignment", "loose")(Loose)
     assert "loose" not in em.names()
 
 
@@ -62,7 +62,7 @@ def test_a_maker_without_types_still_takes_settings(registry: None) -> None:
     def make(slack=0.25):  # type: ignore[no-untyped-def]  # what a hurried author writes
         return Lenient(slack)
 
-    em.register("reducer", "hurried")(make)
+    em.register("scoring", "hurried")(make)
     assert em.build("hurried(slack=0.5)") == Lenient(0.5)
 
 

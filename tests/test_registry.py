@@ -40,7 +40,7 @@ def test_a_part_survives_pickling(row: Row) -> None:
     assert pickle.loads(pickle.dumps(part)) == part
 
 
-@pytest.mark.parametrize("row", rows("splitter", "encoder", "similarity", "solver", "reducer"))
+@pytest.mark.parametrize("row", rows("units", "vectors", "similarity", "alignment", "scoring"))
 def test_a_spec_is_written_the_way_it_is_read(row: Row) -> None:
     assert em.spec(em.build(row.spec)) == row.spec
 
@@ -119,8 +119,11 @@ def test_a_spec_may_hold_spaces_quotes_and_lists_of_settings() -> None:
         ("hashed(dim=0)", "dim must be at least 1"),
         ("rescale", "needs the setting 'low'"),
         ("rescale(low=1)", "low must be below 1"),
-        ("rescale(low=0, base=lsa)", r"base takes a reducer \(.*prf.*\), got the solver lsa"),
-        ("align(vectors=lsa)", "vectors takes an encoder"),
+        (
+            "rescale(low=0, base=lsa)",
+            r"base takes a scoring part \(.*prf.*\), got the alignment part lsa",
+        ),
+        ("align(vectors=lsa)", "vectors takes a vectors part"),
         ("transformer(pool='sum')", "pool takes 'max' or 'mean', got 'sum'"),
         ("transformer(layer='first')", "layer takes a whole number or 'auto' or 'last'"),
         ("bertscore(idf=None)", "idf takes True or False or a string, got None"),
@@ -172,7 +175,7 @@ def test_what_is_no_part_has_no_spec(thing: object) -> None:
 
 
 def test_names_are_sorted_and_by_kind() -> None:
-    assert em.names("reducer") == tuple(sorted(em.names("reducer")))
-    assert {"prf", "rescale"} <= set(em.names("reducer")) <= set(em.names())
-    with pytest.raises(UnknownNameError, match="there is no kind 'thing'; known: splitter"):
+    assert em.names("scoring") == tuple(sorted(em.names("scoring")))
+    assert {"prf", "rescale"} <= set(em.names("scoring")) <= set(em.names())
+    with pytest.raises(UnknownNameError, match="there is no kind 'thing'; known: units"):
         em.names("thing")

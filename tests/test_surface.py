@@ -158,7 +158,7 @@ from dataclasses import dataclass
 from evenmatch import Alignment, Greedy, register
 
 
-@register("solver", "mutual")
+@register("alignment", "mutual")
 @dataclass(frozen=True)
 class Mutual:
     """Pairs only units that are each other's first choice."""
@@ -190,7 +190,7 @@ def test_a_solver_of_ones_own_is_found_by_name(plugin: Path) -> None:
         import evenmatch as em
 
         metric = "align(vectors=hashed, alignment=mutual)"
-        assert "mutual" in em.names("solver")
+        assert "mutual" in em.names("alignment")
         scores = em.score(["a b b"], ["b a"], metric)
         print(em.build(scores.signature.split(" · ")[0]) == em.build(metric))
         print(em.align("a c", "c a d", metric).pairs)

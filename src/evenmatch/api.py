@@ -124,8 +124,10 @@ def as_solver(given: str | Solver) -> Solver:
     solver = build(given) if isinstance(given, str) else given
     if isinstance(solver, type):
         raise InputError(f"a solver is wanted, got a class; make one: {solver.__name__}()")
-    if kind_of(solver) not in ("solver", None) or not callable(solver):
-        raise InputError(f"a solver is wanted, got {given!r}; `evenmatch list solver` names them")
+    if kind_of(solver) not in ("alignment", None) or not callable(solver):
+        raise InputError(
+            f"a solver is wanted, got {given!r}; `evenmatch list alignment` names them"
+        )
     return solver
 
 

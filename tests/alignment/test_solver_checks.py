@@ -130,7 +130,7 @@ BROKEN = (
 @pytest.fixture(autouse=True)
 def registered(registry: None) -> None:
     for make in BROKEN:
-        em.register("solver", make.__name__.lower())(make)
+        em.register("alignment", make.__name__.lower())(make)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def registered(registry: None) -> None:
         (Gossip(), "alone", "solved together with others"),
         (Diagonal(), "permutation", "in another order is aligned otherwise"),
         (Pessimist(), "exact total", "was called exact"),
-        (em.Hashed(), "registered", "registered as encoder"),
+        (em.Hashed(), "registered", "registered as vectors"),
         (em.Lsa, "registered", r"give an instance, Lsa\(\)"),
     ],
     ids=lambda value: type(value).__name__ if callable(value) else "",

@@ -12,7 +12,7 @@ from tests.support.parts import Row, rows
 from tests.support.strategies import problems, similarities
 
 NEAR = 1e-6
-ALL = pytest.mark.parametrize("row", rows("solver"))
+ALL = pytest.mark.parametrize("row", rows("alignment"))
 
 
 @ALL

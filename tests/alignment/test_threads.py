@@ -12,7 +12,7 @@ from evenmatch.types import Problem
 from tests.support.parts import Row, rows
 
 
-@pytest.mark.parametrize("row", rows("solver"))
+@pytest.mark.parametrize("row", rows("alignment"))
 def test_an_alignment_does_not_depend_on_threads(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "_CHUNK_SIZE", 4)
     random = np.random.default_rng(7)

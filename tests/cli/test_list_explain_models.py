@@ -20,8 +20,8 @@ def test_list_names_every_part_with_its_kind_and_what_it_is(command: Command) ->
 
 
 def test_list_of_one_kind_names_that_kind(command: Command) -> None:
-    lines = command("list", "solver").out.splitlines()
-    assert tuple(line.split()[0] for line in lines[1:]) == em.names("solver")
+    lines = command("list", "alignment").out.splitlines()
+    assert tuple(line.split()[0] for line in lines[1:]) == em.names("alignment")
 
 
 def test_list_as_json_says_the_same(command: Command) -> None:
@@ -35,7 +35,7 @@ def test_list_as_json_says_the_same(command: Command) -> None:
 def test_list_of_an_unknown_kind_names_the_known(command: Command) -> None:
     said = command("list", "colour")
     assert (said.code, said.out) == (1, "")
-    assert "there is no kind 'colour'; known: splitter," in said.err
+    assert "there is no kind 'colour'; known: units," in said.err
 
 
 def test_explain_shows_settings_inside_settings(command: Command) -> None:

@@ -125,7 +125,10 @@ def test_a_folder_is_no_file(command: Command) -> None:
     ("metric", "words"),
     [
         ("bertscor", "nothing is called 'bertscor'; did you mean 'bertscore'?"),
-        ("lsa", "a metric is wanted, got the solver lsa; `evenmatch list metric` names them"),
+        (
+            "lsa",
+            "a metric is wanted, got the alignment part lsa; `evenmatch list metric` names them",
+        ),
         ("align(vectors=hashd)", "did you mean 'hashed'?"),
         ("__import__('os')", "settings of __import__ must be given by name"),
         ("f_disc(", "cannot read the spec 'f_disc('"),

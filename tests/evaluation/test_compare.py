@@ -172,7 +172,7 @@ class Noting:
 
 @pytest.mark.usefixtures("registry")
 def test_every_text_is_embedded_once_for_all_systems_and_metrics() -> None:
-    em.register("encoder", "noting")(Noting)
+    em.register("vectors", "noting")(Noting)
     seen.clear()
     compared(["align(vectors=noting)", "align(vectors=noting, alignment=lsa)"], resamples=5)
     assert len(seen) == len(set(seen))

@@ -77,7 +77,10 @@ def test_weights_that_cannot_be_laid_out_do_the_same(
 ) -> None:
     checkpoint = checkpoints.find_checkpoint(str(folder))
     laid = PretrainedBackbone(str(folder)).encode(TEXTS, LAYERS, Run())
-    assert load_blocks(checkpoint, False, "cpu").module.blocks[0].query_key_value._packed_weight is not None
+    assert (
+        load_blocks(checkpoint, False, "cpu").module.blocks[0].query_key_value._packed_weight
+        is not None
+    )
     load_blocks.cache_clear()
     monkeypatch.setattr(fast_bert, "_can_pack", lambda: False)
     plain = PretrainedBackbone(str(folder)).encode(TEXTS, LAYERS, Run())

@@ -89,11 +89,11 @@ def test_wrong_sources_are_refused(sources: Any, words: str) -> None:
     ("metric", "error", "words"),
     [
         ("bertscor", UnknownNameError, "did you mean 'bertscore'"),
-        ("lsa", InputError, "a metric is wanted, got the solver lsa"),
+        ("lsa", InputError, "a metric is wanted, got the alignment part lsa"),
         (3, InputError, "a metric is wanted, got int"),
         (None, InputError, "a metric is wanted, got NoneType"),
         (em.AlignMetric, InputError, r"got a class; make one: AlignMetric\(\.\.\.\)"),
-        (em.Lsa(), InputError, "a metric is wanted, got the solver lsa"),
+        (em.Lsa(), InputError, "a metric is wanted, got the alignment part lsa"),
         ([], InputError, "the list of metrics is empty"),
         (["bertscore", 3], InputError, "a metric is wanted, got int"),
     ],

@@ -152,5 +152,5 @@ def test_a_metric_that_defines_several_references_may_be_excused() -> None:
 
 
 def test_what_is_no_metric_is_told_so() -> None:
-    with pytest.raises(PromiseError, match=r"'registered'.*registered as solver"):
+    with pytest.raises(PromiseError, match=r"'registered'.*registered as alignment"):
         check_metric(em.Lsa())  # type: ignore[arg-type]  # the wrong kind is the point

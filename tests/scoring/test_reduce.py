@@ -34,7 +34,7 @@ def test_f_of_a_negative_number_is_0_and_not_far_below_it() -> None:
     assert harmonic_mean(-0.5, -0.5) == 0
 
 
-@pytest.mark.parametrize("row", rows("reducer"))
+@pytest.mark.parametrize("row", rows("scoring"))
 @given(similarity=similarities())
 @example(similarity=np.array([[0.1, 0.6], [0.3, 0.8], [0.9, 0.6], [0.7, -0.1]]))
 def test_a_score_lies_within_the_bounds_of_its_reducer(row: Row, similarity: Array) -> None:

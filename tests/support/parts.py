@@ -22,7 +22,7 @@ class Row:
 _POOLS = ("best reference",)
 
 TABLE: dict[str, tuple[Row, ...]] = {
-    "splitter": (
+    "units": (
         Row("words"),
         Row("words(lower=True)"),
         Row("pieces"),
@@ -44,7 +44,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("parse_file(path='parses.conllu')"),
     ),
     "weighting": (Row("uniform"), Row("norm"), Row("idf")),
-    "encoder": (
+    "vectors": (
         Row("hashed"),
         Row("hashed(dim=3, lower=False, mass=norm)"),
         Row("bare"),
@@ -72,7 +72,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("by_metric", model=True),
         Row("by_metric(metric=rouge(share='L'))"),
     ),
-    "solver": (
+    "alignment": (
         Row("greedy"),
         Row("lsa"),
         Row("emd"),
@@ -85,7 +85,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("auction"),
         Row("auction(iterations=3, factor=0.9)"),
     ),
-    "reducer": (
+    "scoring": (
         Row("prf"),
         Row("rescale(low=0.3)"),
         Row("rescale(low=-1.0, base=rescale(low=0.5))"),

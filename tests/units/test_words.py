@@ -8,7 +8,7 @@ import evenmatch as em
 from tests.support.parts import Row, rows
 
 
-@pytest.mark.parametrize("row", rows("splitter"))
+@pytest.mark.parametrize("row", rows("units"))
 @given(text=st.text(max_size=40))
 def test_units_keep_the_text_they_were_cut_from(row: Row, text: str) -> None:
     assert em.build(row.spec)(text).text == text

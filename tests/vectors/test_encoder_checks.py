@@ -19,7 +19,7 @@ from tests.support.model_families import FAMILIES, Family, FolderOf
 from tests.support.parts import Row, rows
 
 
-@pytest.mark.parametrize("row", rows("encoder"))
+@pytest.mark.parametrize("row", rows("vectors"))
 def test_every_encoder_passes_the_published_check(row: Row) -> None:
     check_encoder(em.build(row.spec), excused=row.excused)
 
@@ -156,7 +156,7 @@ BROKEN = (
 @pytest.fixture(autouse=True)
 def registered(registry: None) -> None:
     for make in BROKEN:
-        em.register("encoder", make.__name__.lower())(make)
+        em.register("vectors", make.__name__.lower())(make)
 
 
 @pytest.mark.parametrize(

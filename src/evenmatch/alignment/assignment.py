@@ -11,7 +11,7 @@ from evenmatch.registry import register
 from evenmatch.types import Alignment, Problem
 
 
-@register("solver", "greedy")
+@register("alignment", "greedy")
 @dataclass(frozen=True)
 class Greedy:
     """Every unit takes its most similar partner, however often that one was taken (BERTScore).
@@ -33,7 +33,7 @@ class Greedy:
         return Alignment(rows, cols)
 
 
-@register("solver", "lsa")
+@register("alignment", "lsa")
 @dataclass(frozen=True)
 class Lsa:
     """The one-to-one alignment of greatest total similarity: min(m, n) pairs (F_DISC).

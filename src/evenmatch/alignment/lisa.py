@@ -39,7 +39,7 @@ from evenmatch.types import Alignment, Array, Problem
 _USED = -1.0  # below every cell, since those start at 0
 
 
-@register("solver", "row_mask")
+@register("alignment", "row_mask")
 @dataclass(frozen=True)
 class RowMask:
     """Pair one by one: next the unit whose best partner is furthest ahead of its second best.
@@ -118,7 +118,7 @@ def _find_leads(lines: Array) -> tuple[Array, Array, Array]:
     return best, second, lead
 
 
-@register("solver", "recursive")
+@register("alignment", "recursive")
 @dataclass(frozen=True)
 class Recursive:
     """Refine the similarities, then let each unit of the shorter side take its best cell.
@@ -166,7 +166,7 @@ class Recursive:
         return xp.where(batch.present, kept, -xp.inf)
 
 
-@register("solver", "topk")
+@register("alignment", "topk")
 @dataclass(frozen=True)
 class TopK:
     """Refine the similarities, then take as many of the highest cells as the shorter side has.
@@ -214,7 +214,7 @@ def highest_left_out(cells: Array, kept: Array) -> Array:
     return xp.where(kept < flat.shape[1], found, -xp.inf)
 
 
-@register("solver", "auction")
+@register("alignment", "auction")
 @dataclass(frozen=True)
 class Auction:
     """Refine at full strength, then let each unit of the shorter side take its best cell.

@@ -26,7 +26,7 @@ def check_solver(solver: Solver, *, excused: Collection[str] = ()) -> None:
     >>> from evenmatch.alignment.assignment import Lsa
     >>> check_solver(Lsa())
     """
-    check_promises(solver, "solver", _PROMISES, excused)
+    check_promises(solver, "alignment", _PROMISES, excused)
 
 
 def sample_problems(seed: int = 0) -> list[Problem]:

@@ -80,7 +80,7 @@ def _network_simplex() -> Callable[..., Any]:
     return solve
 
 
-@register("solver", "emd")
+@register("alignment", "emd")
 @dataclass(frozen=True)
 class Emd:
     """The cheapest way to move the candidate's mass onto the reference's, exact.
@@ -142,7 +142,7 @@ def _empty_alignment(shape: tuple[int, ...], *, exact: bool = True) -> Alignment
     return Alignment(np.zeros(shape), np.zeros(shape), exact=exact)
 
 
-@register("solver", "sinkhorn")
+@register("alignment", "sinkhorn")
 @dataclass(frozen=True)
 class Sinkhorn:
     """Transport blurred by entropy: smoother than `emd`, and approximate.

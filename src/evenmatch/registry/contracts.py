@@ -49,7 +49,7 @@ def _common_promises(kind: str) -> tuple[Promise, ...]:
             yield f"it is registered as {found or 'nothing'}"
 
     return (
-        Promise("registered", f"it has a name, as a {kind}", is_kind),
+        Promise("registered", f"it is registered as a part of kind {kind!r}", is_kind),
         Promise("frozen", "nothing can be set once it is made", _check_frozen),
         Promise("pickles", "a copy by pickle is equal and has the same hash", _check_pickle),
         Promise("spec", "its spec builds an equal part", _check_spec),

@@ -40,13 +40,13 @@ ENTRY_POINT_GROUP = "evenmatch"
 
 
 KINDS: Mapping[str, type] = {
-    "splitter": Splitter,
+    "units": Splitter,
     "parser": Parser,
-    "encoder": Encoder,
+    "vectors": Encoder,
     "weighting": Weighting,
     "similarity": Similarity,
-    "solver": Solver,
-    "reducer": Reducer,
+    "alignment": Solver,
+    "scoring": Reducer,
     "metric": Metric,
 }
 
@@ -220,7 +220,8 @@ def describe_type(hint: Any) -> str:
     plain = {int: "a whole number", float: "a number", str: "a string", bool: "True or False"}
     for kind, protocol in KINDS.items():
         if hint is protocol:
-            return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} ({', '.join(names(kind))})"
+            article = "an" if kind[0] in "aeiou" else "a"
+            return f"{article} {kind} part ({', '.join(names(kind))})"
     return plain.get(hint, getattr(hint, "__name__", "nothing"))
 
 

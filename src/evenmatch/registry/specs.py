@@ -110,7 +110,7 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 def _describe_value(value: Any) -> str:
     kind = kind_of(value)
-    return f"the {kind} {_shorten(spec(value))}" if kind else _shorten(repr(value))
+    return f"the {kind} part {_shorten(spec(value))}" if kind else _shorten(repr(value))
 
 
 def _shorten(text: str) -> str:

@@ -75,7 +75,7 @@ def as_metric(given: Any) -> Metric:
     # By name first: to ask a metric for its shape is to work out its signature.
     if kind == "metric" or (kind is None and isinstance(metric, Metric)):
         return cast(Metric, metric)
-    what = f"the {kind} {spec(metric)}" if kind else f"{type(metric).__name__}"
+    what = f"the {kind} part {spec(metric)}" if kind else f"{type(metric).__name__}"
     raise InputError(f"a metric is wanted, got {what}; `evenmatch list metric` names them")
 
 

@@ -78,7 +78,7 @@ def zero_weight_score(x: Embedded, y: Embedded) -> Score:
     return Score(value, value, value, combine_flags(x, y) | (missing or {"no_match"}))
 
 
-@register("reducer", "prf")
+@register("scoring", "prf")
 @dataclass(frozen=True)
 class Prf:
     """Precision over the candidate's units, recall over the reference's, and their F as value.
@@ -106,7 +106,7 @@ def _empty_unit_flags(x: Embedded, y: Embedded) -> frozenset[str]:
     return frozenset(flag for flag, side in sides.items() if len(side.weights) == 0)
 
 
-@register("reducer", "rescale")
+@register("scoring", "rescale")
 @dataclass(frozen=True)
 class Rescale:
     """Another score on a stretched scale: `low` becomes 0 and 1 stays 1."""
@@ -143,7 +143,7 @@ class Rescale:
         return (value - self.low) / (1 - self.low)
 
 
-@register("reducer", "average")
+@register("scoring", "average")
 @dataclass(frozen=True)
 class Average:
     """The mean of precision and recall; of two texts of one unit it is their similarity.
@@ -163,7 +163,7 @@ class Average:
         return (min(low, 0.0), max(high, 1.0))
 
 
-@register("reducer", "worst")
+@register("scoring", "worst")
 @dataclass(frozen=True)
 class WorstUnits:
     """Precision and recall over the `share` of units that gain least, and their F as value.
@@ -241,7 +241,7 @@ def best_over_references(pair: Pair, score: Callable[[str, str], Score]) -> Scor
     return max((score(pair.candidate, r) for r in full), key=lambda each: each.value)
 
 
-@register("reducer", "nearness")
+@register("scoring", "nearness")
 @dataclass(frozen=True)
 class Nearness:
     """1 / (1 + the mean distance that mass is moved over), or 1 less that distance.

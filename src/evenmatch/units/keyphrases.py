@@ -43,7 +43,7 @@ _ATTACHED_PUNCTUATION = re.compile(
 )
 
 
-@register("splitter", "phrases")
+@register("units", "phrases")
 @dataclass(frozen=True)
 class Phrases:
     """Keyphrases between separators, each a unit of stemmed words in lower case.

@@ -26,7 +26,7 @@ from evenmatch.units.trees import is_leaf, iter_nodes
 UnitWeight = Literal["uniform", "log_length"]
 
 
-@register("splitter", "subtrees")
+@register("units", "subtrees")
 @dataclass(frozen=True)
 class Subtrees:
     """Pieces of dependency trees: words, paths down to a leaf, words with all below them.
@@ -100,7 +100,7 @@ def _paths(tree: Tree) -> dict[int, list[tuple[int, ...]]]:
     return {head: [tuple(sorted(path)) for path in own] for head, own in down.items()}
 
 
-@register("splitter", "constituents")
+@register("units", "constituents")
 @dataclass(frozen=True)
 class Constituents:
     """Every constituent of a phrase tree, words with their tags among them.

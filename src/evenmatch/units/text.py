@@ -36,7 +36,7 @@ _WORD = re.compile(
 _JOINERS = "\u200c\u200d"
 
 
-@register("splitter", "words")
+@register("units", "words")
 @dataclass(frozen=True)
 class Words:
     """Words and single punctuation marks, each a unit.
@@ -67,7 +67,7 @@ def _normalize_combining_marks(text: str) -> str:
     )
 
 
-@register("splitter", "pieces")
+@register("units", "pieces")
 @dataclass(frozen=True)
 class Pieces:
     """Leave the cutting to the encoder's own tokenizer.
@@ -83,7 +83,7 @@ class Pieces:
         return Units(text, by_model=True, special_tokens=self.marks)
 
 
-@register("splitter", "opening")
+@register("units", "opening")
 @dataclass(frozen=True)
 class Opening:
     """Leave the cutting to the encoder, and of its tokens keep the first one before the text.
@@ -96,7 +96,7 @@ class Opening:
         return Units(text, by_model=True, opening=True)
 
 
-@register("splitter", "closing")
+@register("units", "closing")
 @dataclass(frozen=True)
 class Closing:
     """Leave the cutting to the encoder, and of its tokens keep the one that closes the text.
@@ -109,7 +109,7 @@ class Closing:
         return Units(text, by_model=True, closing=True)
 
 
-@register("splitter", "whole_text")
+@register("units", "whole_text")
 @dataclass(frozen=True)
 class WholeText:
     """The text uncut; an encoder with pool='mean' gives it the mean of its pieces.

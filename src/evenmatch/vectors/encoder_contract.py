@@ -39,7 +39,7 @@ def check_encoder(encoder: Encoder, *, excused: Collection[str] = ()) -> None:
     >>> from evenmatch.vectors.hashed import Hashed
     >>> check_encoder(Hashed())
     """
-    check_promises(encoder, "encoder", _PROMISES, excused)
+    check_promises(encoder, "vectors", _PROMISES, excused)
 
 
 def _sample_units() -> list[Units]:

@@ -25,7 +25,7 @@ from evenmatch.vectors.weighting import (
 )
 
 
-@register("encoder", "hashed")
+@register("vectors", "hashed")
 @dataclass(frozen=True)
 class Hashed:
     """A fixed random direction per word: equal words are alike, all others nearly orthogonal.
@@ -110,7 +110,7 @@ def _hash_word(word: str) -> int:
     return int.from_bytes(digest, "little") >> 1
 
 
-@register("encoder", "bare")
+@register("vectors", "bare")
 @dataclass(frozen=True)
 class Bare:
     """No vectors at all: units that all count the same."""

@@ -42,7 +42,7 @@ from evenmatch.vectors.weighting import (
 LookupFunction: TypeAlias = Callable[[Sequence[str]], list[HiddenStates]]
 
 
-@register("encoder", "lookup")
+@register("vectors", "lookup")
 @dataclass(frozen=True)
 class Lookup:
     """Static vectors: of words from `table`, or of pieces from the input embeddings of `model`.

@@ -27,7 +27,7 @@ from evenmatch.vectors.pooling import embed_units
 from evenmatch.vectors.weighting import Idf, Uniform, count_documents, store_idf_table
 
 
-@register("encoder", "mover")
+@register("vectors", "mover")
 @dataclass(frozen=True)
 class Mover:
     """Runs of a model's pieces; those that only continue a word and punctuation are left out.

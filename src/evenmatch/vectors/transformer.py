@@ -27,7 +27,7 @@ from evenmatch.vectors.weighting import (
 MAX_PADDED_LENGTH = 4096  # a cached text names its marks, paddings among them, in 64 KiB
 
 
-@register("encoder", "transformer")
+@register("vectors", "transformer")
 @dataclass(frozen=True)
 class Transformer:
     """The hidden states of a pretrained model.

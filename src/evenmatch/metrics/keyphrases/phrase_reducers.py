@@ -23,7 +23,7 @@ from evenmatch.types import Alignment, Array, Embedded, Score
 _MIN_SCORE = 0.1
 
 
-@register("reducer", "fine_grained")
+@register("scoring", "fine_grained")
 @dataclass(frozen=True)
 class FineGrained:
     """The mean of the candidate phrases' scores, less for repeated words and for their number.
@@ -97,7 +97,7 @@ def quantity_penalty(given: int, wanted: int) -> float:
 Counts: TypeAlias = tuple[float, ...]
 
 
-@register("reducer", "f1_at")
+@register("scoring", "f1_at")
 @dataclass(frozen=True)
 class F1At:
     """F1 of the first `k` candidate phrases; similarity is credit, 1 for a phrase that is right.
@@ -182,7 +182,7 @@ def _credit_first(gained: Array, similarity: Array) -> Array:
     return gained
 
 
-@register("reducer", "token_match")
+@register("scoring", "token_match")
 @dataclass(frozen=True)
 class TokenMatch:
     """How many words of each candidate phrase its most similar reference phrase has.
