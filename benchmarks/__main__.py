@@ -8,24 +8,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import (
-    caching,
-    growth,
-    job,
-    peers,
-    phrases,
-    products,
-    reward,
-    scale,
-    scale_page,
-    serve,
-    sharing,
-    stream,
-    structure,
-    tune,
-)
-from benchmarks.page import write_page
 from benchmarks.results import save
+from benchmarks.scale import growth, stream
+from benchmarks.scale import page as scale_page
+from benchmarks.scale import workers as scale
+from benchmarks.serve import requests as serve
+from benchmarks.speed import batch_size as tune
+from benchmarks.speed import caching, job, peers, phrases, products, sharing, structure
+from benchmarks.speed_page import write_page
+from benchmarks.training import reward
 
 ALL: dict[str, Callable[[], dict[str, Any]]] = {
     "products": products.run,

@@ -1,4 +1,4 @@
-"""Results as JSON files beside this one, each with the machine it came from."""
+"""Results as JSON files in results/benchmarks, each with the machine that produced it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "results"
+FOLDER = Path(__file__).parents[1] / "results" / "benchmarks"
 _PACKAGES = (
     "torch",
     "transformers",

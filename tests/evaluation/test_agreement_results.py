@@ -7,12 +7,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tools.pages import agreement
 
 import evenmatch as em
 from evenmatch.evaluation.agreement import agreement_differences
 from tests.support.rated_sets import rated_rows, rated_sets, write_rows
 
-DOCS = Path(__file__).parents[2] / "docs"
 GREEDY = "align(vectors=hashed)"
 LSA = "align(vectors=hashed, alignment=lsa)"
 
@@ -20,22 +20,20 @@ LSA = "align(vectors=hashed, alignment=lsa)"
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     """The script that makes the page, with one small set to work on."""
-    monkeypatch.syspath_prepend(str(DOCS))
-    import make_results  # type: ignore[import-not-found]  # a script beside the documentation
-
     data = write_rows(tmp_path / "mine.jsonl", rated_rows(("news", "talks")))
-    task = make_results.Task(
+    task = agreement.Task(
         "wmt17-segments", str(data), "segment", "pearson", (GREEDY, LSA), apart=True
     )
-    monkeypatch.setattr(make_results, "TASKS", [task])
-    monkeypatch.setattr(make_results, "CONTESTS", [(LSA, GREEDY)])
-    return make_results  # type: ignore[no-any-return]
+    monkeypatch.setattr(agreement, "TASKS", [task])
+    monkeypatch.setattr(agreement, "CONTESTS", [(LSA, GREEDY)])
+    return agreement
 
 
 def run(results: Any, monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> str:
-    monkeypatch.setattr(sys, "argv", ["make_results.py", "--results", str(folder), *options])
+    page = folder / "agreement.md"
+    monkeypatch.setattr(sys, "argv", ["agreement.py", "--results", str(folder), "--page", str(page), *options])
     results.main()
-    return (folder / "agreement.md").read_text("utf-8")
+    return page.read_text("utf-8")
 
 
 def test_differences_are_those_of_the_agreements(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A server under 64 clients for a minute: errors, equality, processor time, memory.
 
-python -m benchmarks.serve SECONDS tries it for another time, and keeps nothing.
+python -m benchmarks.serve.requests SECONDS tries it for another time, and keeps nothing.
 """
 
 from __future__ import annotations

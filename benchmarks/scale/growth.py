@@ -8,8 +8,9 @@ import sys
 import warnings
 from typing import Any
 
-from benchmarks import peers, texts
+from benchmarks import texts
 from benchmarks.clock import ratio, take_turns
+from benchmarks.speed import peers
 
 COUNTS, LENGTHS = (1000, 4000, 16000), (16, 32, 64, 128, 256, 510)
 _PROGRAM = """

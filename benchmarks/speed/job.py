@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 import evenmatch as em
-from benchmarks import peers, texts
+from benchmarks import texts
 from benchmarks.clock import ratio, take_turns
+from benchmarks.speed import peers
 from evenmatch.models import checkpoints
 
 REFERENCES, REPEATS, LAYER = 16, 3, 4

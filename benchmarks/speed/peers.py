@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 import evenmatch as em
-from benchmarks import products, texts
+from benchmarks import texts
 from benchmarks.clock import median, ratio, take_turns
+from benchmarks.speed import products
 from evenmatch.models import checkpoints
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.fast_bert import ROW_MULTIPLE

@@ -1,22 +1,21 @@
 """Make docs/results/structure.md: what structure alignment says of the paper's own examples.
 
-    python docs/structure_page.py
+    python -m tools.pages.structure
 
-Scores the pairs below, draws Figure 1, and takes the rest from benchmarks/results.
+Scores the pairs below, draws Figure 1, and takes the rest from results/benchmarks.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import evenmatch as em
 from evenmatch.viewer.trees import lay_out_trees, tree_svg_file
+from tools.pages import PAGES, RESULTS
 
-RESULTS = Path(__file__).parent / "results"
-MEASURED = Path(__file__).parent.parent / "benchmarks" / "results"
+MEASURED = RESULTS / "benchmarks"
 METRICS = [
     "bertscore",
     "struct_dep",
@@ -79,9 +78,9 @@ def main() -> None:
     metric = em.build("struct_dep_head")
     aligned = em.align(*TELESCOPE, metric)
     picture = tree_svg_file(lay_out_trees(metric.units, *TELESCOPE, aligned), "Figure 1, aligned")
-    (RESULTS / "telescope.svg").write_text(picture, "utf-8")
+    (PAGES / "telescope.svg").write_text(picture, "utf-8")
     lines = [*_telescope(values[0]), *_appendix(values[1:]), *_phrases(), *_cost()]
-    (RESULTS / "structure.md").write_text("\n".join(lines) + "\n", "utf-8")
+    (PAGES / "structure.md").write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def _telescope(values: list[float]) -> Iterator[str]:
@@ -90,8 +89,8 @@ def _telescope(values: list[float]) -> Iterator[str]:
     yield from (
         "# Structure",
         "",
-        "Made by `python docs/structure_page.py`, with MiniLM at layer 4 and spaCy's small English",
-        "parser. Scores are × 100.",
+        "Written by `python -m tools.pages.structure`, with MiniLM at layer 4 and spaCy's small",
+        "English parser. Scores are × 100.",
         "",
         "## One word, another structure",
         "",

@@ -1,9 +1,9 @@
 """Make docs/results/agreement.md: how closely metrics agree with people on the public sets.
 
-    python docs/make_results.py [--only NAME ...] [--again] [--segments N] [--list]
+    python -m tools.pages.agreement [--only NAME ...] [--again] [--segments N] [--list]
 
 Reads the data sets from EVENMATCH_DATA. Every finished piece (a language pair, or the criteria of
-one set) is kept as JSON in docs/results/agreement, so a run that was stopped goes on where it was;
+one set) is kept as JSON in results/agreement, so a run that was stopped goes on where it was;
 --again computes anew. --segments takes so many segments, at random but always the same, of each
 language pair at the system level: for a first look.
 """
@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from agreement_page import write_page
 
 import evenmatch as em
 from evenmatch.evaluation.agreement import agreement_differences
+from tools.pages import PAGES, RESULTS
+from tools.pages.agreement_tables import write_page
 
-RESULTS = Path(__file__).parent / "results"
 ALIGNMENTS = [f"{n}(layer={k})" for k in (4, 6) for n in ("bertscore", "f_disc", "f_cont")]
 NGRAMS = ["bleu", "chrf", "rouge1", "rougeL", "meteor", "nist"]
 TO_ENGLISH_18 = tuple(f"{source}-en" for source in "cs de et fi ru tr zh".split())
@@ -180,6 +180,7 @@ def main() -> None:
     parser.add_argument("--segments", type=int, default=0, metavar="N")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
+    parser.add_argument("--page", type=Path, default=PAGES / "agreement.md", metavar="FILE")
     given = parser.parse_args()
     if given.list:
         sys.stdout.write("".join(f"{task.name}\n" for task in TASKS))
@@ -198,7 +199,7 @@ def main() -> None:
                 continue
             save(path, recipe, compute(task, sets, given.segments))
             sys.stderr.write(f"wrote {path.name}\n")
-    write_page(given.results, [task.name for task in TASKS])
+    write_page(given.results, given.page, [task.name for task in TASKS])
 
 
 if __name__ == "__main__":

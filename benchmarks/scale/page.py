@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.results import load
 
-PAGE = Path(__file__).parent.parent / "docs" / "results" / "large-runs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "large-runs.md"
 # Weights a token meets on its way: blocks up to the layer used, millions each.
 _MODELS = {
     "minilm, layer 4": 4 * 1.77,

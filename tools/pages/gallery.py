@@ -1,6 +1,6 @@
 """Make the pictures of docs/gallery.md: reports and the viewer as a browser shows them.
 
-    python docs/make_gallery.py [NAME ...]
+    python -m tools.pages.gallery [NAME ...]
 
 Needs MiniLM, the parser, and Debian's chromium. The numbers are those of the sample and of the
 pairs that come with evenmatch; the picture of agreement is made where EVENMATCH_DATA has WMT17.
@@ -21,8 +21,9 @@ from typing import Any
 
 from evenmatch.data.catalogue.catalogue import data_set
 from evenmatch.data.pairs import read_everyday_sample
+from tools.pages import ROOT
 
-FOLDER = Path(__file__).parent / "gallery"
+FOLDER = ROOT / "docs" / "gallery"
 METRICS = ("-m", "bertscore", "-m", "f_disc", "-m", "chrf")
 REFERENCE = "A cat was sitting on the mat."
 STUTTER, GOOD = "The cat the cat sat on the mat.", "The cat sat on the mat."

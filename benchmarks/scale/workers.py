@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks import failures, texts
+from benchmarks import texts
+from benchmarks.scale import failures
 from evenmatch.models import embedding_cache
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.types import Pair, Run
@@ -66,7 +67,7 @@ def _measured(rows: Rows, *, workers: int, shard: int = SHARD) -> dict[str, Any]
         given, out = Path(folder) / "in.jsonl", Path(folder) / "out.jsonl"
         given.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
         asked = [str(given), str(out), METRIC, str(workers), str(shard)]
-        command = [sys.executable, "-m", "benchmarks.scale_run", *asked]
+        command = [sys.executable, "-m", "benchmarks.scale.worker_run", *asked]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -1,10 +1,10 @@
-"""Make docs/results/graph-to-text.md: paper 000's comparison of rewards, at our size.
+"""Make docs/results/graph-to-text.md: the rewards of Jin & Gildea (2022), compared on small models.
 
     evenmatch study graphs --out FOLDER [--data amr]
-    python docs/graph_page.py [webnlg=FOLDER] [amr=FOLDER]
+    python -m tools.pages.graph_to_text [webnlg=FOLDER] [amr=FOLDER]
 
 A folder named is where `evenmatch study graphs` was run; its results are copied to
-docs/results/graphs, from where the page is made. Needs EVENMATCH_DATA.
+results/graph_to_text, from where the page is made. Needs EVENMATCH_DATA.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-from page_parts import claim_lines, table_lines
 
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.studies.experiment import REPLICATED, format_interval
@@ -32,9 +30,10 @@ from evenmatch.studies.graph_to_text_report import (
     graph_report,
     score_graph_arms,
 )
+from tools.pages import PAGES, RESULTS
+from tools.pages.markdown import claim_lines, table_lines
 
-RESULTS = Path(__file__).parent / "results"
-KEPT = RESULTS / "graphs"
+STORED = RESULTS / "graph_to_text"
 SEEDS = (1, 2, 3)
 LEARNT = "wmt_blend"  # learnt from ratings, as BLEURT is
 NAMES = {"webnlg": "WebNLG v2, graphs of up to three triples", "amr": "AMR: the Little Prince"}
@@ -62,18 +61,18 @@ def main(given: Sequence[str]) -> None:
     """Copy the results that are named, and write the page of all there are."""
     for name, folder in (each.split("=", 1) for each in given):
         for part in ("cells", "texts"):
-            shutil.copytree(Path(folder) / part, KEPT / name / part, dirs_exist_ok=True)
-    there = [name for name in GRAPH_CORPORA if (KEPT / name).is_dir()]
+            shutil.copytree(Path(folder) / part, STORED / name / part, dirs_exist_ok=True)
+    there = [name for name in GRAPH_CORPORA if (STORED / name).is_dir()]
     lines = [HEAD, *(line for name in there for line in section(name))]
     if not there:
         lines.append("No run of it is kept here yet.\n")
-    (RESULTS / "graph-to-text.md").write_text("\n".join(lines), "utf-8")
+    (PAGES / "graph-to-text.md").write_text("\n".join(lines), "utf-8")
 
 
 def section(name: str) -> Iterator[str]:
     """The lines about one corpus."""
     runs = GraphExperiment(
-        GRAPH_CORPORA[name](), make_graph_design(name, tuple(GRAPH_ARMS), SEEDS), KEPT / name
+        GRAPH_CORPORA[name](), make_graph_design(name, tuple(GRAPH_ARMS), SEEDS), STORED / name
     )
     found = score_graph_arms(runs, learnt=LEARNT)
     report = graph_report(runs, found)
@@ -108,7 +107,7 @@ def drawn(name: str, report: StudyReport) -> Iterator[str]:
     """The figures, written beside the results."""
     yield from ["### Curves", ""]
     for figure in ("validation-bleu", "start"):
-        (KEPT / name / f"{figure}.svg").write_text(report.figures[figure], "utf-8")
+        (PAGES / "graphs" / name / f"{figure}.svg").write_text(report.figures[figure], "utf-8")
         yield f"![{figure.replace('-', ' ')}](graphs/{name}/{figure}.svg)"
         yield ""
 

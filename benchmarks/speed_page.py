@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks import reward, serve
 from benchmarks.results import load
+from benchmarks.serve import requests as serve
+from benchmarks.training import reward
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "speed.md"
 CHART = PAGE.with_name("speed.svg")
@@ -25,7 +26,7 @@ def write_page() -> None:
         f"Measured by `make bench` on {machine['cores']} cores ({machine['processor']}).",
         "Rivals take turns within one run and medians over rounds count, because the machine is",
         "noisy; absolute rates mean little elsewhere, ratios more. Each result lies in",
-        "`benchmarks/results/` as JSON.",
+        "`results/benchmarks/` as JSON.",
         "",
     ]
     if "peers" in found:

@@ -1,4 +1,7 @@
-"""python -m benchmarks.scale_run IN OUT METRIC WORKERS ROWS: one large run, measured from inside.
+"""One large run, measured from inside its own process.
+
+    python -m benchmarks.scale.worker_run IN OUT METRIC WORKERS ROWS
+
 
 In a process of its own, so that memory and time of other runs do not count.
 """

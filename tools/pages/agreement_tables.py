@@ -1,4 +1,4 @@
-"""The page of results, written from what make_results.py has kept."""
+"""The page on agreement with human ratings, from the stored results."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agreement_papers import HEADINGS, PAPERS
-
 from evenmatch.evaluation.agreement import average_entries
 from evenmatch.evaluation.agreement_result import AVERAGE_SUBSET, AgreementEntry
+from tools.pages.published_agreement import HEADINGS, PAPERS
 
 _INTRODUCTION = """# Agreement with people
 
 How closely metrics agree with people on public sets of ratings, computed by
-`python docs/make_results.py` with the embedded encoder (`minilm`, 22.7 million parameters, layers 4
+`python -m tools.pages.agreement` with the embedded encoder (`minilm`, 22.7 million parameters, layers 4
 and 6). A value stands with its 95 % bootstrap interval below it. **Bold** is a metric of the first
 significance cluster: none that it is together with is significantly better. A dash is no value.
 
@@ -26,8 +25,8 @@ should come out here; each section says what differs.
 """
 
 
-def write_page(results: Path, names: Sequence[str]) -> Path:
-    """Write agreement.md from the pieces there are."""
+def write_page(results: Path, page: Path, names: Sequence[str]) -> None:
+    """Write the page from the results that exist."""
     sections = [_INTRODUCTION]
     for name in names:
         pieces = [
@@ -37,9 +36,7 @@ def write_page(results: Path, names: Sequence[str]) -> Path:
         ]
         if pieces:
             sections.append("\n".join(_section(name, pieces)))
-    page = results / "agreement.md"
     page.write_text("\n".join(sections), "utf-8")
-    return page
 
 
 def _section(name: str, pieces: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""Make docs/results/keyphrase-training.md: paper 004's comparison of rewards, at our size.
+"""Write docs/results/keyphrase-training.md: the rewards of Luo et al. (2021), compared.
 
     evenmatch study keyphrases --out FOLDER
-    python docs/keyphrase_page.py [FOLDER ...]
+    python -m tools.pages.keyphrase_generation [FOLDER ...]
 
 A folder named is where `evenmatch study keyphrases` was run; its results are copied to
-docs/results/keyphrases, from where the page is made. Needs EVENMATCH_DATA.
+results/keyphrases, from where the page is made. Needs EVENMATCH_DATA.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-from page_parts import claim_lines, table_lines
 
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
@@ -29,9 +27,10 @@ from evenmatch.studies.keyphrase_generation_report import (
     keyphrase_report,
     score_keyphrase_arms,
 )
+from tools.pages import PAGES, RESULTS
+from tools.pages.markdown import claim_lines, table_lines
 
-RESULTS = Path(__file__).parent / "results"
-KEPT = RESULTS / "keyphrases"
+STORED = RESULTS / "keyphrases"
 HEAD = """# Keyphrases trained with rewards
 
 Luo et al. (2021) train catSeq by likelihood and then by self-critical reinforcement: for
@@ -60,17 +59,17 @@ def main(folders: Sequence[str]) -> None:
     """Copy the results that are named, and write the page of all there are."""
     for folder in folders:
         for part in ("cells", "predictions"):
-            shutil.copytree(Path(folder) / part, KEPT / part, dirs_exist_ok=True)
+            shutil.copytree(Path(folder) / part, STORED / part, dirs_exist_ok=True)
     corpus = load_keyphrase_corpus()
     runs = KeyphraseExperiment(
-        corpus, KeyphraseDesign((*KEYPHRASE_ARMS, *_ablations(corpus))), KEPT
+        corpus, KeyphraseDesign((*KEYPHRASE_ARMS, *_ablations(corpus))), STORED
     )
-    (RESULTS / "keyphrase-training.md").write_text("\n".join([HEAD, *body(runs)]), "utf-8")
+    (PAGES / "keyphrase-training.md").write_text("\n".join([HEAD, *body(runs)]), "utf-8")
 
 
 def _ablations(corpus: KeyphraseCorpus) -> list[str]:
     """The arms with a part of FG left out that were run at all."""
-    known = KeyphraseExperiment(corpus, KeyphraseDesign(tuple(ABLATIONS)), KEPT)
+    known = KeyphraseExperiment(corpus, KeyphraseDesign(tuple(ABLATIONS)), STORED)
     there = {result.node.rewards for result in known.results()}
     return [arm for arm, rewards in ABLATIONS.items() if rewards in there]
 
@@ -87,7 +86,7 @@ def body(runs: KeyphraseExperiment) -> Iterator[str]:
     yield from claim_lines(list(check_keyphrase_claims(found)), "test documents")
     yield from ["## Distributions (the paper's figure 3) and curves", ""]
     for name, figure in report.figures.items():
-        (KEPT / f"{name}.svg").write_text(figure, "utf-8")
+        (PAGES / "keyphrases" / f"{name}.svg").write_text(figure, "utf-8")
         yield from [f"![{name.replace('-', ' ')}](keyphrases/{name}.svg)", ""]
 
 

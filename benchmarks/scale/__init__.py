@@ -1,0 +1,1 @@
+"""How scoring scales: workers, failures, memory growth, streams."""

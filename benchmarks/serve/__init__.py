@@ -1,0 +1,1 @@
+"""How the HTTP server behaves under load."""

@@ -1,0 +1,1 @@
+"""How fast scoring is, against peers and against its own parts."""

@@ -1,0 +1,1 @@
+"""What rewards and keyphrase models cost in training."""
