@@ -95,11 +95,11 @@ def test_texts_of_a_later_window_keep_only_their_own_vectors(
         return [Embedded(u, window[i : i + 1], ones, ones) for i, u in enumerate(texts)]
 
     monkeypatch.setattr(em.Hashed, "__call__", slices)
-    shelf = TextEmbedder([em.AlignMetric(vectors=em.Hashed())], Run())
+    embedder = TextEmbedder([em.AlignMetric(vectors=em.Hashed())], Run())
     first, later = Pair("new", ("again",)), Pair("newer", ("again",))
-    shelf.embed_chunk([first], {"again"})
-    shelf.embed_chunk([later], set())
-    (embedded,) = shelf._embedded.values()
+    embedder.embed_chunk([first], {"again"})
+    embedder.embed_chunk([later], set())
+    (embedded,) = embedder._embedded.values()
     assert embedded["again"].vectors.base is None
     assert embedded["newer"].vectors.base is window
     assert "new" not in embedded
