@@ -1,4 +1,4 @@
-"""Timing that holds on a noisy machine: rivals take turns, and medians count."""
+"""Timing on a noisy machine: programs alternate within a run, and medians are reported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 
 def take_turns(rivals: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each rival in each round; one round runs all of them, in alternating order."""
+    """Return the seconds of each program per round; a round runs all, in alternating order."""
     seconds: dict[str, list[float]] = {name: [] for name in rivals}
     for turn in range(repeats):
         order = list(rivals) if turn % 2 == 0 else list(rivals)[::-1]

@@ -1,4 +1,4 @@
-"""The results as a page of the documentation, with a chart."""
+"""Write the documentation page on speed, with a chart, from the stored results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHART = PAGE.with_name("speed.svg")
 
 
 def write_page() -> None:
-    """Write docs/results/speed.md from whatever results there are."""
+    """Write docs/results/speed.md from the results that exist."""
     found = {n: r for n in _WRITERS if (r := load(n)) is not None and "skipped" not in r}
     if not found:
         return
@@ -24,9 +24,9 @@ def write_page() -> None:
         "# Speed",
         "",
         f"Measured by `make bench` on {machine['cores']} cores ({machine['processor']}).",
-        "Rivals take turns within one run and medians over rounds count, because the machine is",
-        "noisy; absolute rates mean little elsewhere, ratios more. Each result lies in",
-        "`results/benchmarks/` as JSON.",
+        "The programs under comparison alternate within one run and the table shows medians over",
+        "rounds, because the machine is noisy. Ratios transfer to other machines, absolute rates",
+        "do not. `results/benchmarks/` holds each result as JSON.",
         "",
     ]
     if "peers" in found:
@@ -45,7 +45,7 @@ def _peers(r: dict[str, Any]) -> list[str]:
         f"BERTScore on {r['pairs']} pairs ({r['texts']}), {r['threads']} threads,",
         "the same MiniLM at layer 4 for all.",
         "",
-        "| | pairs per second | evenmatch is faster by | largest difference of scores |",
+        "| | pairs per second | speed-up of evenmatch | largest score difference |",
         "|---|--:|--:|--:|",
         f"| evenmatch | {rates['evenmatch']} | | |",
         f"| bert_score | {rates['bert_score']} | {r['times bert_score']}× | "
@@ -54,11 +54,11 @@ def _peers(r: dict[str, Any]) -> list[str]:
         f"| torchmetrics | {rates['torchmetrics']} | {r['times torchmetrics']}× | "
         f"{r['largest difference from torchmetrics']} |",
         "",
-        f"bert_score computes {r['padding factor of bert_score']} tokens for each there is; "
-        f"evenmatch pads no text, and computes {r['filling factor of evenmatch']}.",
-        "The line in the chart is the bound: the plain matrix products of the model's shapes over "
-        "these texts,",
-        f"each text once and nothing else computed: "
+        f"bert_score computes {r['padding factor of bert_score']} tokens per real token because of "
+        f"padding; evenmatch pads no text and computes {r['filling factor of evenmatch']}.",
+        "The line in the chart is an upper bound: the plain matrix products of the model's shapes "
+        "over these texts,",
+        f"each text once, nothing else: "
         f"{r['pairs per second of plain products']} pairs per second, "
         f"{r['plain products, times bert_score']}× bert_score.",
         "",
@@ -68,7 +68,7 @@ def _peers(r: dict[str, Any]) -> list[str]:
 def _products(r: dict[str, Any]) -> list[str]:
     share = r["share of the products' rate"]
     return [
-        "## Against the bound",
+        "## Against the upper bound",
         "",
         f"On one thread the encoder runs at {share:.0%} of the rate that plain matrix products of",
         f"its own shapes reach ({r['tokens']} tokens, nothing else computed).",
@@ -81,7 +81,7 @@ def _sharing(r: dict[str, Any]) -> list[str]:
     sizes = r["microseconds per pair by size"]
     heads = list(next(iter(sizes.values())))
     return [
-        "## Many metrics, one pass",
+        "## Many metrics in one pass",
         "",
         f"{', '.join(f'`{m}`' for m in r['metrics'])} together take {_by_threads(r, 'exact')} "
         "the time of `bertscore` alone,",
@@ -89,15 +89,15 @@ def _sharing(r: dict[str, Any]) -> list[str]:
         f"{_by_threads(r, 'all')}.",
         f"At the last layer, so that {' and '.join(f'`{m}`' for m in r['last layer only'])} can "
         f"join them, all take {_by_threads(r, 'last')}.",
-        "Encoding, transport and LiSAScore's solvers use the second thread, the rest does not.",
-        "LiSAScore's solvers are machine code by then; until a process has spent a quarter of a",
-        "second on them, they work without.",
+        "Encoding, optimal transport and the LiSAScore solvers use the second thread; the rest",
+        "does not. The LiSAScore solvers are compiled here; a process compiles them after a quarter",
+        "of a second of solving.",
         "",
-        "Aligning costs, as a share of encoding the same texts on one thread (and on two): "
+        "Cost of alignment as a share of encoding the same texts on one thread (two threads): "
         + ", ".join(f"{name} {by['1']:.2%} ({by['2']:.2%})" for name, by in shares.items())
         + ".",
         "",
-        "Microseconds to align one pair of n units a side:",
+        "Microseconds to align one pair with n units per side:",
         "",
         f"| n | {' | '.join(heads)} |",
         f"|---|{'--:|' * len(heads)}",
@@ -116,7 +116,7 @@ def _by_threads(r: dict[str, Any], which: str) -> str:
 
 def _job(r: dict[str, Any]) -> list[str]:
     return [
-        "## One job as people run it",
+        "## A typical job",
         "",
         f"{r['texts']}, all alignment metrics: {r['times faster']}× faster than bert_score per",
         "system plus a moverscore-style loop (padded batches, one pair at a time) for one-to-one",
@@ -129,9 +129,9 @@ def _caching(r: dict[str, Any]) -> list[str]:
     return [
         "## A warm cache",
         "",
-        f"`{r['metric']}`, end to end in a fresh process each, on two threads, cold and warm by",
-        "turns; medians. A process takes a third of a second to start, which weighs less the more",
-        "there is to score.",
+        f"`{r['metric']}`, end to end, each run in a fresh process on two threads, cold and warm",
+        "runs alternating; medians. A process takes a third of a second to start, which matters",
+        "less with more pairs.",
         "",
         "| pairs | form | cold over warm | warm, seconds | largest difference from no cache |",
         "|--:|---|--:|--:|--:|",
@@ -148,7 +148,7 @@ def _caching(r: dict[str, Any]) -> list[str]:
 def _growth(r: dict[str, Any]) -> list[str]:
     counts, lengths = r["by number of pairs"], r["times bert_score by tokens per text"]
     return [
-        "## Growth",
+        "## Growth of time and memory",
         "",
         "| pairs | pairs per second | peak memory, MB |",
         "|--:|--:|--:|",
@@ -181,7 +181,7 @@ def _structure(r: dict[str, Any]) -> list[str]:
     return [
         "## Structure alignment",
         "",
-        f"{r['pairs']} pairs ({r['texts']}), {r['threads']} threads, every text parsed before.",
+        f"{r['pairs']} pairs ({r['texts']}), {r['threads']} threads, all texts parsed beforehand.",
         "",
         "| | pairs per second | times the cost of `bertscore` |",
         "|---|--:|--:|",
@@ -190,16 +190,16 @@ def _structure(r: dict[str, Any]) -> list[str]:
         "",
         "Parsing, in texts per second:",
         "",
-        "| | first time | again, from the store |",
+        "| | first time | from the cache |",
         "|---|--:|--:|",
         *(
             f"| {name} | {' | '.join(str(v) for v in own.values())} |"
             for name, own in r["parsing"].items()
         ),
         "",
-        "Similarities under the filter, in microseconds a pair: "
+        "Similarity with the filter, in microseconds per pair: "
         + ", ".join(f"{name} {value}" for name, value in filters.items())
-        + ". So the whole matrix is computed.",
+        + ". The whole matrix is therefore computed.",
         "",
     ]
 
@@ -208,8 +208,8 @@ def _phrases(r: dict[str, Any]) -> list[str]:
     return [
         "## Phrase trees derived from dependencies",
         "",
-        f"Against the trees of `{r['texts']}` on its own tokens: F of phrases of several words,",
-        "the root left out.",
+        f"Against the trees of `{r['texts']}` on gold tokens: F1 of multi-word phrases,",
+        "excluding the root.",
         "",
         "| genre | sentences | labelled | unlabelled |",
         "|---|--:|--:|--:|",
@@ -231,8 +231,8 @@ _WRITERS = {
     "stream": _stream,
     "structure": _structure,
     "phrases": _phrases,
-    "reward": reward.told,
-    "serve": serve.told,
+    "reward": reward.page_section,
+    "serve": serve.page_section,
 }
 
 

@@ -1,4 +1,4 @@
-"""Real text to measure with: WMT where it is, otherwise the bundled sample over and over."""
+"""Real text for benchmarks: WMT if available, otherwise the bundled sample repeated."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What kills cost: workers die at random, lose the shard they are at, and start again.
+"""Cost of killed workers: they die at random, lose their current shard, and restart.
 
-Simulated, since a week of kills cannot be waited for; beside it the expectation for one worker,
-whose shard of s seconds takes (exp(rs) - 1) * (1/r + d) on average under r kills a second and d
-seconds to start again.
+The simulation is compared with the expectation for one worker: with r kills per second and d
+seconds to restart, a shard of s seconds takes (exp(rs) - 1) * (1/r + d) on average.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a large run costs, as a page of the documentation."""
+"""Write the documentation page on the cost of large runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.results import load
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "large-runs.md"
-# Weights a token meets on its way: blocks up to the layer used, millions each.
+# Parameters in the blocks up to the layer in use, in millions.
 _MODELS = {
     "minilm, layer 4": 4 * 1.77,
     "bert-base-uncased, layer 9": 9 * 7.09,
@@ -41,25 +41,24 @@ def _speed(r: dict[str, Any]) -> list[str]:
         f"| 1 | {r['one worker, pairs per second']} |",
         f"| 2 | {r['two workers, pairs per second']} |",
         "",
-        f"Two workers do {r['two workers over one']:.2f}× what one does.",
+        f"Two workers reach {r['two workers over one']:.2f}× the throughput of one.",
     ]
 
 
 def _time(r: dict[str, Any]) -> list[str]:
     shares, around = r["share of a worker's time"], r["seconds around the workers' work"]
     return [
-        "## Where time goes",
+        "## Where the time goes",
         "",
-        f"Start-up: a run of one row takes {r['start-up seconds']} seconds, most of it spent on",
-        "loading packages and the model; workers start side by side. Then, of a worker's time:",
+        f"A run of one row takes {r['start-up seconds']} seconds, most of it for importing",
+        "packages and loading the model; workers start in parallel. Time of a worker:",
         "",
         "| what | share |",
         "|---|--:|",
         *(f"| {what} | {share:.2%} |" for what, share in shares.items()),
         "",
-        "All that is not a worker's work (start-up, cutting the input, waiting for the last",
-        f"shard, joining the parts) took {around} seconds of the",
-        "run by one worker.",
+        "Everything outside the worker (start-up, splitting the input, waiting for the last shard,",
+        f"concatenating the parts) took {around} seconds of the run with one worker.",
     ]
 
 
@@ -69,11 +68,11 @@ def _scaling(r: dict[str, Any]) -> list[str]:
     return [
         "## Expected scaling",
         "",
-        f"For each pair a worker works {worker:.2f} ms and the driver, which reads, hands out,",
-        f"syncs and joins, {driver:.3f} ms. Workers share nothing else, so their speeds add up",
-        f"until the driver is busy all the time, with {most} workers of this model; a larger",
-        "model moves that further out. This is computed from the two times, not measured on so",
-        "many machines.",
+        f"Per pair, a worker spends {worker:.2f} ms and the driver, which reads, distributes,",
+        f"syncs and concatenates, {driver:.3f} ms. Workers share nothing else, so throughput grows",
+        f"linearly until the driver is saturated, with {most} workers of this model; a larger",
+        "model raises that number. This is computed from the two times, not measured on that many",
+        "machines.",
     ]
 
 
@@ -85,10 +84,10 @@ def _memory(r: dict[str, Any]) -> list[str]:
     return [
         "## The largest shard",
         "",
-        f"A worker takes at most {small} MB with {few:,} rows in a shard and {large} MB with",
-        f"{many:,}: {row * 1024:.0f} kB a row, for texts, scores and the window of vectors that is",
-        f"held at a time. At that rate a shard of {1024 / row:,.0f} rows takes one GB more; a",
-        "smaller one loses less to a kill, so nothing is won by shards near the limit.",
+        f"A worker uses at most {small} MB with {few:,} rows in a shard and {large} MB with",
+        f"{many:,}: {row * 1024:.0f} kB per row, for texts, scores and one chunk of vectors. At",
+        f"that rate a shard of {1024 / row:,.0f} rows needs one more GB. Smaller shards lose less",
+        "work when a worker is killed, so there is no benefit in very large ones.",
     ]
 
 
@@ -98,10 +97,10 @@ def _models(r: dict[str, Any]) -> list[str]:
     return [
         "## A million pairs by model size",
         "",
-        "The first row is measured, the others are scaled by the weights that a token meets;",
-        "larger matrices run somewhat better than that.",
+        "The first row is measured. The others are scaled by the number of parameters used per",
+        "token; larger matrices run slightly faster than that.",
         "",
-        "| model | millions of weights on the way | hours of one core |",
+        "| model | parameters used (millions) | hours on one core |",
         "|---|--:|--:|",
         *(f"| {name} | {w:.0f} | {hours * w / first:.1f} |" for name, w in _MODELS.items()),
     ]
@@ -109,12 +108,12 @@ def _models(r: dict[str, Any]) -> list[str]:
 
 def _kills(r: dict[str, Any]) -> list[str]:
     return [
-        "## What kills cost",
+        "## Cost of killed workers",
         "",
-        "Simulated: 16 workers, 4000 shards, each worker killed at random, back after 10 s and",
-        "doing its shard again; beside it the expectation for one worker, and how many shards are",
-        "killed so often that two retries give them up. The simulation tries for ever, and adds",
-        "the idle end of a run.",
+        "Simulated: 16 workers and 4000 shards; each worker is killed at random, restarts after",
+        "10 s and repeats its shard. The table also shows the expected overhead of one worker and",
+        "the share of shards that fail after two retries. The simulation retries without limit and",
+        "includes the idle time at the end of a run.",
         "",
         "| seconds a shard takes | kills per worker and hour | time added | expected | given up |",
         "|--:|--:|--:|--:|--:|",
@@ -124,6 +123,6 @@ def _kills(r: dict[str, Any]) -> list[str]:
             for row in r["overhead by kills"]
         ),
         "",
-        "Shards of ten seconds to a minute cost next to nothing at a kill an hour; `--shard-rows`",
-        "sets them.",
+        "With one kill per hour, shards of ten seconds to a minute cost almost nothing;",
+        "`--shard-rows` sets their size.",
     ]

@@ -2,8 +2,7 @@
 
     python -m benchmarks.scale.worker_run IN OUT METRIC WORKERS ROWS
 
-
-In a process of its own, so that memory and time of other runs do not count.
+A separate process, so that memory and time of other runs do not count.
 """
 
 from __future__ import annotations

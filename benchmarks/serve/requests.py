@@ -1,4 +1,4 @@
-"""A server under 64 clients for a minute: errors, equality, processor time, memory.
+"""A server under 64 clients for a minute: errors, equality of scores, CPU time, memory.
 
 python -m benchmarks.serve.requests SECONDS tries it for another time, and keeps nothing.
 """
@@ -153,19 +153,19 @@ def serving() -> Iterator[str]:
             server.terminate()
 
 
-def told(r: dict[str, Any]) -> list[str]:
-    """The result as lines of the page on speed."""
+def page_section(r: dict[str, Any]) -> list[str]:
+    """Return the Markdown lines for the page on speed."""
     memory = ", ".join(map(str, r["highest memory MB by quarter"]))
     return [
-        "## A server",
+        "## Server",
         "",
-        f"{r['clients']} clients at once, {r['pairs in a request']} pairs a request,",
+        f"{r['clients']} clients at once, {r['pairs in a request']} pairs per request,",
         f"`{r['metric']}`, {r['seconds']:g} s: {r['pairs per second']} pairs per second,",
-        f"{r['errors']} errors, half of the answers within {r['p50 seconds']} s and 99 % within",
-        f"{r['p99 seconds']} s. No score lies further than",
-        f"{r['largest difference from em.score']:.1e} from the library's, and a pair costs",
-        f"{r['CPU per pair, server over library']}× its processor time. The most resident",
-        f"memory in each quarter of that time, in MB: {memory}.",
+        f"{r['errors']} errors, a median latency of {r['p50 seconds']} s and a 99th percentile of",
+        f"{r['p99 seconds']} s. Scores differ from the library's by at most",
+        f"{r['largest difference from em.score']:.1e}, and a pair takes",
+        f"{r['CPU per pair, server over library']}× the library's CPU time. Peak resident memory",
+        f"in each quarter of the run, in MB: {memory}.",
         "",
     ]
 

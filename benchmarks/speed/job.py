@@ -1,7 +1,7 @@
-"""One job as people run it: every system of a test set, every alignment metric.
+"""A typical job: every system of a test set, every alignment metric.
 
-The rival runs bert_score once per system, and for one-to-one and transport a loop as moverscore's
-is: padded batches through the model, then one pair at a time.
+The baseline runs bert_score once per system and, for one-to-one and transport alignment, a loop
+like that of moverscore: padded batches through the model, then one pair at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Phrase trees derived from dependencies against those people drew: GUM, on its own tokens."""
+"""Phrase trees derived from dependencies against the manual trees of GUM, on gold tokens."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How long `evenmatch keyphrases` takes on as many documents as KP20k's test set has.
 
-    python benchmarks/keyphrase_speed.py [--documents 20000] [--systems 1] [--keep FILE]
+    python -m benchmarks.training.keyphrases [--documents 20000] [--systems 1] [--keep FILE]
 
 The documents are those of the public keyphrase sets in EVENMATCH_DATA, again and again with every
 tenth word changed, so that the number of different words grows as it would with new ones. A

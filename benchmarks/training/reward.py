@@ -1,4 +1,4 @@
-"""What rewards cost: beside a training step, and in the portions that trainers ask for them."""
+"""Cost of rewards: within a training step, and in the batch sizes that trainers use."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from evenmatch.training.rewards.terms import ConstantTerm
 
 THREADS, REPEATS = 1, 7
 BATCH, STEPS, LONGEST = 16, 4, (120, 40)
-# A small step makes the reward's share large: a T5 of use is several times as wide and deep.
+# With a small model the reward takes a large share of a step; real T5 models are much larger.
 SHAPE = T5Shape(words=3000, width=128, layers=2, heads=4, inner=256)
-PROMPTS, GENERATIONS, PORTION = 64, 8, 32  # texts that a trainer hands over at a time
+PROMPTS, GENERATIONS, PORTION = 64, 8, 32  # completions per call of the reward
 
 
 def run() -> dict[str, Any]:
@@ -116,8 +116,8 @@ def _portions() -> dict[str, Any]:
     }
 
 
-def told(r: dict[str, Any]) -> list[str]:
-    """The page's lines about it."""
+def page_section(r: dict[str, Any]) -> list[str]:
+    """Return the Markdown lines for the page on speed."""
     step, portions = r["training step"], r["in portions"]
     return [
         "## Rewards",
@@ -125,15 +125,15 @@ def told(r: dict[str, Any]) -> list[str]:
         "A step of cross-entropy mixed with a reward on the policy's own embeddings",
         f"({step['texts']}, batch {step['batch']}, a T5 of width {step['width']} and "
         f"{step['layers']} layers,",
-        f"one text drawn and the likeliest, up to {step['pieces written at most']} pieces) takes",
+        f"one sampled and one greedy text, up to {step['pieces written at most']} tokens) takes",
         f"{step['milliseconds without a reward']} ms without a reward. Rewards add:",
         "",
         "| reward | added to the step |",
         "|---|--:|",
         *(f"| `{name}` | {100 * share:.1f} % |" for name, share in step["added"].items()),
         "",
-        f'`em.for_trl(em.reward("f_disc"))`, asked for {portions["pairs at a time"]} completions',
-        f"at a time, {portions['completions a prompt']} a prompt, rewards "
+        f'`em.for_trl(em.reward("f_disc"))`, called with {portions["pairs at a time"]} completions',
+        f"at a time, {portions['completions a prompt']} per prompt, scores "
         f"{portions['pairs per second, as TRL asks']} pairs per second:",
         f"{portions['share of raw speed']} of `em.score` on all {portions['pairs']} at once.",
         "",

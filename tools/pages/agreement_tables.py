@@ -12,16 +12,17 @@ from evenmatch.evaluation.agreement import average_entries
 from evenmatch.evaluation.agreement_result import AVERAGE_SUBSET, AgreementEntry
 from tools.pages.published_agreement import HEADINGS, PAPERS
 
-_INTRODUCTION = """# Agreement with people
+_INTRODUCTION = """# Agreement with human ratings
 
-How closely metrics agree with people on public sets of ratings, computed by
-`python -m tools.pages.agreement` with the embedded encoder (`minilm`, 22.7 million parameters, layers 4
-and 6). A value stands with its 95 % bootstrap interval below it. **Bold** is a metric of the first
-significance cluster: none that it is together with is significantly better. A dash is no value.
+How closely metrics agree with human ratings on public data sets, computed by
+`python -m tools.pages.agreement` with the embedded encoder (`minilm`, 22.7 million parameters,
+layers 4 and 6). Each value has its 95 % bootstrap interval below it. **Bold** marks the metrics of
+the first significance cluster: no metric is significantly better than those. A dash means that
+there is no value.
 
-Numbers reported elsewhere stand beside ours, with their source. Those of papers come from other,
-mostly far larger encoders and in part from other texts, so they say what is usual and not what
-should come out here; each section says what differs.
+Published numbers are listed beside ours, with their source. Most come from far larger encoders and
+some from other texts, so they show what is usual rather than what should be reproduced here; each
+section says what differs.
 """
 
 
@@ -45,13 +46,13 @@ def _section(name: str, pieces: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield f"## {heading}\n"
     yield f"{recipe['method']}, level `{recipe['level']}`. {remark}\n"
     if segments := pieces[0]["segments"]:
-        yield f"Only {segments} segments of each set, drawn at random.\n"
+        yield f"Only {segments} randomly sampled segments of each set.\n"
     yield from _table(_entries(pieces, "entries"), "metric")
     if paper := PAPERS.get(name):
-        yield "\nReported elsewhere:\n"
+        yield "\nPublished values:\n"
         yield from _paper(paper)
     if contests := _entries(pieces, "differences"):
-        yield "\nBy how much one-to-one and transport agree better than greedy:\n"
+        yield "\nGain in agreement of one-to-one and transport alignment over greedy alignment:\n"
         yield from _table(contests, "difference")
         yield "\n" + _verdict(contests)
     yield ""
@@ -97,7 +98,7 @@ def _cell(entry: AgreementEntry | None) -> str:
 
 
 def _short(value: float) -> str:
-    """Three decimals without the zero before them, as papers print correlations."""
+    """Format with three decimals and no leading zero, as papers print correlations."""
     text = f"{value:.3f}"
     return text.replace("0.", ".", 1) if abs(value) < 0.9995 else text
 
@@ -112,7 +113,7 @@ def _paper(paper: dict[str, Any]) -> Iterator[str]:
 
 
 def _verdict(contests: Sequence[AgreementEntry]) -> str:
-    """What the intervals allow to say, of the average where there is one."""
+    """State which differences are significant, on the average if there is one."""
     shown = [e for e in contests if e.subset == AVERAGE_SUBSET] or list(contests)
     said = []
     for entry in shown:
@@ -122,5 +123,5 @@ def _verdict(contests: Sequence[AgreementEntry]) -> str:
         elif entry.high < 0:
             said.append(f"{what}: worse, the interval excludes 0.")
         else:
-            said.append(f"{what}: not told apart.")
+            said.append(f"{what}: no significant difference.")
     return "\n".join(f"- {line}" for line in said)

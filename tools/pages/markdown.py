@@ -1,4 +1,4 @@
-"""Parts of pages made from results: tables, and what a paper claims."""
+"""Markdown for result pages: tables, and the claims of a paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evenmatch.studies.experiment import Claim
 
 
 def table_lines(table: TextTable) -> Iterator[str]:
-    """A table, its first row on top."""
+    """Yield a Markdown table; the first row is the header."""
     header, *rows = [
         [text.replace("|", "\\|").replace("<", "\\<") for text in row] for row in table
     ]
@@ -19,7 +19,7 @@ def table_lines(table: TextTable) -> Iterator[str]:
 
 
 def claim_lines(claims: Sequence[Claim], over: str) -> Iterator[str]:
-    """What a paper claims beside what is seen here, and what `seen` asks for."""
+    """Yield a table of claims and whether each is replicated, with the criterion."""
     columns = list(dict.fromkeys(where for claim in claims for where in claim.seen))
     rows = [
         [

@@ -1,4 +1,4 @@
-"""What papers report on the same sets, and what to know when comparing."""
+"""Published agreement on the same data sets, and remarks for comparing with it."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ _TO_ENGLISH = ["cs-en", "de-en", "iu-en", "ja-en", "km-en", "pl-en", "ps-en", "r
 HEADINGS: dict[str, tuple[str, str]] = {
     "wmt17-segments": (
         "WMT17, segments",
-        "All rated outputs of a pair in one list (560 a pair; 535 for zh-en, where the outputs of "
-        "one judged system are not available).",
+        "All rated outputs of a language pair pooled (560 per pair; 535 for zh-en, where the "
+        "outputs of one rated system are not available).",
     ),
     "wmt18-systems": (
         "WMT18, systems",
-        "To English. People's scores are the organisers' standardised means.",
+        "Into English. The human scores are the organisers' standardised means.",
     ),
     "wmt19-systems": (
         "WMT19, systems",
-        "To English. People's scores are the organisers' standardised means.",
+        "Into English. The human scores are the organisers' standardised means.",
     ),
     "wmt20-zh-en": (
         "WMT20 zh-en, systems",
-        "Without the listed outlier and the human translation: 15 systems, where the structure "
-        "paper counts 13. References are known for 800 of 2000 segments, which others chose for "
-        "the spread of metrics' scores and not at random.",
+        "The listed outlier and the human translation are excluded: 15 systems, where Chousa & "
+        "Hirao count 13. References are available for 800 of 2000 segments; they were selected "
+        "for the variance of metric scores, not at random.",
     ),
     "wmt20-official": (
         "WMT20, official scores",
-        "The scores that the metrics' authors handed in, correlated anew without listed outliers "
-        "and human translations. No text and no encoder of ours is in this table: it checks the "
-        "correlations.",
+        "The scores submitted by the metrics' authors, correlated again without the listed "
+        "outliers and human translations. This table uses no text and no encoder of ours: it "
+        "checks the correlation code.",
     ),
     "webnlg-systems": (
         "WebNLG 2020, systems",
-        "16 systems (the structure paper says 15), ratings standardised per rater, the best of "
-        "several references.",
+        "16 systems (Chousa & Hirao report 15), ratings standardised per rater, best of several "
+        "references.",
     ),
     "realsumm-pooled": (
         "REALSumm, pooled",
-        "All 2400 summaries in one list, as Sun et al. computed it.",
+        "All 2400 summaries pooled, as in Sun et al.",
     ),
     "realsumm-per-document": (
         "REALSumm, per document",
-        "The correlation over 24 systems of each document, averaged over 100 documents: the "
-        "proper way to ask which of two summaries is better.",
+        "The correlation over 24 systems of each document, averaged over 100 documents. "
+        "This measures whether a metric ranks the summaries of one document correctly.",
     ),
     "summeval-systems": ("SummEval, systems", "Means over 100 documents, 11 references each."),
     "summeval-per-document": (
