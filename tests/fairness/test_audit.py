@@ -20,7 +20,7 @@ def pair(a: str, b: str, reference: str, **scores: tuple[float, float]) -> Fairn
 
 def test_bias_is_the_mean_distance_where_the_scores_span_a_hundred() -> None:
     first, second = np.array([0.5, 0.9, 0.6]), np.array([0.6, 0.7, 0.6])
-    found = measure_bias("x", "m", first, second, draws=QUICK)
+    found = measure_bias("x", "m", first, second, testing=QUICK)
     assert found.bias == pytest.approx(100 * (0.1 + 0.2 + 0.0) / 3 / 0.4)
     assert found.stereotype == pytest.approx(100 * (-0.1 + 0.2) / 3 / 0.4)
     assert (found.raw, found.raw_stereotype) == pytest.approx((0.1, 0.1 / 3))
@@ -31,28 +31,28 @@ def test_bias_is_the_mean_distance_where_the_scores_span_a_hundred() -> None:
 def test_turning_every_pair_round_turns_the_sign_and_keeps_the_bias() -> None:
     draw = np.random.default_rng(0)
     first, second = draw.random(40), draw.random(40)
-    one = measure_bias("x", "m", first, second, draws=QUICK)
-    other = measure_bias("x", "m", second, first, draws=QUICK)
+    one = measure_bias("x", "m", first, second, testing=QUICK)
+    other = measure_bias("x", "m", second, first, testing=QUICK)
     assert one.bias == pytest.approx(other.bias)
     assert one.stereotype == pytest.approx(-other.stereotype)
 
 
 def test_where_lower_is_better_the_sign_still_says_what_is_preferred() -> None:
     first, second = np.array([1.0, 2.0]), np.array([3.0, 4.0])
-    found = measure_bias("x", "errors", first, second, higher_is_better=False, draws=QUICK)
+    found = measure_bias("x", "errors", first, second, higher_is_better=False, testing=QUICK)
     assert found.stereotype > 0
 
 
 def test_a_constant_metric_has_no_bias() -> None:
     same = np.full(5, 0.3)
-    found = measure_bias("x", "m", same, same, draws=QUICK)
+    found = measure_bias("x", "m", same, same, testing=QUICK)
     assert (found.bias, found.stereotype, found.p) == (0.0, 0.0, 1.0)
 
 
 def test_the_test_finds_a_preference_and_finds_none_where_signs_are_even() -> None:
     second = np.linspace(0, 1, 40)
-    preferring = measure_bias("x", "m", second + 0.1, second, draws=QUICK)
-    even = measure_bias("x", "m", second + np.tile([0.1, -0.1], 20), second, draws=QUICK)
+    preferring = measure_bias("x", "m", second + 0.1, second, testing=QUICK)
+    even = measure_bias("x", "m", second + np.tile([0.1, -0.1], 20), second, testing=QUICK)
     assert preferring.p < 0.01
     assert even.p > 0.5
     assert even.bias == pytest.approx(100 * 0.1 / (even.most - even.least))
@@ -60,8 +60,8 @@ def test_the_test_finds_a_preference_and_finds_none_where_signs_are_even() -> No
 
 def test_one_odd_pair_shrinks_the_bias_and_leaves_the_raw_difference() -> None:
     first, second = np.array([0.5, 0.6, 0.7]), np.array([0.4, 0.5, 0.6])
-    plain = measure_bias("x", "m", first, second, draws=QUICK)
-    odd = measure_bias("x", "m", np.append(first, 5.1), np.append(second, 5.0), draws=QUICK)
+    plain = measure_bias("x", "m", first, second, testing=QUICK)
+    odd = measure_bias("x", "m", np.append(first, 5.1), np.append(second, 5.0), testing=QUICK)
     assert odd.raw == pytest.approx(plain.raw)
     assert odd.bias < plain.bias / 5
 
@@ -122,7 +122,7 @@ def test_a_pair_without_the_others_scores_is_named() -> None:
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(InputError, match="worst takes 0 or more, trials and resamples 1 or more"):
+    with pytest.raises(InputError, match="worst must be 0 or more, trials and resamples 1 or more"):
         audit("chrf", worst=-1)
 
 

@@ -59,7 +59,7 @@ def test_training_scores_are_the_metric_s_own(name: str, model: str) -> None:
 
 def test_an_adapter_is_trained_saved_judged_and_usable(model: str, tmp_path: Path) -> None:
     metric = f"bertscore(model='{model}', layer=2)"
-    made = debias(metric, tmp_path / "mine", [PAIRS], lesson=QUICK, judge_on=SETS)
+    made = debias(metric, tmp_path / "mine", [PAIRS], settings=QUICK, judge_on=SETS)
     assert {row["what"] for row in made.document["rows"]} == {
         "bias",
         "raw difference",
@@ -68,20 +68,20 @@ def test_an_adapter_is_trained_saved_judged_and_usable(model: str, tmp_path: Pat
     }
     assert "adapter" in em.score(["a cat"], ["the cat"], str(tmp_path / "mine")).signature
     assert (tmp_path / "mine" / "README.md").is_file()
-    with pytest.raises(InputError, match="is there already; name a new folder for the adapter"):
-        debias(metric, tmp_path / "mine", [PAIRS], lesson=QUICK, judge_on=SETS)
+    with pytest.raises(InputError, match="already exists; name a new folder for the adapter"):
+        debias(metric, tmp_path / "mine", [PAIRS], settings=QUICK, judge_on=SETS)
 
 
 def test_training_lowers_what_it_is_to_lower(model: str, tmp_path: Path) -> None:
-    material = build_debias_data(PAIRS)
+    data = build_debias_data(PAIRS)
     through = make_differentiable(as_metric(f"bertscore(model='{model}', layer=2)"), Run())
-    lesson = DebiasSettings(
+    settings = DebiasSettings(
         steps=40, batch=4, rate=0.02, factor=2, anchor_weight=0.0, contrast_weight=0.0
     )
-    adapter = adapter_training.train_adapter(through, material, lesson, tmp_path)
+    adapter = adapter_training.train_adapter(through, data, settings, tmp_path)
 
     def apart(one: Any) -> float:
-        twins = material.counterfactuals[:40]
+        twins = data.counterfactuals[:40]
         pairs = [(c.original, c.neutral) for c in twins], [(c.swapped, c.neutral) for c in twins]
         a, b = (through.scores(side, one).tolist() for side in pairs)
         return float(np.abs(np.subtract(a, b)).mean())
@@ -103,8 +103,8 @@ def test_interrupted_training_goes_on_to_the_same_adapter(
         if done == 3:
             raise Stop
 
-    lesson = DebiasSettings(steps=5, batch=2, factor=4)
-    how: dict[str, Any] = {"lesson": lesson, "judge_on": SETS}
+    settings = DebiasSettings(steps=5, batch=2, factor=4)
+    how: dict[str, Any] = {"settings": settings, "judge_on": SETS}
     debias(metric, whole, [PAIRS], **how)
     with pytest.raises(Stop):
         debias(metric, broken, [PAIRS], progress=stop, **how)
@@ -113,17 +113,23 @@ def test_interrupted_training_goes_on_to_the_same_adapter(
     debias(metric, broken, [PAIRS], **how)
     one, two = (load_adapter(find_adapter(str(folder))).weights for folder in (whole, broken))
     assert all((one[name] == two[name]).all() for name in one)
-    with pytest.raises(DataError, match="is from training with other settings"):
-        debias(metric, tmp_path / "other", [PAIRS], lesson=QUICK, judge_on=SETS)
+    with pytest.raises(DataError, match="is a checkpoint of training with other settings"):
+        debias(metric, tmp_path / "other", [PAIRS], settings=QUICK, judge_on=SETS)
 
 
 @pytest.mark.parametrize(
     ("metric", "words"),
     [
-        ("chrf", "only metrics over a transformer can be trained through"),
-        ("align(vectors=hashed)", "an alignment metric that is not over a transformer"),
-        ("align(units=words)", "has pieces as units, prf as scoring and no padding"),
-        ("bertscore(idf=True)", "has neither an adapter nor an idf that is still to be counted"),
+        ("chrf", "only metrics with a transformer are differentiable"),
+        (
+            "align(vectors=hashed)",
+            "an alignment metric without a transformer is not differentiable",
+        ),
+        ("align(units=words)", "needs units=pieces, scoring=prf and no padding"),
+        (
+            "bertscore(idf=True)",
+            "may have neither an adapter nor idf weights counted from the call's references",
+        ),
     ],
 )
 def test_a_metric_that_no_gradient_goes_through_is_refused(metric: str, words: str) -> None:
@@ -131,10 +137,10 @@ def test_a_metric_that_no_gradient_goes_through_is_refused(metric: str, words: s
         make_differentiable(as_metric(metric), Run())
 
 
-def test_lessons_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(InputError, match="at least 1 step, 1 example a step and a rate above 0"):
+def test_invalid_settings_are_refused() -> None:
+    with pytest.raises(InputError, match="steps and batch must be at least 1 and rate above 0"):
         DebiasSettings(steps=0)
-    with pytest.raises(InputError, match="weights must not be negative"):
+    with pytest.raises(InputError, match="anchor_weight and contrast_weight must not be negative"):
         DebiasSettings(contrast_weight=-1.0)
 
 
@@ -147,9 +153,11 @@ def test_a_pair_with_an_empty_side_is_not_learnt_from() -> None:
 
 def test_nothing_to_learn_from_is_refused(model: str, tmp_path: Path) -> None:
     through = make_differentiable(as_metric(f"bertscore(model='{model}', layer=1)"), Run())
-    material = build_debias_data([Pair("Rain.", ("It rains.",))], templates=False)
-    with pytest.raises(InputError, match="no sentence speaks of a group, or there is no pair"):
-        adapter_training.train_adapter(through, material, QUICK, tmp_path)
+    data = build_debias_data([Pair("Rain.", ("It rains.",))], templates=False)
+    with pytest.raises(
+        InputError, match="no sentence mentions a group, or there are no sentence pairs"
+    ):
+        adapter_training.train_adapter(through, data, QUICK, tmp_path)
 
 
 def audited() -> set[str]:
@@ -175,7 +183,7 @@ def test_what_is_audited_is_not_trained_on(data: Path) -> None:
     assert not seen & audited()
 
 
-def test_an_audited_text_is_taken_out_of_the_material() -> None:
+def test_an_audited_text_is_excluded_from_the_training_data() -> None:
     sets = [
         FairnessSet(
             "x", {"gender": [make_fairness_pair("He sat.", "It sat.", "She sat.", "It sat.")]}

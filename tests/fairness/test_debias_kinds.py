@@ -30,11 +30,13 @@ TEXTS = [
     ("the dog", "a quick dog"),
     ("rain", "a box"),
 ]
-ALIKE = tuple(
+COUNTERFACTUALS = tuple(
     Counterfactual(text.format("he"), text.format("she"), text.format("it"))
     for text in ("{} sat on the mat", "the dog looked at {}", "{} fell", "rain is on {}")
 )
-MATERIAL = DebiasData(ALIKE, tuple(TEXTS), tuple((c.swapped, c.original) for c in ALIKE))
+DATA = DebiasData(
+    COUNTERFACTUALS, tuple(TEXTS), tuple((c.swapped, c.original) for c in COUNTERFACTUALS)
+)
 SETS = [
     FairnessSet(
         "small", {"gender": [make_fairness_pair("he ran", "it ran", "she ran", "it ran")] * 2}
@@ -91,13 +93,16 @@ def test_training_scores_are_the_metric_s_own(metric: str) -> None:
 
 def test_training_lowers_what_it_is_to_lower(metric: str, tmp_path: Path) -> None:
     through = make_differentiable(as_metric(metric), Run())
-    lesson = DebiasSettings(
+    settings = DebiasSettings(
         steps=25, batch=4, rate=0.02, factor=2, anchor_weight=0.1, contrast_weight=0.0
     )
-    adapter = adapter_training.train_adapter(through, MATERIAL, lesson, tmp_path)
+    adapter = adapter_training.train_adapter(through, DATA, settings, tmp_path)
 
     def apart(one: Adapter | None) -> float:
-        pairs = [(c.original, c.neutral) for c in ALIKE], [(c.swapped, c.neutral) for c in ALIKE]
+        pairs = (
+            [(c.original, c.neutral) for c in COUNTERFACTUALS],
+            [(c.swapped, c.neutral) for c in COUNTERFACTUALS],
+        )
         a, b = (through.scores(side, one).tolist() for side in pairs)
         return float(np.abs(np.subtract(a, b)).mean())
 
@@ -109,8 +114,8 @@ def test_a_trained_adapter_is_a_metric_and_leaves_the_original_as_it_was(
 ) -> None:
     candidates, references = [c for c, _ in TEXTS], [r for _, r in TEXTS]
     before = em.score(candidates, references, metric)
-    lesson = DebiasSettings(steps=3, batch=2, rate=0.02, factor=4)
-    how: dict[str, Any] = {"lesson": lesson, "judge_on": SETS, "templates": False}
+    settings = DebiasSettings(steps=3, batch=2, rate=0.02, factor=4)
+    how: dict[str, Any] = {"settings": settings, "judge_on": SETS, "templates": False}
     made = debias(metric, tmp_path / "mine", [PAIRS], **how)
     assert made.document["model"] in before.signature
     adapted = em.score(candidates, references, str(tmp_path / "mine"))
@@ -120,11 +125,11 @@ def test_a_trained_adapter_is_a_metric_and_leaves_the_original_as_it_was(
     assert rebuilt.segments == adapted.segments
     assert adapted.mean != before.mean
     assert em.score(candidates, references, metric) == before  # bit by bit
-    with pytest.raises(InputError, match="has no adapter yet; leave out adapter="):
+    with pytest.raises(InputError, match="already has one; leave out adapter="):
         make_differentiable(adapted_metric(as_metric(metric), str(tmp_path / "mine")), Run())
 
 
 def test_only_a_metric_over_a_transformer_takes_an_adapter() -> None:
     for plain in ("chrf", "align(vectors=hashed)"):
-        with pytest.raises(InputError, match="only a metric over a transformer takes an adapter"):
+        with pytest.raises(InputError, match="only a metric with a transformer takes an adapter"):
             adapted_metric(as_metric(plain), "mine")

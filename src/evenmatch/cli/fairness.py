@@ -159,14 +159,14 @@ def debias(
     running: RunOptions,
 ) -> None:
     """Train an adapter against gender bias; what was interrupted goes on where it was."""
-    lesson = DebiasSettings(steps, batch, rate, keep, mind, factor, seed)
+    training = DebiasSettings(steps, batch, rate, keep, mind, factor, seed)
     with running.settings() as settings:
         made = debias_metric(
             metric,
             out,
             sentences or ["sts-b", "sick", "snli"],
             templates=templates,
-            lesson=lesson,
+            settings=training,
             judge_on=judge_on or [""],
             **settings,
         )

@@ -1,6 +1,8 @@
-"""audit: how biased metrics are, attribute by attribute.
+"""Audit of metrics for social bias, attribute by attribute.
 
-The outcome of an audit, and how it reads.
+`audit` scores pairs of candidates that differ only in a social attribute and returns an `Audit`:
+the bias of each metric on each attribute, and the pairs with the largest differences. The measure
+itself is in `bias.py`.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from evenmatch.stats.panel import Floats
 from evenmatch.types import Run
 
 FairnessSource = str | PathLike[str] | FairnessSet
+MEAN_COLUMN = "mean"
+PUBLISHED_SIGNATURE = "published scores"  # in place of a signature
 
 
 def audit(
@@ -46,108 +50,36 @@ def audit(
     seed: int = 0,
     **run: Any,
 ) -> Audit:
-    """How differently metrics score candidates that differ only in whom they speak of.
+    """Measure how differently metrics score candidates that differ only in a social attribute.
 
-    `pairs` is what `read_fair_pairs` takes or gives: nothing for the pairs that come with
-    evenmatch. `published` adds the scores that stand beside the pairs. `worst` pairs of each
-    attribute and metric are shown. Each attribute is scored for itself, so that what a metric
-    counts in its texts (idf) is counted there. `run` is as in `score`.
+    `pairs` is a data set, a path or the result of `read_fair_pairs`; by default the pairs that come
+    with evenmatch. `published` adds the scores that are stored with the pairs. `worst` is the
+    number of pairs to show for each attribute and metric, largest difference first. Each attribute
+    is scored separately, so that idf is counted in the texts of that attribute. `run` takes the
+    run settings of `score`.
     """
     found = (
         pairs if isinstance(pairs, FairnessSet) else read_fair_pairs(pairs, attributes=attributes)
     )
     if worst < 0 or trials < 1 or resamples < 1:
-        raise InputError("worst takes 0 or more, trials and resamples 1 or more")
+        raise InputError(
+            "worst must be 0 or more, trials and resamples 1 or more, got "
+            f"{worst}, {trials} and {resamples}"
+        )
     wanted = [metric] if isinstance(metric, str) or not isinstance(metric, Sequence) else [*metric]
     if not wanted and not published:
-        raise InputError("the list of metrics is empty; name at least one, or ask for published")
+        raise InputError("the list of metrics is empty; give at least one, or published=True")
     ready = {metric_name(given): as_metric(given) for given in wanted}
-    verdicts = list(_score_metrics(ready, found, make_run(**run)))
-    verdicts += _published_scores(found) if published else ()
+    all_scores = list(_score_metrics(ready, found, make_run(**run)))
+    all_scores += _published_scores(found) if published else ()
     return build_audit(
-        found, verdicts, AuditTestSettings(confidence, resamples, trials, seed), worst
+        found, all_scores, AuditTestSettings(confidence, resamples, trials, seed), worst
     )
-
-
-def _score_metrics(
-    metrics: Mapping[str, Metric], found: FairnessSet, run: Run
-) -> Iterator[AttributeScores]:
-    done = 0
-    for attribute, pairs in found.pairs.items():
-        if not metrics:
-            return
-        texts = [text for pair in pairs for text in pair.both]
-        part = offset_progress(run, done, 2 * len(found))
-        scores = score_metrics(list(metrics.values()), texts, part)
-        done += len(texts)
-        for (name, metric), own in zip(metrics.items(), scores, strict=True):
-            values = np.array([score.value for score in own.segments])
-            yield AttributeScores(
-                attribute, name, values[::2], values[1::2], own.signature, metric.higher_is_better
-            )
-
-
-def _published_scores(found: FairnessSet) -> Iterator[AttributeScores]:
-    some = False
-    for attribute, pairs in found.pairs.items():
-        for name in pairs[0].scores:
-            some = True
-            yield AttributeScores(
-                attribute, name, *_score_columns(pairs, name, attribute), PUBLISHED_SIGNATURE
-            )
-    if not some:
-        raise InputError(
-            f"{found.name} has no published scores; 'metric-fairness' has, or give lines with "
-            "scores_a and scores_b"
-        )
-
-
-def _score_columns(
-    pairs: Sequence[FairnessPair], name: str, attribute: str
-) -> tuple[Floats, Floats]:
-    if lacking := [n for n, pair in enumerate(pairs, 1) if name not in pair.scores]:
-        raise InputError(f"pair {lacking[0]} about {attribute!r} has no score of {name}; add it")
-    both = np.array([pair.scores[name] for pair in pairs])
-    return both[:, 0], both[:, 1]
-
-
-MEAN_COLUMN = "mean"
-
-
-PUBLISHED_SIGNATURE = "published scores"  # in place of a signature
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AttributeScores:
-    """One metric's scores of the first and the second candidates of one attribute."""
-
-    attribute: str
-    metric: str
-    first: Floats
-    second: Floats
-    signature: str
-    higher_is_better: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class WorstPair:
-    """A pair that one metric scores very differently; `gap` is in hundredths of the range."""
-
-    attribute: str
-    metric: str
-    number: int  # of the pair in its set, from 1
-    gap: float
-    score_a: float
-    score_b: float
-    cand_a: str
-    cand_b: str
-    ref_a: str
-    ref_b: str
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Biases by attribute and metric, and the pairs that differ most."""
+    """Result of an audit: biases by attribute and metric, and the pairs that differ most."""
 
     data: str
     biases: tuple[Bias, ...]
@@ -162,52 +94,53 @@ class Audit:
 
     @property
     def attributes(self) -> list[str]:
-        """What was audited, in order."""
+        """Audited attributes, in order."""
         return list(dict.fromkeys(each.attribute for each in self.biases))
 
     @property
     def metrics(self) -> list[str]:
-        """Which metrics were, in order."""
+        """Audited metrics, in order."""
         return list(dict.fromkeys(each.metric for each in self.biases))
 
     @property
     def groups(self) -> list[ParadigmGroup]:
-        """Mean biases by paradigm and encoder, the fairest first."""
+        """Mean biases by paradigm and encoder, the least biased first."""
         kinds = {
             metric: published_metric_kind(metric)
-            if recipe == PUBLISHED_SIGNATURE
-            else metric_kind(recipe)
-            for metric, recipe in self.signatures.items()
+            if signature == PUBLISHED_SIGNATURE
+            else metric_kind(signature)
+            for metric, signature in self.signatures.items()
         }
         return group_biases(self.biases, kinds)
 
     def grid(self) -> TextTable:
-        """The bias of each metric on each attribute, and its mean over them."""
+        """Table of the bias of each metric on each attribute, with the mean over attributes."""
         known = {(each.metric, each.attribute): each.bias for each in self.biases}
         rows = []
         for metric in self.metrics:
-            own = [known.get((metric, attribute)) for attribute in self.attributes]
-            given = [value for value in own if value is not None]
-            cells = ["-" if value is None else f"{value:.2f}" for value in own]
-            rows.append([metric, *cells, f"{sum(given) / len(given):.2f}"])
+            values = [known.get((metric, attribute)) for attribute in self.attributes]
+            measured = [value for value in values if value is not None]
+            cells = ["-" if value is None else f"{value:.2f}" for value in values]
+            rows.append([metric, *cells, f"{sum(measured) / len(measured):.2f}"])
         return [["metric", *self.attributes, MEAN_COLUMN], *rows]
 
     def table(self) -> TextTable:
-        """Every bias with its interval, the signed one with its test, the raw ones, the range."""
+        """Table of all biases: with intervals, signed with a test, raw, and the score range."""
         header = ["attribute", "metric", "pairs", "bias", *self._bounds, "stereotype"]
         header += [*self._bounds, "p", "raw", "raw signed", "least", "most"]
         return [header, *map(_table_row, self.biases)]
 
     def notes(self) -> list[str]:
-        """What the numbers rest on."""
+        """How the numbers are computed, one line each."""
         t = self.testing
         return [
-            "bias: mean distance of a pair's scores where the set's scores span 0 to 100; "
-            "stereotype: the same with its sign, positive where stereotypes are preferred",
-            "raw: the same two in the metric's own unit; least, most: the range that was stretched",
-            f"intervals: {t.resamples} resamples of pairs, the range kept; p: {t.trials} random "
-            f"swaps within pairs, two-sided; seed {t.seed}",
-            *(f"{name}: {recipe}" for name, recipe in self.signatures.items()),
+            "bias: mean absolute difference between the two scores of a pair, with all scores of "
+            "the set scaled to 0-100; stereotype: the signed difference, positive where the "
+            "stereotype is preferred",
+            "raw, raw signed: the same in the metric's own unit; least, most: the score range",
+            f"intervals: {t.resamples} bootstrap resamples of pairs, with the range fixed; "
+            f"p: {t.trials} random swaps within pairs, two-sided; seed {t.seed}",
+            *(f"{name}: {signature}" for name, signature in self.signatures.items()),
         ]
 
     def __str__(self) -> str:
@@ -224,40 +157,111 @@ class Audit:
         return f"{outside:.3g}%", f"{100 - outside:.3g}%"
 
 
+@dataclass(frozen=True, slots=True)
+class WorstPair:
+    """A pair whose candidates get very different scores; `gap` is in percent of the score range."""
+
+    attribute: str
+    metric: str
+    number: int  # of the pair in its set, from 1
+    gap: float
+    score_a: float
+    score_b: float
+    cand_a: str
+    cand_b: str
+    ref_a: str
+    ref_b: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttributeScores:
+    """One metric's scores of the first and second candidates of the pairs of one attribute."""
+
+    attribute: str
+    metric: str
+    first: Floats
+    second: Floats
+    signature: str
+    higher_is_better: bool = True
+
+
 def build_audit(
-    found: FairnessSet, verdicts: Sequence[AttributeScores], draws: AuditTestSettings, worst: int
+    found: FairnessSet,
+    all_scores: Sequence[AttributeScores],
+    testing: AuditTestSettings,
+    worst: int,
 ) -> Audit:
-    """The audit that the scores of all metrics come to."""
+    """Compute the biases and the worst pairs from the scores of all metrics."""
     biases = [
         measure_bias(
-            v.attribute,
-            v.metric,
-            v.first,
-            v.second,
-            higher_is_better=v.higher_is_better,
-            draws=draws,
+            *(s.attribute, s.metric, s.first, s.second),
+            higher_is_better=s.higher_is_better,
+            testing=testing,
         )
-        for v in verdicts
+        for s in all_scores
     ]
-    cases = [case for v in verdicts for case in _worst_pairs(v, found.pairs[v.attribute], worst)]
-    recipes = {v.metric: v.signature for v in verdicts}
-    return Audit(found.name, tuple(biases), tuple(cases), recipes, draws)
+    cases = [case for s in all_scores for case in _worst_pairs(s, found.pairs[s.attribute], worst)]
+    signatures = {s.metric: s.signature for s in all_scores}
+    return Audit(found.name, tuple(biases), tuple(cases), signatures, testing)
+
+
+def _score_metrics(
+    metrics: Mapping[str, Metric], found: FairnessSet, run: Run
+) -> Iterator[AttributeScores]:
+    done = 0
+    for attribute, pairs in found.pairs.items():
+        if not metrics:
+            return
+        texts = [text for pair in pairs for text in pair.both]
+        part = offset_progress(run, done, 2 * len(found))
+        scores = score_metrics(list(metrics.values()), texts, part)
+        done += len(texts)
+        for (name, metric), result in zip(metrics.items(), scores, strict=True):
+            values = np.array([score.value for score in result.segments])
+            yield AttributeScores(
+                *(attribute, name, values[::2], values[1::2]),
+                *(result.signature, metric.higher_is_better),
+            )
+
+
+def _published_scores(found: FairnessSet) -> Iterator[AttributeScores]:
+    any_scores = False
+    for attribute, pairs in found.pairs.items():
+        for name in pairs[0].scores:
+            any_scores = True
+            yield AttributeScores(
+                attribute, name, *_score_columns(pairs, name, attribute), PUBLISHED_SIGNATURE
+            )
+    if not any_scores:
+        raise InputError(
+            f"{found.name} has no published scores; use 'metric-fairness', or add the fields "
+            "scores_a and scores_b"
+        )
+
+
+def _score_columns(
+    pairs: Sequence[FairnessPair], name: str, attribute: str
+) -> tuple[Floats, Floats]:
+    if missing := [n for n, pair in enumerate(pairs, 1) if name not in pair.scores]:
+        raise InputError(f"pair {missing[0]} about {attribute!r} has no score of {name}; add it")
+    both = np.array([pair.scores[name] for pair in pairs])
+    return both[:, 0], both[:, 1]
 
 
 def _worst_pairs(
-    verdict: AttributeScores, pairs: Sequence[FairnessPair], count: int
+    scores: AttributeScores, pairs: Sequence[FairnessPair], count: int
 ) -> Iterator[WorstPair]:
-    gaps = normalised_gaps(verdict.first, verdict.second)
+    gaps = normalised_gaps(scores.first, scores.second)
     order = np.argsort(-np.abs(gaps), kind="stable")[:count]
     for at in (int(i) for i in order if gaps[i]):
         pair = pairs[at]
         yield WorstPair(
-            verdict.attribute,
-            verdict.metric,
+            scores.attribute,
+            scores.metric,
             at + 1,
-            float(gaps[at]) * (1 if verdict.higher_is_better else -1),
-            float(verdict.first[at]),
-            float(verdict.second[at]),
+            float(gaps[at]) * (1 if scores.higher_is_better else -1),
+            float(scores.first[at]),
+            float(scores.second[at]),
             pair.first.candidate,
             pair.second.candidate,
             pair.first.references[0],
@@ -266,16 +270,16 @@ def _worst_pairs(
 
 
 def _table_row(each: Bias) -> list[str]:
-    hundredths = (each.bias, each.low, each.high)
+    scaled = (each.bias, each.low, each.high)
     signed = (each.stereotype, each.stereotype_low, each.stereotype_high)
-    plain = (each.raw, each.raw_stereotype, each.least, each.most)
+    unscaled = (each.raw, each.raw_stereotype, each.least, each.most)
     return [
         each.attribute,
         each.metric,
         str(each.pairs),
-        *(f"{value:.2f}" for value in (*hundredths, *signed)),
+        *(f"{value:.2f}" for value in (*scaled, *signed)),
         f"{each.p:.4f}",
-        *(f"{value:.4f}" for value in plain),
+        *(f"{value:.4f}" for value in unscaled),
     ]
 
 

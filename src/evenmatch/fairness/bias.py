@@ -1,9 +1,9 @@
-"""How differently a metric scores the two candidates of each pair.
+"""Bias of a metric: how differently it scores the two candidates of each pair.
 
-The measure is Sun et al.'s (2022, eq. 1 and 2): all 2N scores of a set are stretched to 0 … 100,
-and the bias is the mean distance between the two of a pair. One odd pair can set that range, and
-two metrics that move as far can have ranges of different widths; so the plain difference and the
-range stand beside it.
+The measure is that of Sun et al. (2022, eq. 1 and 2): all 2N scores of a set are scaled to 0 … 100,
+and the bias is the mean absolute difference between the two scores of a pair. A single outlier can
+determine that range, and metrics with equal differences can have different ranges. The unscaled
+difference and the range are therefore reported as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MIN_PAIRS = 2
 
 @dataclass(frozen=True, slots=True)
 class AuditTestSettings:
-    """How intervals and p-values are made."""
+    """Settings of the bootstrap intervals and of the randomisation test (`trials` swaps)."""
 
     confidence: float = 0.95
     resamples: int = 1000
@@ -32,13 +32,12 @@ class AuditTestSettings:
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """One metric on the pairs of one attribute.
+    """Bias of one metric on the pairs of one attribute.
 
-    `bias` and `stereotype` are on the scale where the set's scores span 0 to 100; a positive
-    `stereotype` says that the metric prefers the candidate a stereotype expects, and `p` how likely
-    so large a preference is where there is none. `raw` and `raw_stereotype` are the same two in the
-    metric's own unit, `least` and `most` the scores that were stretched to 0 and 100. Intervals
-    keep that range fixed.
+    `bias` and `stereotype` are measured with the scores of the set scaled to 0 … 100. `stereotype`
+    is positive where the metric prefers the candidate that agrees with the stereotype, and `p` is
+    the p-value of that preference. `raw` and `raw_stereotype` are the same two in the metric's own
+    unit; `least` and `most` are the scores that become 0 and 100. Intervals keep that range fixed.
     """
 
     attribute: str
@@ -64,20 +63,21 @@ def measure_bias(
     second: Floats,
     *,
     higher_is_better: bool = True,
-    draws: AuditTestSettings = AuditTestSettings(),
+    testing: AuditTestSettings = AuditTestSettings(),
 ) -> Bias:
-    """The bias in the scores of the first and of the second candidates."""
+    """Measure the bias from the scores of the first and of the second candidates."""
     _check_scores(attribute, metric, first, second)
     scale, least, most = _range_scale(first, second)
-    towards = 1.0 if higher_is_better else -1.0
-    gaps = (first - second) * towards
-    apart, signed = (_mean_interval(each, draws) for each in (np.abs(gaps) * scale, gaps * scale))
-    test = approximate_randomisation(first, second, resamples=draws.trials, seed=draws.seed)
+    sign = 1.0 if higher_is_better else -1.0
+    gaps = (first - second) * sign
+    absolute = _mean_interval(np.abs(gaps) * scale, testing)
+    signed = _mean_interval(gaps * scale, testing)
+    test = approximate_randomisation(first, second, resamples=testing.trials, seed=testing.seed)
     return Bias(
         attribute,
         metric,
         len(gaps),
-        *(apart.value, apart.low, apart.high),
+        *(absolute.value, absolute.low, absolute.high),
         *(signed.value, signed.low, signed.high),
         test.p,
         float(np.abs(gaps).mean()),
@@ -87,18 +87,8 @@ def measure_bias(
     )
 
 
-def _mean_interval(values: Floats, draws: AuditTestSettings) -> Interval:
-    return bootstrap_interval(
-        mean_difference(values, np.zeros_like(values)),
-        len(values),
-        confidence=draws.confidence,
-        resamples=draws.resamples,
-        seed=draws.seed,
-    )
-
-
 def normalised_gaps(first: Floats, second: Floats) -> Floats:
-    """By how much each first candidate is above the second where all scores span 0 to 100.
+    """First score minus second score of each pair, with all scores scaled to 0 … 100.
 
     >>> normalised_gaps(np.array([1.0, 3.0]), np.array([2.0, 3.0])).tolist()
     [-50.0, 0.0]
@@ -106,18 +96,29 @@ def normalised_gaps(first: Floats, second: Floats) -> Floats:
     return (first - second) * _range_scale(first, second)[0]
 
 
+def _mean_interval(values: Floats, testing: AuditTestSettings) -> Interval:
+    return bootstrap_interval(
+        mean_difference(values, np.zeros_like(values)),
+        len(values),
+        confidence=testing.confidence,
+        resamples=testing.resamples,
+        seed=testing.seed,
+    )
+
+
 def _range_scale(first: Floats, second: Floats) -> tuple[float, float, float]:
-    """What turns a difference into hundredths of the range, and the ends of the range."""
+    """Return the factor from a score difference to percent of the range, and the range."""
     every = np.concatenate([first, second])
     least, most = float(every.min()), float(every.max())
-    # a metric that gives everything the same score differs nowhere
+    # a constant metric has no range and no differences
     return (100.0 / (most - least) if most > least else 0.0), least, most
 
 
 def _check_scores(attribute: str, metric: str, first: Floats, second: Floats) -> None:
     if len(first) < MIN_PAIRS:
         raise InputError(
-            f"{len(first)} pairs about {attribute!r} are too few for an audit; give {MIN_PAIRS}"
+            f"{len(first)} pairs about {attribute!r} are too few for an audit; give at least "
+            f"{MIN_PAIRS}"
         )
     bad = np.flatnonzero(~np.isfinite(first) | ~np.isfinite(second))
     if bad.size:

@@ -1,12 +1,11 @@
-"""Sentences about one group told of another, and of nobody in particular.
+"""Counterfactual sentences: mentions of one group swapped for another, or made neutral.
 
-Words are swapped by a list of terms, with their case, their possessive and the article before them.
-"her" is him or his, and "his" is her or hers, by part of speech: a parser's tags where one is
-given, else what follows, since a possessive stands before its noun.
+Words are replaced by a list of terms; case, possessive and a preceding article are adjusted. "her"
+becomes "him" or "his" and "his" becomes "her" or "hers" by part of speech: by a parser's tags where
+one is given, else by the next word, because a possessive precedes its noun.
 
-Whether a metric still minds a wrong gender: fair is not blind.
-
-Where the reference itself says "he", a candidate that says "she" is wrong, and must go on costing.
+The second half measures the penalty for a wrong gender. Where the reference says "he", a candidate
+that says "she" is wrong, and a debiased metric must still score it lower.
 """
 
 from __future__ import annotations
@@ -24,12 +23,11 @@ from evenmatch.scoring.metric import score_metrics
 from evenmatch.types import Pair, Run
 
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-
-
+_LETTERS = re.compile(r"[^\W\d_]+")
 _POSSESSIVE_TAG = "PRP$"
 
-
-# What may follow an object ("saw her in town") and never begins what a possessive belongs to.
+# Words that follow an object pronoun ("saw her in town") and never begin a noun phrase after a
+# possessive.
 _AFTER_OBJECT = frozenset(
     "a an the this that these those to of in on at by for from with without into onto over under "
     "about after before behind beside between through during until against along around as and or "
@@ -43,7 +41,7 @@ _AFTER_OBJECT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """A sentence, the same told of the other group, and the same told of nobody."""
+    """A sentence, the same about the other group, and the same about no group."""
 
     original: str
     swapped: str
@@ -57,17 +55,17 @@ def counterfactuals(
     terms: Sequence[GroupTerm] = (),
     parser: Parser | None = None,
 ) -> list[Counterfactual]:
-    """Each sentence that speaks of a group, swapped and neutralised; the others are left out.
+    """Swap and neutralise each distinct sentence that mentions a group; leave out the others.
 
     >>> counterfactuals(["She lost her keys.", "It rained."])[0].swapped
     'He lost his keys.'
     """
     words = terms or builtin_terms(attribute)
     texts = list(dict.fromkeys(sentences))
-    places = _find_possessives(texts, parser)
+    possessives = _find_possessives(texts, parser)
     found = (
-        Counterfactual(text, swap_groups(text, words, own), neutralise(text, words, own))
-        for text, own in zip(texts, places, strict=True)
+        Counterfactual(text, swap_groups(text, words, starts), neutralise(text, words, starts))
+        for text, starts in zip(texts, possessives, strict=True)
     )
     return [each for each in found if each.swapped != each.original]
 
@@ -75,37 +73,99 @@ def counterfactuals(
 def swap_groups(
     text: str, terms: Sequence[GroupTerm] = (), possessives: frozenset[int] | None = None
 ) -> str:
-    """The text told of the other group.
+    """Replace the mentions of each group by the other group.
 
-    `possessives` are the places of "her" and "his" that stand before a noun, where a tagger said.
+    `possessives` are the offsets of "her" and "his" that a tagger marks as possessive; without
+    them the next word decides.
 
     >>> swap_groups("HIS sister's dog saw him, and the book is his.")
     "HER brother's dog saw her, and the book is hers."
     """
     table = _swap_table(terms or builtin_terms())
-    return _replace_words(text, lambda word, own: _swap_word(word, own, table), possessives)
+    return _replace_words(text, lambda word, owns: _swap_word(word, owns, table), possessives)
 
 
 def neutralise(
     text: str, terms: Sequence[GroupTerm] = (), possessives: frozenset[int] | None = None
 ) -> str:
-    """The text told of nobody in particular.
+    """Replace the mentions of both groups by neutral terms.
 
     >>> neutralise("The girl lost her keys.")
     "The child lost the person's keys."
     """
     table = _neutral_table(terms or builtin_terms())
     changed = _replace_words(
-        text, lambda word, own: _neutralise_word(word, own, table), possessives
+        text, lambda word, owns: _neutralise_word(word, owns, table), possessives
     )
     return re.sub(r"\s{2,}", " ", changed).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class GenderCase:
+    """A reference that mentions a group, with a right and a wrong candidate."""
+
+    right: Pair
+    wrong: Pair
+
+
+def gendered_cases(pairs: Sequence[Pair], terms: Sequence[GroupTerm] = ()) -> list[GenderCase]:
+    """Select pairs whose two sides mention the same single group, and swap their candidates."""
+    words = tuple(terms) or builtin_terms()
+    found = []
+    for pair in pairs:
+        groups = mentioned_groups(pair.candidate, words)
+        if len(groups) == 1 and groups == mentioned_groups(pair.references[0], words):
+            wrong = Pair(swap_groups(pair.candidate, words), pair.references)
+            found.append(GenderCase(pair, wrong))
+    return found
+
+
+def mentioned_groups(text: str, terms: Sequence[GroupTerm]) -> frozenset[int]:
+    """Which of the two groups a text mentions: 0, 1, both or none.
+
+    >>> sorted(mentioned_groups("He met a woman.", builtin_terms()))
+    [0, 1]
+    """
+    words = set(_LETTERS.findall(text))
+    lowered = {word.lower() for word in words}
+    return frozenset(
+        side
+        for term in terms
+        for side, word in enumerate((term.one, term.other))
+        if (word in words if term.name else word.lower() in lowered)
+    )
+
+
+def wrong_gender_penalties(
+    metrics: Sequence[Metric], cases: Sequence[GenderCase], run: Run
+) -> list[float]:
+    """Mean score of right candidates minus that of wrong candidates, for each metric."""
+    if not cases:
+        raise InputError("no pair mentions one group on both sides; give pairs that do")
+    texts = [pair for case in cases for pair in (case.right, case.wrong)]
+    results = score_metrics(metrics, texts, run)
+    all_values = [np.array([s.value for s in scores.segments]) for scores in results]
+    return [float((values[::2] - values[1::2]).mean()) for values in all_values]
+
+
+def match_case(word: str, like: str) -> str:
+    """Give a word the case of another; a lower-case `like` leaves it unchanged.
+
+    >>> match_case("she", "HE"), match_case("she", "He")
+    ('SHE', 'She')
+    >>> match_case("Joan", "John"), match_case("European", "african")
+    ('Joan', 'European')
+    """
+    if len(like) > 1 and like.isupper():
+        return word.upper()
+    return word[:1].upper() + word[1:] if like[:1].isupper() else word
 
 
 def _swap_table(terms: Sequence[GroupTerm]) -> dict[str, str]:
     table: dict[str, str] = {}
     for term in terms:
-        for word, answer in ((term.one, term.other), (term.other, term.one)):
-            table.setdefault(word if term.name else word.lower(), answer)
+        for word, opposite in ((term.one, term.other), (term.other, term.one)):
+            table.setdefault(word if term.name else word.lower(), opposite)
     return table
 
 
@@ -134,16 +194,16 @@ def _neutralise_word(word: str, possessive: bool, table: Mapping[str, str]) -> s
 
 
 def _replace_words(
-    text: str, answer: Callable[[str, bool], str | None], possessives: frozenset[int] | None
+    text: str, replacement: Callable[[str, bool], str | None], possessives: frozenset[int] | None
 ) -> str:
     parts, end, words = [], 0, list(_WORD.finditer(text))
     for n, match in enumerate(words):
         following = words[n + 1] if n + 1 < len(words) else None
         if possessives is None:
-            owns = _stands_before_noun(text, match, following)
+            owns = _precedes_noun(text, match, following)
         else:
             owns = match.start() in possessives
-        new = answer(match[0], owns)
+        new = replacement(match[0], owns)
         if new is None:
             continue
         before = text[end : match.start()]
@@ -153,25 +213,15 @@ def _replace_words(
     return "".join(parts) + text[end:]
 
 
-def _stands_before_noun(text: str, match: re.Match[str], following: re.Match[str] | None) -> bool:
+def _precedes_noun(text: str, match: re.Match[str], following: re.Match[str] | None) -> bool:
+    """Whether a word directly before `following` is taken for a possessive."""
     if following is None or text[match.end() : following.start()].strip():
         return False
     return following[0].lower() not in _AFTER_OBJECT
 
 
-def match_case(word: str, like: str) -> str:
-    """A word in the case of another.
-
-    >>> match_case("she", "HE"), match_case("she", "He"), match_case("Joan", "John"), match_case("European", "african")
-    ('SHE', 'She', 'Joan', 'European')
-    """
-    if len(like) > 1 and like.isupper():
-        return word.upper()
-    return word[:1].upper() + word[1:] if like[:1].isupper() else word
-
-
 def _with_article(before: str, old: str, new: str) -> str:
-    """What stands before a word, its article made to fit the new one: an actress, a performer."""
+    """Adjust the article at the end of `before` to the new word: an actress, a performer."""
     sounds = [word[:1].lower() in "aeiou" for word in (old, new)]
     if not new or sounds[0] == sounds[1]:
         return before
@@ -182,7 +232,7 @@ def _with_article(before: str, old: str, new: str) -> str:
 def _find_possessives(
     texts: Sequence[str], parser: Parser | None
 ) -> list[frozenset[int]] | list[None]:
-    """Where possessives begin in each text, as the parser tags them; None without a parser."""
+    """Offsets of the words tagged as possessives in each text; None without a parser."""
     if parser is None:
         return [None] * len(texts)
     return [
@@ -193,55 +243,3 @@ def _find_possessives(
         )
         for parse in parser(texts)
     ]
-
-
-_LETTERS = re.compile(r"[^\W\d_]+")
-
-
-@dataclass(frozen=True, slots=True)
-class GenderCase:
-    """A reference that names a group; a candidate that agrees with it, and one that does not."""
-
-    right: Pair
-    wrong: Pair
-
-
-def gendered_cases(pairs: Sequence[Pair], terms: Sequence[GroupTerm] = ()) -> list[GenderCase]:
-    """The pairs whose two sides speak of the same one group, beside the candidate swapped."""
-    words = tuple(terms) or builtin_terms()
-    found = []
-    for pair in pairs:
-        groups = mentioned_groups(pair.candidate, words)
-        if len(groups) == 1 and groups == mentioned_groups(pair.references[0], words):
-            wrong = Pair(swap_groups(pair.candidate, words), pair.references)
-            found.append(GenderCase(pair, wrong))
-    return found
-
-
-def mentioned_groups(text: str, terms: Sequence[GroupTerm]) -> frozenset[int]:
-    """Which of the two groups a text speaks of: 0, 1, both or none.
-
-    >>> sorted(mentioned_groups("He met a woman.", builtin_terms()))
-    [0, 1]
-    """
-    said = set(_LETTERS.findall(text))
-    low = {word.lower() for word in said}
-    return frozenset(
-        side
-        for term in terms
-        for side, word in enumerate((term.one, term.other))
-        if (word in said if term.name else word.lower() in low)
-    )
-
-
-def wrong_gender_penalties(
-    metrics: Sequence[Metric], cases: Sequence[GenderCase], run: Run
-) -> list[float]:
-    """By how much each metric scores wrong candidates below right ones, on average."""
-    if not cases:
-        raise InputError("no pair speaks of one group on both sides; give pairs that do")
-    texts = [pair for case in cases for pair in (case.right, case.wrong)]
-    every = [
-        np.array([s.value for s in own.segments]) for own in score_metrics(metrics, texts, run)
-    ]
-    return [float((values[::2] - values[1::2]).mean()) for values in every]

@@ -1,4 +1,4 @@
-"""debias: train an adapter that makes a metric fairer, and judge it before and after."""
+"""Debiasing of a metric: train an adapter, and audit the metric before and after."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ from evenmatch.scoring.saved import FOLDER_PLACEHOLDER, write_metric
 from evenmatch.types import Pair, Run
 
 ATTRIBUTE = "gender"
-
-
 SentenceSource = str | Sequence[Pair]
 
 
@@ -43,17 +41,17 @@ def debias(
     sentences: Sequence[SentenceSource] = (),
     *,
     templates: bool = True,
-    lesson: DebiasSettings = DebiasSettings(),
+    settings: DebiasSettings = DebiasSettings(),
     judge_on: Sequence[str | FairnessSet] = ("",),
     **run: Any,
 ) -> MetricCard:
-    """Train a gender adapter through a metric, save it in `out`, and audit before and after.
+    """Train an adapter against gender bias, save it in `out`, and audit before and after.
 
-    `sentences` are sets of sentence pairs (see `read_sentence_pairs`); they give counterfactuals
-    and keep the metric what it is. `templates` adds our own sentences about occupations. `judge_on`
-    are sets to audit on, '' for the pairs that come with evenmatch; none of their texts is trained
-    on.
-    Training that was interrupted goes on where it was. `run` is as in `score`.
+    `sentences` are sets of sentence pairs (see `read_sentence_pairs`). Counterfactuals are made
+    from them, and their scores are kept close to those of the original metric. `templates` adds
+    built-in sentences about occupations. `judge_on` are sets to audit on, '' for the pairs that
+    come with evenmatch; their texts are excluded from training. Interrupted training resumes from
+    its last checkpoint. `run` takes the run settings of `score`.
     """
     folder, how = _check_folder(out), make_run(**run)
     plain = as_metric(metric)
@@ -61,48 +59,17 @@ def debias(
         each if isinstance(each, FairnessSet) else _read_gender_pairs(each) for each in judge_on
     ]
     pairs = [p for s in sentences for p in (read_sentence_pairs(s) if isinstance(s, str) else s)]
-    material = exclude_audited(build_debias_data(pairs, templates=templates), sets)
+    data = exclude_audited(build_debias_data(pairs, templates=templates), sets)
     through = make_differentiable(plain, how)
     start = time.monotonic()
-    adapter = train_adapter(through, material, lesson, folder, how.progress)
-    facts = _facts(material, lesson, through.label, time.monotonic() - start)
+    adapter = train_adapter(through, data, settings, folder, how.progress)
+    facts = _facts(data, settings, through.label, time.monotonic() - start)
     save_adapter(adapter, folder, {"attribute": ATTRIBUTE, **facts})
     return _save_card(folder, plain, facts, sets, how)
 
 
-def _facts(
-    material: DebiasData, lesson: DebiasSettings, model: str, seconds: float
-) -> dict[str, str]:
-    return {
-        "trained on": f"{len(material.counterfactuals)} counterfactuals, {len(material.anchors)} sentence pairs",
-        "model": model,
-        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(lesson).items()),
-        "time": f"{seconds:.0f} s",
-    }
-
-
-def _save_card(
-    folder: Path, plain: Metric, facts: dict[str, str], sets: Sequence[FairnessSet], run: Run
-) -> MetricCard:
-    """The folder as a metric of its own, judged, with its card."""
-    adapted = adapted_metric(plain, str(folder))
-    write_metric(folder, spec(adapted).replace(repr(str(folder)), FOLDER_PLACEHOLDER))
-    table, rows = compare_bias(plain, adapted, sets, run)
-    recipe = adapted.signature
-    made = MetricCard(
-        folder,
-        "A debiasing adapter",
-        recipe,
-        facts,
-        {"Before and after": table},
-        {"folder": str(folder), "signature": recipe, **facts, "rows": rows},
-    )
-    write_card(made)
-    return made
-
-
-def exclude_audited(material: DebiasData, sets: Sequence[FairnessSet]) -> DebiasData:
-    """The material without any text that a metric will be audited with."""
+def exclude_audited(data: DebiasData, sets: Sequence[FairnessSet]) -> DebiasData:
+    """Remove every example with a text that occurs in the audit sets."""
     audited = {
         text
         for each in sets
@@ -111,20 +78,20 @@ def exclude_audited(material: DebiasData, sets: Sequence[FairnessSet]) -> Debias
         for side in pair.both
         for text in (side.candidate, *side.references)
     }
-    alike = (
-        c for c in material.counterfactuals if not audited & {c.original, c.swapped, c.neutral}
+    counterfactuals = tuple(
+        c for c in data.counterfactuals if not audited & {c.original, c.swapped, c.neutral}
     )
-    kept, minded = (
+    anchors, contrasts = (
         tuple(pair for pair in pairs if not audited & set(pair))
-        for pairs in (material.anchors, material.contrasts)
+        for pairs in (data.anchors, data.contrasts)
     )
-    return DebiasData(tuple(alike), kept, minded)
+    return DebiasData(counterfactuals, anchors, contrasts)
 
 
 def compare_bias(
     plain: Metric, adapted: Metric, sets: Sequence[FairnessSet], run: Run
 ) -> tuple[TextTable, list[dict[str, Any]]]:
-    """Bias, and what a wrong gender costs, before and after on each set."""
+    """Measure bias and the penalty for a wrong gender on each set, before and after."""
     how: dict[str, Any] = {
         "device": run.device,
         "threads": run.threads,
@@ -153,7 +120,7 @@ def compare_bias(
 
 
 def fairness_pair_cases(pairs: Sequence[FairnessPair]) -> list[GenderCase]:
-    """Each candidate as the reference: itself is right, the other of its pair is wrong."""
+    """Use each candidate as a reference: itself is right, the other of its pair is wrong."""
     return [
         GenderCase(
             Pair(right.candidate, (right.candidate,)), Pair(wrong.candidate, (right.candidate,))
@@ -161,6 +128,38 @@ def fairness_pair_cases(pairs: Sequence[FairnessPair]) -> list[GenderCase]:
         for pair in pairs
         for right, wrong in (pair.both, pair.both[::-1])
     ]
+
+
+def _facts(
+    data: DebiasData, settings: DebiasSettings, model: str, seconds: float
+) -> dict[str, str]:
+    return {
+        "trained on": f"{len(data.counterfactuals)} counterfactuals, "
+        f"{len(data.anchors)} sentence pairs",
+        "model": model,
+        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
+        "time": f"{seconds:.0f} s",
+    }
+
+
+def _save_card(
+    folder: Path, plain: Metric, facts: dict[str, str], sets: Sequence[FairnessSet], run: Run
+) -> MetricCard:
+    """Save the adapted metric in the folder, audit it, and write its card."""
+    adapted = adapted_metric(plain, str(folder))
+    write_metric(folder, spec(adapted).replace(repr(str(folder)), FOLDER_PLACEHOLDER))
+    table, rows = compare_bias(plain, adapted, sets, run)
+    signature = adapted.signature
+    card = MetricCard(
+        folder,
+        "A debiasing adapter",
+        signature,
+        facts,
+        {"Before and after": table},
+        {"folder": str(folder), "signature": signature, **facts, "rows": rows},
+    )
+    write_card(card)
+    return card
 
 
 def _format_change(row: dict[str, Any]) -> str:
@@ -173,8 +172,8 @@ def _read_gender_pairs(data: str) -> FairnessSet:
 
 
 def _check_folder(out: str | PathLike[str]) -> Path:
-    """A folder to write to, in which no adapter is yet; one half trained may be."""
+    """Return the output folder; it may hold a checkpoint, but not a finished adapter."""
     folder = Path(out).expanduser()
     if folder.is_file() or (folder / ADAPTER_WEIGHTS_FILE).is_file():
-        raise InputError(f"{folder} is there already; name a new folder for the adapter")
+        raise InputError(f"{folder} already exists; name a new folder for the adapter")
     return folder

@@ -1,18 +1,9 @@
-"""Metrics that a gradient goes through, to train an adapter by: one form for each kind.
+"""Differentiable forms of metrics, to train an adapter through.
 
-Scores of an alignment metric that a gradient goes through, to train an adapter by.
-
-The alignment is a constant to the gradient, as everywhere (see `scoring.reduce`).
-
-Scores of a fitted two-tower metric that a gradient goes through.
-
-Scores of a model that reads two texts side by side, with a gradient through them.
-
-Log-probabilities under a language model, with a gradient through them.
-
-Texts through an encoder of one's own, with gradients: what two-sided metrics train through.
-
-Rows of different lengths as one table, for passes through a model that is trained through.
+There is one class for each kind of metric: alignment, fitted bi-encoder, regression (cross-encoder)
+and likelihood. Each has a private copy of the model, so that an adapter can be inserted into its
+blocks. The alignment is a constant for the gradient, as in `scoring.reducers`.
+Begin with the protocol `Differentiable` and with `make_differentiable`.
 """
 
 from __future__ import annotations
@@ -40,37 +31,40 @@ from evenmatch.scoring.reducers import Prf, precision_recall
 from evenmatch.types import Alignment, Array, Embedded, Pair, Problem, Run
 from evenmatch.vectors.transformer import Transformer
 
+TextPair = tuple[str, str]  # a candidate and its reference
+_IGNORE_INDEX = -100  # the label that transformers ignores
+
 
 class Differentiable(Protocol):
-    """A metric over a model of one's own, whose blocks an adapter may stand behind."""
+    """A metric with a private copy of its model, into whose blocks an adapter can be inserted."""
 
     @property
     def dim(self) -> int:
-        """How long a vector is."""
+        """Hidden size of the model."""
 
     @property
     def blocks(self) -> int:
-        """How many blocks, from the lowest, an adapter stands behind."""
+        """Number of blocks, from the first, that an adapter is inserted into."""
 
     @property
     def label(self) -> str:
-        """The model by content."""
+        """Content label of the model."""
 
     def scores(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """The scores of the pairs as one tensor, by the model with the adapter or without."""
+        """Scores of the pairs as one tensor, with the adapter or without."""
 
 
 def make_differentiable(metric: Metric, run: Run) -> Differentiable:
-    """The metric ready to be trained through; refused where no gradient can go through it."""
+    """Return the differentiable form of a metric; raise `InputError` where there is none."""
     if isinstance(metric, AlignMetric):
         return differentiable_alignment(metric, run)
     if not isinstance(metric, FittedMetric | Regression | Likelihood):
         raise InputError(
-            "only metrics over a transformer can be trained through: alignment metrics such as "
+            "only metrics with a transformer are differentiable: alignment metrics such as "
             "bertscore, f_disc and f_cont, fitted, regression and likelihood metrics"
         )
     if metric.adapter:
-        raise InputError("a metric to train through has no adapter yet; leave out adapter=")
+        raise InputError("a metric to train an adapter for already has one; leave out adapter=")
     if isinstance(metric, FittedMetric):
         return differentiable_bi_encoder(metric, run)
     if isinstance(metric, Regression):
@@ -79,18 +73,18 @@ def make_differentiable(metric: Metric, run: Run) -> Differentiable:
 
 
 def adapted_metric(metric: Metric, adapter: str) -> Metric:
-    """The metric with an adapter switched on."""
+    """Return the metric with an adapter, given by name or path."""
     if isinstance(metric, FittedMetric | Regression | Likelihood):
         return dataclasses.replace(metric, adapter=adapter)
     if isinstance(metric, AlignMetric) and isinstance(metric.vectors, Transformer):
         encoder = dataclasses.replace(metric.vectors, adapter=adapter)
         return dataclasses.replace(metric, vectors=encoder)
-    raise InputError("only a metric over a transformer takes an adapter, such as bertscore")
+    raise InputError("only a metric with a transformer takes an adapter, such as bertscore")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedUnits:
-    """Which of a text's pieces are units, with which weights."""
+    """The tokens of a text that are units (`rows`), their ids (`keys`) and weights."""
 
     rows: Array
     keys: Array
@@ -100,7 +94,7 @@ class PreparedUnits:
 
 @dataclass(frozen=True, eq=False)
 class DifferentiableAlignment:
-    """An alignment metric over a model of one's own, whose blocks an adapter may stand behind."""
+    """Differentiable alignment metric; the units of each text are computed once."""
 
     metric: AlignMetric
     encoder: Transformer
@@ -110,16 +104,16 @@ class DifferentiableAlignment:
 
     @property
     def dim(self) -> int:
-        """How long a vector is."""
+        """Hidden size of the model."""
         return self.text_encoder.dim
 
     @property
     def label(self) -> str:
-        """The model by content."""
+        """Content label of the model."""
         return self.text_encoder.label
 
     def scores(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """The scores of the pairs as one tensor, by the model with the adapter or without."""
+        """Scores of the pairs as one tensor, with the adapter or without."""
         import torch
 
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -138,50 +132,50 @@ class DifferentiableAlignment:
     def _embed(self, text: str, states: Any) -> Embedded:
         if text not in self.prepared:
             self.prepared[text] = self._prepare(text)
-        own = self.prepared[text]
-        vectors = states[own.rows]
-        mass = self.encoder.mass(own.keys, vectors.detach().cpu().numpy())
-        return Embedded(own.embedded.units, vectors, own.weights, mass)
+        units = self.prepared[text]
+        vectors = states[units.rows]
+        mass = self.encoder.mass(units.keys, vectors.detach().cpu().numpy())
+        return Embedded(units.embedded.units, vectors, units.weights, mass)
 
     def _prepare(self, text: str) -> PreparedUnits:
-        cut = self.text_encoder.tokenize(text)
-        # Numbered pieces instead of vectors: what comes out says which are units.
-        numbers = {self.blocks: np.arange(len(cut.token_ids))[:, None]}
-        found = self.encoder.embed(
-            self.metric.units(text), HiddenStates(text, cut.token_ids, cut.spans, cut.special_tokens, numbers),
-            self.blocks,
-        )  # fmt: skip
+        tokens = self.text_encoder.tokenize(text)
+        # Use token positions in place of vectors: the output then shows which tokens are units.
+        positions = {self.blocks: np.arange(len(tokens.token_ids))[:, None]}
+        states = HiddenStates(
+            text, tokens.token_ids, tokens.spans, tokens.special_tokens, positions
+        )
+        found = self.encoder.embed(self.metric.units(text), states, self.blocks)
         rows = np.asarray(found.vectors)[:, 0]
-        return PreparedUnits(rows, cut.token_ids[rows], _tensor(found.weights), found)
+        return PreparedUnits(rows, tokens.token_ids[rows], _tensor(found.weights), found)
 
 
 def differentiable_alignment(metric: AlignMetric, run: Run) -> DifferentiableAlignment:
-    """The metric ready to be trained through; refused where no gradient can go through it."""
+    """Return the differentiable form of an alignment metric; raise where there is none."""
     encoder = metric.vectors
     if not isinstance(encoder, Transformer):
         raise InputError(
-            "no gradient goes through an alignment metric that is not over a transformer; "
-            "train through bertscore, f_disc or f_cont"
+            "an alignment metric without a transformer is not differentiable; "
+            "use bertscore, f_disc or f_cont"
         )
     if not metric.units("a").by_model or not isinstance(metric.scoring, Prf) or encoder.pad_to:
         raise InputError(
-            "a metric to train through has pieces as units, prf as scoring and no padding; "
-            "train bertscore, f_disc or f_cont and use the adapter in any metric of that model"
+            "a metric to train an adapter for needs units=pieces, scoring=prf and no padding; "
+            "train with bertscore, f_disc or f_cont and use the adapter in any metric of that model"
         )
     if encoder.needs_idf or encoder.adapter:
         raise InputError(
-            "a metric to train through has neither an adapter nor an idf that is still to be "
-            "counted; leave out adapter= and idf="
+            "a metric to train an adapter for may have neither an adapter nor idf weights counted "
+            "from the call's references; leave out adapter= and idf="
         )
     texts = load_differentiable_encoder(encoder.backbone, run)
     return DifferentiableAlignment(metric, encoder, texts, encoder.layer_index())
 
 
 def _f_score(similarity: Any, alignment: Alignment, x: Embedded, y: Embedded) -> Any:
-    kept = Alignment(_tensor(alignment.rows), _tensor(alignment.cols))
+    constant = Alignment(_tensor(alignment.rows), _tensor(alignment.cols))
     if not len(x.weights) or not len(y.weights):
         return similarity.sum() * 0.0
-    precision, recall = precision_recall(similarity, kept, x.weights, y.weights)
+    precision, recall = precision_recall(similarity, constant, x.weights, y.weights)
     return 2 * precision * recall / (precision + recall).clamp(min=1e-6)
 
 
@@ -193,50 +187,53 @@ def _tensor(array: Array) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class DifferentiableBiEncoder:
-    """A fitted metric over a model of one's own; its head stays as it is."""
+    """Differentiable fitted metric; its head is not trained."""
 
     text_encoder: DifferentiableEncoder
     head: BiEncoderHead
 
     @property
     def dim(self) -> int:
-        """How long a vector is."""
+        """Hidden size of the model."""
         return self.text_encoder.dim
 
     @property
     def blocks(self) -> int:
-        """How many blocks an adapter stands behind."""
+        """Number of blocks that an adapter is inserted into."""
         return max(self.head.layers)
 
     @property
     def label(self) -> str:
-        """The model by content."""
+        """Content label of the model."""
         return self.text_encoder.label
 
     def scores(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """The scores of the pairs as one tensor, by the model with the adapter or without."""
+        """Scores of the pairs as one tensor, with the adapter or without."""
         import torch
 
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         states = self.text_encoder.hidden_states(texts, self.head.layers, adapter)
-        pieces = self._piece_mask(texts)
+        mask = self._token_mask(texts)
         x, y = (
-            ({layer: own[at] for layer, own in states.items()}, pieces[at])
+            ({layer: hidden[at] for layer, hidden in states.items()}, mask[at])
             for at in ([texts.index(text) for text in side] for side in zip(*pairs, strict=True))
         )
-        seen = pair_features_torch(*x, *y, self.head.layers)
-        weights = torch.as_tensor(self.head.weights, dtype=seen.dtype, device=seen.device)
-        return seen @ weights + self.head.bias
+        features = pair_features_torch(*x, *y, self.head.layers)
+        weights = torch.as_tensor(self.head.weights, dtype=features.dtype, device=features.device)
+        return features @ weights + self.head.bias
 
-    def _piece_mask(self, texts: Sequence[str]) -> Any:
-        """Where the pieces of the texts stand, without the marks around them."""
-        cuts = [self.text_encoder.tokenize(text) for text in texts]
-        inner = [~np.isin(np.arange(len(cut.token_ids)), list(cut.special_tokens)) for cut in cuts]
+    def _token_mask(self, texts: Sequence[str]) -> Any:
+        """Mask of the tokens of each text, without special tokens and padding."""
+        tokenized = [self.text_encoder.tokenize(text) for text in texts]
+        inner = [
+            ~np.isin(np.arange(len(tokens.token_ids)), list(tokens.special_tokens))
+            for tokens in tokenized
+        ]
         return pad_rows(inner, self.text_encoder.blocks.device).bool()
 
 
 def differentiable_bi_encoder(metric: FittedMetric, run: Run) -> DifferentiableBiEncoder:
-    """The metric ready to be trained through."""
+    """Return the differentiable form of a fitted metric."""
     return DifferentiableBiEncoder(
         load_differentiable_encoder(metric.encoder().backbone, run), metric.head()
     )
@@ -244,7 +241,7 @@ def differentiable_bi_encoder(metric: FittedMetric, run: Run) -> DifferentiableB
 
 @dataclass(frozen=True, eq=False)
 class DifferentiableRegression:
-    """A regression metric over a model of one's own, and the pairs it has read so far."""
+    """Differentiable regression metric; each pair is tokenized once."""
 
     metric: Regression
     headed: HeadedBlocks
@@ -253,26 +250,26 @@ class DifferentiableRegression:
 
     @property
     def dim(self) -> int:
-        """How long a vector is."""
+        """Hidden size of the model."""
         return int(self.headed.module.config.hidden_size)
 
     @property
     def blocks(self) -> int:
-        """How many blocks an adapter stands behind."""
+        """Number of blocks that an adapter is inserted into."""
         return len(self.headed.stack)
 
     def scores(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """The scores of the pairs as one tensor, by the model with the adapter or without."""
+        """Scores of the pairs as one tensor, with the adapter or without."""
         self._prepare([pair for pair in dict.fromkeys(pairs) if pair not in self.tokenized])
         inputs = [self.tokenized[pair].inputs for pair in pairs]
         model = self.headed.module
-        given = {
-            name: pad_rows([own[name] for own in inputs], model.device, self._pad_value(name))
+        padded = {
+            name: pad_rows([each[name] for each in inputs], model.device, self._pad_value(name))
             for name in inputs[0]
         }
-        seen = build_attention_mask([own["input_ids"] for own in inputs], model.device)
+        mask = build_attention_mask([each["input_ids"] for each in inputs], model.device)
         with use_adapter(self.headed, adapter):
-            return model(**given, attention_mask=seen).logits.float().reshape(-1)
+            return model(**padded, attention_mask=mask).logits.float().reshape(-1)
 
     def _pad_value(self, name: str) -> int:
         return (self.headed.module.config.pad_token_id or 0) if name == "input_ids" else 0
@@ -283,87 +280,90 @@ class DifferentiableRegression:
 
 
 def differentiable_regression(metric: Regression, run: Run) -> DifferentiableRegression:
-    """The metric ready to be trained through."""
+    """Return the differentiable form of a regression metric."""
     headed = metric.model_with_head(run.device)
     return DifferentiableRegression(metric, headed.copy_blocks(), headed.checkpoint.label)
 
 
-_IGNORE_INDEX = -100  # what a model's own shifting of labels takes for nothing
-
-
 @dataclass(frozen=True, eq=False)
 class DifferentiableLikelihood:
-    """A likelihood metric over a model of one's own, and the questions it was asked so far."""
+    """Differentiable likelihood metric; each (source, target) input is tokenized once."""
 
     metric: Likelihood
     headed: HeadedBlocks
     label: str
-    questions: dict[TextPair, LikelihoodInput] = field(default_factory=dict)
+    inputs: dict[TextPair, LikelihoodInput] = field(default_factory=dict)
 
     @property
     def dim(self) -> int:
-        """How long a vector is."""
+        """Hidden size of the model."""
         return int(self.headed.module.config.hidden_size)
 
     @property
     def blocks(self) -> int:
-        """How many blocks an adapter stands behind, encoder and decoder together."""
+        """Number of blocks that an adapter is inserted into, encoder and decoder together."""
         return len(self.headed.stack)
 
     def scores(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """The scores of the pairs as one tensor, by the model with the adapter or without."""
+        """Scores of the pairs as one tensor, with the adapter or without."""
         import torch
 
-        wanted = [list(self.metric.directions(c, r).values()) for c, r in pairs]
-        every = list(dict.fromkeys(texts for own in wanted for texts in own))
-        new = [texts for texts in every if texts not in self.questions]
-        self.questions.update(zip(new, self.metric.make_tokenizer()(new), strict=True))
+        directions = [list(self.metric.directions(c, r).values()) for c, r in pairs]
+        distinct = list(dict.fromkeys(texts for both in directions for texts in both))
+        new = [texts for texts in distinct if texts not in self.inputs]
+        self.inputs.update(zip(new, self.metric.make_tokenizer()(new), strict=True))
         with use_adapter(self.headed, adapter):
-            answers = self._mean_log_probabilities([self.questions[texts] for texts in every])
-        at = torch.tensor([[every.index(texts) for texts in own] for own in wanted])
-        return answers[at].mean(1)
+            means = self._mean_log_probabilities([self.inputs[texts] for texts in distinct])
+        at = torch.tensor([[distinct.index(texts) for texts in both] for both in directions])
+        return means[at].mean(1)
 
-    def _mean_log_probabilities(self, questions: Sequence[LikelihoodInput]) -> Any:
-        """The mean log-probability of the pieces of each question that count."""
+    def _mean_log_probabilities(self, inputs: Sequence[LikelihoodInput]) -> Any:
+        """Mean log-probability of the scored target tokens of each input.
+
+        An input without scored tokens gets the log-probability of a uniform distribution.
+        """
         import torch
 
         model = self.headed.module
-        logits, first = self._logits(questions)  # row t predicts piece t + first
-        pieces = pad_rows([q.target[first:] for q in questions], model.device)
-        counted = pad_rows([q.scored_mask[first:] for q in questions], model.device).bool()
-        logs = torch.log_softmax(logits[counted], -1).gather(1, pieces[counted][:, None])[:, 0]
-        rows, _ = counted.nonzero(as_tuple=True)
-        total = torch.zeros(len(questions), device=model.device).index_add(0, rows, logs)
-        many = counted.sum(1)
-        blind = -math.log(model.config.vocab_size)
-        return torch.where(many > 0, total / many.clamp(min=1), blind)
+        logits, first = self._logits(inputs)  # row t predicts token t + first
+        targets = pad_rows([each.target[first:] for each in inputs], model.device)
+        scored = pad_rows([each.scored_mask[first:] for each in inputs], model.device).bool()
+        logs = torch.log_softmax(logits[scored], -1).gather(1, targets[scored][:, None])[:, 0]
+        rows, _ = scored.nonzero(as_tuple=True)
+        total = torch.zeros(len(inputs), device=model.device).index_add(0, rows, logs)
+        counts = scored.sum(1)
+        uniform = -math.log(model.config.vocab_size)
+        return torch.where(counts > 0, total / counts.clamp(min=1), uniform)
 
-    def _logits(self, questions: Sequence[LikelihoodInput]) -> tuple[Any, int]:
+    def _logits(self, inputs: Sequence[LikelihoodInput]) -> tuple[Any, int]:
         model = self.headed.module
-        targets = [question.target for question in questions]
+        targets = [each.target for each in inputs]
         if not model.config.is_encoder_decoder:
-            seen = build_attention_mask(targets, model.device)
-            read = pad_rows(targets, model.device)
-            return model(input_ids=read, attention_mask=seen, use_cache=False).logits[:, :-1], 1
-        sources = [question.source for question in questions]
-        answer = model(
+            mask = build_attention_mask(targets, model.device)
+            ids = pad_rows(targets, model.device)
+            return model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1], 1
+        sources = [each.source for each in inputs]
+        output = model(
             input_ids=pad_rows(sources, model.device, model.config.pad_token_id or 0),
             attention_mask=build_attention_mask(sources, model.device),
             labels=pad_rows(targets, model.device, _IGNORE_INDEX),
             use_cache=False,
         )
-        return answer.logits, 0
+        return output.logits, 0
 
 
 def differentiable_likelihood(metric: Likelihood, run: Run) -> DifferentiableLikelihood:
-    """The metric ready to be trained through."""
+    """Return the differentiable form of a likelihood metric."""
     headed = metric.model_with_head(run.device)
     return DifferentiableLikelihood(metric, headed.copy_blocks(), headed.checkpoint.label)
 
 
 @dataclass(frozen=True, eq=False)
 class DifferentiableEncoder:
-    """An encoder whose blocks an adapter may stand behind, and the texts it has cut so far."""
+    """A private copy of an encoder that gives hidden states with gradients.
+
+    An adapter can be inserted into its blocks. Each text is tokenized once.
+    """
 
     backbone: PretrainedBackbone
     blocks: Blocks
@@ -371,61 +371,63 @@ class DifferentiableEncoder:
 
     @property
     def dim(self) -> int:
-        """How long a vector is."""
+        """Hidden size of the model."""
         return int(self.blocks.module.config.hidden_size)
 
     @property
     def label(self) -> str:
-        """The model by content."""
+        """Content label of the model."""
         return self.backbone.checkpoint().label
 
     def tokenize(self, text: str) -> TokenizedText:
-        """The text as pieces, as many as the model takes."""
+        """Tokenize a text, truncated to the length limit of the model."""
         if text not in self.tokenized:
-            tokens = self.backbone.tokenizer()
-            self.tokenized[text] = _truncate(tokens([text])[0], tokens)
+            tokenizer = self.backbone.tokenizer()
+            self.tokenized[text] = _truncate(tokenizer([text])[0], tokenizer)
         return self.tokenized[text]
 
     def hidden_states(
         self, texts: Sequence[str], layers: Sequence[int], adapter: Adapter | None
     ) -> dict[int, Any]:
-        """By layer the states of all texts, (texts, pieces, dim), filled up on the right."""
+        """Hidden states of all texts by layer, (texts, tokens, dim), padded on the right."""
         rows = [self.tokenize(text).token_ids for text in texts]
         device = self.blocks.device
         with self.blocks.truncate_to(layers) as forward, use_adapter(self.blocks, adapter):
             return forward(pad_rows(rows, device), build_attention_mask(rows, device))
 
 
-def load_differentiable_encoder(body: PretrainedBackbone, run: Run) -> DifferentiableEncoder:
-    """The encoder of a metric, loaded for oneself."""
+def load_differentiable_encoder(backbone: PretrainedBackbone, run: Run) -> DifferentiableEncoder:
+    """Load a private copy of the encoder of a metric."""
     return DifferentiableEncoder(
-        body, load_trainable_blocks(body.checkpoint(), body.trust_remote_code, run.device)
+        backbone,
+        load_trainable_blocks(backbone.checkpoint(), backbone.trust_remote_code, run.device),
     )
 
 
-def _truncate(cut: TokenizedText, tokens: ModelTokenizer) -> TokenizedText:
-    most, closing = tokens.max_tokens, len(tokens.closing_tokens)
-    if len(cut.token_ids) <= most:
-        return cut
-    keep = np.r_[0 : most - closing, len(cut.token_ids) - closing : len(cut.token_ids)]
+def _truncate(text: TokenizedText, tokenizer: ModelTokenizer) -> TokenizedText:
+    limit, closing = tokenizer.max_tokens, len(tokenizer.closing_tokens)
+    length = len(text.token_ids)
+    if length <= limit:
+        return text
+    keep = np.r_[0 : limit - closing, length - closing : length]
     return TokenizedText(
-        cut.token_ids[keep], cut.spans[keep], tokens.special_token_positions(most), cut.flags
+        text.token_ids[keep],
+        text.spans[keep],
+        tokenizer.special_token_positions(limit),
+        text.flags,
     )
 
 
 def pad_rows(rows: Sequence[Array], device: Any, filler: int = 0) -> Any:
-    """The rows as a tensor, filled up on the right."""
+    """Stack rows of different lengths into a tensor, padded on the right."""
     import torch
 
     table = np.full((len(rows), max(map(len, rows))), filler, dtype=np.int64)
-    for place, row in zip(table, rows, strict=True):
-        place[: len(row)] = row
+    for padded, row in zip(table, rows, strict=True):
+        padded[: len(row)] = row
     return torch.from_numpy(table).to(device)
 
 
 def build_attention_mask(rows: Sequence[Array], device: Any) -> Any:
-    """1 where the table of these rows has what they hold, 0 where it was filled up."""
+    """Attention mask of padded rows: 1 at tokens, 0 at padding."""
     return pad_rows([np.ones(len(row), dtype=np.int64) for row in rows], device)
-
-
-TextPair = tuple[str, str]  # a candidate and its reference

@@ -1,4 +1,4 @@
-"""Why a metric tells the two candidates of a pair apart: the matches that move its score."""
+"""Explanation of a score difference within a fairness pair by the unit matches that change."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _NO_UNIT = "(nothing)"
 
 @dataclass(frozen=True, slots=True)
 class UnitDifference:
-    """What one candidate unit, here in both candidates, is matched to and gains in each.
+    """A unit of each candidate, the reference unit it is matched to, and the similarity gained.
 
-    Units that only one candidate has are beside those that stand in their place in the other.
+    Units that both candidates share are compared with each other. Where the candidates differ, a
+    unit is compared with the one at the same place in the other candidate.
     """
 
     unit_a: str
@@ -32,25 +33,25 @@ class UnitDifference:
 
     @property
     def gap(self) -> float:
-        """By how much the first candidate's unit is nearer to its partner."""
+        """Similarity gained by the first candidate's unit minus that of the second's."""
         return self.similarity_a - self.similarity_b
 
     @property
     def table_row(self) -> list[str]:
-        """The share as a row of a table."""
+        """The difference as a row of a table."""
         first = [self.unit_a, self.partner_a, f"{self.similarity_a:.3f}"]
         second = [self.unit_b, self.partner_b, f"{self.similarity_b:.3f}"]
         return [*first, *second, f"{self.gap:+.3f}"]
 
     @property
     def same(self) -> bool:
-        """Whether it is the same unit with the same partner."""
+        """Whether both candidates have the same unit with the same partner."""
         return (self.unit_a, self.partner_a) == (self.unit_b, self.partner_b)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairExplanation:
-    """Both alignments of a pair, and the candidate units that make the difference, most first."""
+    """Both alignments of a pair, and the units that differ, the largest difference first."""
 
     first: Aligned
     second: Aligned
@@ -58,15 +59,15 @@ class PairExplanation:
 
     @property
     def gap(self) -> float:
-        """By how much the first candidate scores higher."""
+        """Score of the first candidate minus score of the second."""
         return self.first.score.value - self.second.score.value
 
     def summary(self) -> str:
-        """The difference in a sentence."""
+        """Describe the largest difference in one sentence."""
         if not self.differences or not self.differences[0].gap:
-            return f"The scores differ by {self.gap:+.4f}; no match of a unit changes."
+            return f"The scores differ by {self.gap:+.4f}; no unit is matched differently."
         most = self.differences[0]
-        moved = sum(abs(share.gap) for share in self.differences)
+        total = sum(abs(each.gap) for each in self.differences)
         sides = (
             f'"{unit}" matched to "{partner}" at {similarity:.3f}'
             for unit, partner, similarity in (
@@ -74,29 +75,32 @@ class PairExplanation:
                 (most.unit_b, most.partner_b, most.similarity_b),
             )
         )
-        share = abs(most.gap) / moved
+        share = abs(most.gap) / total
         return (
             f"The scores differ by {self.gap:+.4f}; {share:.0%} of it: {' against '.join(sides)}."
         )
 
     def __str__(self) -> str:
         header = ["first", "matched to", "at", "second", "matched to", "at", "gap"]
-        rows = [share.table_row for share in self.differences]
+        rows = [each.table_row for each in self.differences]
         return f"{self.summary()}\n\n{table_to_text([header, *rows])}"
 
 
 def explain_pair(
     pair: FairnessPair, metric: str | Metric = "bertscore", *, most: int = 8
 ) -> PairExplanation:
-    """The matches of an alignment metric that move its score between the candidates of a pair."""
+    """Explain how an alignment metric scores the two candidates of a pair differently.
+
+    The result holds the `most` units whose similarity gain differs most.
+    """
     built = as_metric(metric)
     first, second = (align_texts(p.candidate, p.references[0], built) for p in pair.both)
-    shares = sorted(_unit_differences(first, second), key=lambda share: -abs(share.gap))
-    return PairExplanation(first, second, tuple(shares[:most]))
+    differences = sorted(_unit_differences(first, second), key=lambda each: -abs(each.gap))
+    return PairExplanation(first, second, tuple(differences[:most]))
 
 
 def _unit_differences(first: Aligned, second: Aligned) -> list[UnitDifference]:
-    """Units of both candidates side by side: equal ones, and what stands in place of another."""
+    """Pair the units of both candidates: equal units, and replaced units by position."""
     a, b = first.candidate_units, second.candidate_units
     found = []
     for _, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -115,7 +119,7 @@ def _unit_difference(
 
 
 def _best_match(aligned: Aligned, at: int | None) -> tuple[str, str, float]:
-    """A candidate unit, the reference unit most of its credit comes from, and what it gains."""
+    """Return a candidate unit, the reference unit with most of its weight, and its similarity."""
     if at is None:
         return _NO_UNIT, _NO_UNIT, 0.0
     rows = np.asarray(aligned.alignment.rows)[at]

@@ -1,8 +1,8 @@
-"""Biases by paradigm and encoder: whether how a metric judges matters, or what it judges by.
+"""Biases grouped by the paradigm and the encoder of the metrics.
 
-Of what kind a metric is: by which paradigm it judges, and on which encoder.
-
-Read off its signature, so that results of another day and machine can be sorted too.
+The groups show whether bias comes from how texts are compared (the paradigm: greedy matching,
+transport, regression, …) or from the encoder. Both are parsed from a metric's signature, so that
+stored results can be grouped without loading a model.
 """
 
 from __future__ import annotations
@@ -16,13 +16,60 @@ from dataclasses import dataclass
 from evenmatch.data.tables import TextTable
 from evenmatch.fairness.bias import Bias
 
+NGRAM_PARADIGM = "n-grams, edits"
+NO_ENCODER = "none"
+_OTHER = "other"
+
+_ALIGNMENT_PARADIGMS: Mapping[str, str] = {
+    "greedy": "greedy",
+    "lsa": "one-to-one",
+    **dict.fromkeys(("row_mask", "recursive", "auction"), "one-to-one, approximate"),
+    "topk": "best pairs",
+    **dict.fromkeys(("emd", "sinkhorn"), "transport"),
+}
+
+_UNIT_PARADIGMS: Mapping[str, str] = {
+    **dict.fromkeys(("subtrees", "constituents"), "structure"),
+    **dict.fromkeys(("closing", "opening", "whole_text"), "one vector"),
+}
+
+_LIKELIHOOD_PARADIGMS: Mapping[str, str] = {
+    "precision": "likelihood of the candidate",
+    "recall": "likelihood of the reference",
+    "both": "likelihood, both ways",
+}
+
+_TRAINED_PARADIGMS: Mapping[str, str] = {
+    "regression": "regression, cross-encoder",
+    "fitted": "regression, bi-encoder",
+}
+
+# Names of the published scores: METRIC[-ENCODER][-DIRECTION].
+_PUBLISHED_PARADIGMS: Mapping[str, str] = {
+    "BERTScore": "greedy",
+    "MoverScore": "transport",
+    **dict.fromkeys(("BLEURT", "FrugalScore"), _TRAINED_PARADIGMS["regression"]),
+    **dict.fromkeys(("BLEU", "ROUGE", "METEOR", "NIST", "chrF"), NGRAM_PARADIGM),
+}
+
+_DIRECTION_SUFFIXES: Mapping[str, str] = {"-p": "precision", "-r": "recall", "-F": "both"}
+_SIGNATURE_FACT = re.compile(r" · (model|adapter) (\S+?)@")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricKind:
+    """A paradigm, and an encoder with the layer whose hidden states are used."""
+
+    paradigm: str
+    encoder: str
+
 
 @dataclass(frozen=True, slots=True)
 class ParadigmGroup:
-    """The metrics of one paradigm on one encoder, and their mean bias over attributes.
+    """The metrics with one paradigm and encoder, and their mean bias over attributes.
 
-    The pairs of two attributes have nothing to do with each other, so the widths of their intervals
-    add up in squares; metrics of one group see the same pairs, so theirs are averaged.
+    The pairs of different attributes are independent, so the squared half-widths of their intervals
+    add up; the metrics of a group score the same pairs, so their half-widths are averaged.
     """
 
     paradigm: str
@@ -33,114 +80,8 @@ class ParadigmGroup:
     high: float
 
 
-def group_biases(biases: Sequence[Bias], kinds: Mapping[str, MetricKind]) -> list[ParadigmGroup]:
-    """A group for each paradigm and encoder that occur, the fairest first."""
-    members: dict[MetricKind, list[str]] = {}
-    for metric, kind in kinds.items():
-        members.setdefault(kind, []).append(metric)
-    groups = [_build_group(kind, own, biases) for kind, own in members.items()]
-    return sorted(groups, key=lambda group: group.bias)
-
-
-def _build_group(kind: MetricKind, metrics: Sequence[str], biases: Sequence[Bias]) -> ParadigmGroup:
-    own = [each for each in biases if each.metric in metrics]
-    attributes = list(dict.fromkeys(each.attribute for each in own))
-    means, below, above = [], [], []
-    for attribute in attributes:
-        some = [each for each in own if each.attribute == attribute]
-        means.append(_mean([each.bias for each in some]))
-        below.append(_mean([each.bias - each.low for each in some]))
-        above.append(_mean([each.high - each.bias for each in some]))
-    bias = _mean(means)
-    return ParadigmGroup(
-        kind.paradigm,
-        kind.encoder,
-        tuple(metrics),
-        bias,
-        bias - math.hypot(*below) / len(attributes),
-        bias + math.hypot(*above) / len(attributes),
-    )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def paradigm_table(groups: Sequence[ParadigmGroup]) -> TextTable:
-    """Mean biases with their intervals: a row for each paradigm, a column for each encoder."""
-    known = {(g.paradigm, g.encoder): f"{g.bias:.2f} ({g.low:.2f}-{g.high:.2f})" for g in groups}
-    encoders = list(dict.fromkeys(group.encoder for group in groups))
-    return [
-        ["paradigm", *encoders],
-        *(
-            [paradigm, *(known.get((paradigm, encoder), "-") for encoder in encoders)]
-            for paradigm in dict.fromkeys(group.paradigm for group in groups)
-        ),
-    ]
-
-
-NGRAM_PARADIGM = "n-grams, edits"
-
-
-NO_ENCODER = "none"
-
-
-_OTHER = "other"
-
-
-_ALIGNMENT_PARADIGMS: Mapping[str, str] = {
-    "greedy": "greedy",
-    "lsa": "one-to-one",
-    **dict.fromkeys(("row_mask", "recursive", "auction"), "one-to-one, approximate"),
-    "topk": "best pairs",
-    **dict.fromkeys(("emd", "sinkhorn"), "transport"),
-}
-
-
-_UNIT_PARADIGMS: Mapping[str, str] = {
-    **dict.fromkeys(("subtrees", "constituents"), "structure"),
-    **dict.fromkeys(("closing", "opening", "whole_text"), "one vector"),
-}
-
-
-_LIKELIHOOD_PARADIGMS: Mapping[str, str] = {
-    "precision": "likelihood of the candidate",
-    "recall": "likelihood of the reference",
-    "both": "likelihood, both ways",
-}
-
-
-_TRAINED_PARADIGMS: Mapping[str, str] = {
-    "regression": "regression, side by side",
-    "fitted": "regression, two towers",
-}
-
-
-# How the published scores are called: a metric, perhaps an encoder, perhaps a direction.
-_PUBLISHED_PARADIGMS: Mapping[str, str] = {
-    "BERTScore": "greedy",
-    "MoverScore": "transport",
-    **dict.fromkeys(("BLEURT", "FrugalScore"), _TRAINED_PARADIGMS["regression"]),
-    **dict.fromkeys(("BLEU", "ROUGE", "METEOR", "NIST", "chrF"), NGRAM_PARADIGM),
-}
-
-
-_DIRECTION_SUFFIXES: Mapping[str, str] = {"-p": "precision", "-r": "recall", "-F": "both"}
-
-
-_SIGNATURE_FACT = re.compile(r" · (model|adapter) (\S+?)@")
-
-
-@dataclass(frozen=True, slots=True)
-class MetricKind:
-    """A paradigm, and an encoder with the layer that is read."""
-
-    paradigm: str
-    encoder: str
-
-
 def metric_kind(signature: str) -> MetricKind:
-    """The kind of the metric with this signature.
+    """Paradigm and encoder of the metric with this signature.
 
     >>> metric_kind("align(alignment=lsa, vectors=transformer(layer=4)) · model minilm@f7")
     MetricKind(paradigm='one-to-one', encoder='minilm, layer 4')
@@ -149,7 +90,7 @@ def metric_kind(signature: str) -> MetricKind:
     """
     try:
         name, settings = _parse_call(ast.parse(signature.split(" · ")[0], mode="eval").body)
-    except SyntaxError:  # a part without a name has no spec
+    except SyntaxError:  # a part that is not registered has no spec
         name, settings = _OTHER, {}
     encoder = _encoder_label(signature, settings.get("vectors"))
     if name == "align":
@@ -165,7 +106,7 @@ def metric_kind(signature: str) -> MetricKind:
 
 
 def published_metric_kind(name: str) -> MetricKind:
-    """The kind of a metric whose scores were published with Metric-Fairness.
+    """Paradigm and encoder of a metric whose scores were published with Metric-Fairness.
 
     >>> published_metric_kind("BARTScore-BART-base-p")
     MetricKind(paradigm='likelihood of the candidate', encoder='BART-base')
@@ -173,11 +114,57 @@ def published_metric_kind(name: str) -> MetricKind:
     stem, _, encoder = name.partition("-")
     if stem in _PUBLISHED_PARADIGMS:
         return MetricKind(_PUBLISHED_PARADIGMS[stem], encoder or NO_ENCODER)
-    way = _DIRECTION_SUFFIXES.get(name[-2:])
-    if way is None:
+    direction = _DIRECTION_SUFFIXES.get(name[-2:])
+    if direction is None:
         return MetricKind(_OTHER, encoder or NO_ENCODER)
-    own = name[:-2]
-    return MetricKind(_LIKELIHOOD_PARADIGMS[way], own.partition("-")[2] or own)
+    base = name[:-2]
+    return MetricKind(_LIKELIHOOD_PARADIGMS[direction], base.partition("-")[2] or base)
+
+
+def group_biases(biases: Sequence[Bias], kinds: Mapping[str, MetricKind]) -> list[ParadigmGroup]:
+    """Group metrics by paradigm and encoder, the least biased group first."""
+    members: dict[MetricKind, list[str]] = {}
+    for metric, kind in kinds.items():
+        members.setdefault(kind, []).append(metric)
+    groups = [_build_group(kind, metrics, biases) for kind, metrics in members.items()]
+    return sorted(groups, key=lambda group: group.bias)
+
+
+def paradigm_table(groups: Sequence[ParadigmGroup]) -> TextTable:
+    """Table of mean biases with intervals: a row for each paradigm, a column for each encoder."""
+    known = {(g.paradigm, g.encoder): f"{g.bias:.2f} ({g.low:.2f}-{g.high:.2f})" for g in groups}
+    encoders = list(dict.fromkeys(group.encoder for group in groups))
+    return [
+        ["paradigm", *encoders],
+        *(
+            [paradigm, *(known.get((paradigm, encoder), "-") for encoder in encoders)]
+            for paradigm in dict.fromkeys(group.paradigm for group in groups)
+        ),
+    ]
+
+
+def _build_group(kind: MetricKind, metrics: Sequence[str], biases: Sequence[Bias]) -> ParadigmGroup:
+    members = [each for each in biases if each.metric in metrics]
+    attributes = list(dict.fromkeys(each.attribute for each in members))
+    means, below, above = [], [], []
+    for attribute in attributes:
+        of_attribute = [each for each in members if each.attribute == attribute]
+        means.append(_mean([each.bias for each in of_attribute]))
+        below.append(_mean([each.bias - each.low for each in of_attribute]))
+        above.append(_mean([each.high - each.bias for each in of_attribute]))
+    bias = _mean(means)
+    return ParadigmGroup(
+        kind.paradigm,
+        kind.encoder,
+        tuple(metrics),
+        bias,
+        bias - math.hypot(*below) / len(attributes),
+        bias + math.hypot(*above) / len(attributes),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _alignment_paradigm(settings: Mapping[str, ast.expr]) -> str:
@@ -197,7 +184,7 @@ def _encoder_label(signature: str, vectors: ast.expr | None) -> str:
 
 
 def _parse_call(node: ast.expr) -> tuple[str, dict[str, ast.expr]]:
-    """A part's name and settings."""
+    """Return the name and the settings of a part."""
     if isinstance(node, ast.Call):
         settings = {each.arg: each.value for each in node.keywords if each.arg}
         return _parse_call(node.func)[0], settings
