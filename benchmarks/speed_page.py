@@ -90,8 +90,8 @@ def _sharing(r: dict[str, Any]) -> list[str]:
         f"At the last layer, so that {' and '.join(f'`{m}`' for m in r['last layer only'])} can "
         f"join them, all take {_by_threads(r, 'last')}.",
         "Encoding, optimal transport and the LiSAScore solvers use the second thread; the rest",
-        "does not. The LiSAScore solvers are compiled here; a process compiles them after a quarter",
-        "of a second of solving.",
+        "does not. The LiSAScore solvers are compiled here; a process compiles them after a",
+        "quarter of a second of solving.",
         "",
         "Cost of alignment as a share of encoding the same texts on one thread (two threads): "
         + ", ".join(f"{name} {by['1']:.2%} ({by['2']:.2%})" for name, by in shares.items())
