@@ -197,5 +197,5 @@ def test_infinite_numbers_are_refused() -> None:
 
 
 def test_what_is_no_number_is_refused() -> None:
-    with pytest.raises(InputError, match="y is not an array of numbers; give equally long rows"):
+    with pytest.raises(InputError, match="y is not an array of numbers; give rows of equal length"):
         correlation([1, 2], ["one", "two"], "pearson")

@@ -64,5 +64,7 @@ def test_three_systems_are_too_few() -> None:
 
 
 def test_an_unknown_side_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="no test is 'less'; known: greater, two-sided"):
+    with pytest.raises(
+        UnknownNameError, match="no alternative is called 'less'; known: greater, two-sided"
+    ):
         williams_test(0.9, 0.7, 0.8, n=10, side="less")  # type: ignore[arg-type]  # the point

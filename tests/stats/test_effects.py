@@ -38,7 +38,7 @@ def test_differences_are_paired() -> None:
     assert (found.low, found.high) == pytest.approx((1.0, 1.0))
 
 
-def test_drawn_again_with_the_same_seed_the_interval_is_the_same() -> None:
+def test_the_same_seed_gives_the_same_interval() -> None:
     x = np.random.default_rng(0).normal(size=20)
     one, two = (bootstrap_interval(mean_difference(x, x * 0), 20, seed=3) for _ in range(2))
     assert one == two
@@ -50,10 +50,10 @@ def test_lists_that_do_not_vary_have_an_effect_that_is_a_number() -> None:
 
 
 @pytest.mark.parametrize(("higher", "share"), [(1.0, 1.0), (0.0, 0.5), (-1.0, 0.0)])
-def test_told_apart_is_a_chance(higher: float, share: float) -> None:
+def test_probability_of_superiority(higher: float, share: float) -> None:
     assert probability_of_superiority(np.full(3, higher), np.zeros(4)) == share
 
 
-def test_one_thing_has_no_interval() -> None:
-    with pytest.raises(InputError, match="1 things to draw from; an interval needs at least 2"):
+def test_one_item_has_no_interval() -> None:
+    with pytest.raises(InputError, match="cannot resample 1 items; an interval needs at least 2"):
         bootstrap_interval(mean_difference(np.ones(1), np.ones(1)), 1)

@@ -43,7 +43,7 @@ def test_sides_of_different_systems_or_segments_are_refused(metrics: object, hum
 
 
 def test_a_system_that_is_not_there_cannot_be_left_out() -> None:
-    with pytest.raises(InputError, match=r"systems \[2\] of 2; they count from 0"):
+    with pytest.raises(InputError, match=r"no systems \[2\] in a panel of 2; indexes start at 0"):
         make_panel([1, 2], [3, 4]).without([2])
 
 

@@ -61,7 +61,7 @@ def test_given_all_others_each_pair_is_controlled_by_the_rest() -> None:
     assert_allclose(np.diag(found), 1)
 
 
-def test_what_goes_together_through_a_third_only_does_not_given_it() -> None:
+def test_correlation_through_a_third_variable_vanishes_given_it() -> None:
     random = np.random.default_rng(6)
     human = random.normal(size=20_000)
     x, y = human + random.normal(size=(2, 20_000))

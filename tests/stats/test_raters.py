@@ -31,7 +31,7 @@ def test_strictness_and_range_of_a_rater_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("ratings", [[7.0], [0.1, 0.1, 0.1]])
-def test_a_rater_who_tells_nothing_apart_says_nothing(ratings: list[float]) -> None:
+def test_a_rater_with_constant_ratings_gets_nan(ratings: list[float]) -> None:
     assert np.isnan(standardise_ratings(ratings, np.zeros(len(ratings)))).all()
 
 

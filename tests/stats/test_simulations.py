@@ -1,4 +1,4 @@
-"""Ground truth by simulation: do intervals hold the truth, do tests find nothing in nothing."""
+"""Ground truth by simulation: coverage of intervals, false positives of tests."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_intervals_of_scores_hold_the_truth() -> None:
     assert 0.92 <= np.mean(held) <= 0.98
 
 
-def test_williams_finds_a_difference_in_nothing_in_one_of_twenty() -> None:
+def test_williams_has_five_percent_false_positives() -> None:
     found = []
     for seed in range(2000):
         random = np.random.default_rng(DATA + seed)
@@ -138,7 +138,7 @@ def test_williams_finds_a_difference_in_nothing_in_one_of_twenty() -> None:
         ("systems", "system", 1.0),
     ],
 )
-def test_swapping_finds_a_difference_in_nothing_in_one_of_twenty(
+def test_swapping_has_five_percent_false_positives(
     swap: Swap, level: Level, system_bias: float
 ) -> None:
     found = [_swapped(seed, swap, level, system_bias, 20) for seed in range(1000)]
@@ -168,7 +168,7 @@ def _swapped(seed: int, swap: Swap, level: Level, system_bias: float, systems: i
     return bool(p[0, 1] <= 0.05)
 
 
-def test_comparing_systems_finds_a_difference_in_nothing_in_one_of_twenty() -> None:
+def test_comparing_systems_has_five_percent_false_positives() -> None:
     bootstrap, randomisation = [], []
     for seed in range(2000):
         random = np.random.default_rng(DATA + seed)

@@ -127,7 +127,5 @@ def test_without_a_pair_there_is_no_accuracy() -> None:
 
 def test_too_many_pairs_are_refused_with_advice() -> None:
     scores = make_panel(np.zeros((5, 1000)), np.zeros((5, 1000)))
-    with pytest.raises(
-        InputError, match="12,497,500 pairs, the most is 10,000,000; take the level"
-    ):
+    with pytest.raises(InputError, match="12,497,500 pairs, the maximum is 10,000,000; use level"):
         correlate_panel(scores, level="pooled", method="calibrated_accuracy")

@@ -1,4 +1,4 @@
-"""The WMT20 metrics task: its scores correlated again."""
+"""Published correlations of the WMT20 metrics task, reproduced."""
 
 from __future__ import annotations
 

@@ -1,24 +1,19 @@
-"""How closely two lists of numbers go together, by the names papers use.
-
-Every function works along the last axis, one result for each row of what is left. A point with a
-NaN in either list is left out. Where the rest is constant or has fewer than two points there is no
-correlation, and the result is NaN, without a warning.
-
-One number per metric from many rows: the mean of the rows' correlations, under weights.
-
-At which level metrics are compared with people; papers differ, so each has a name.
+"""Correlation of metrics with human ratings, at the levels that papers report.
 
 | level | what is correlated |
 |---|---|
-| `system` | the systems' mean scores, each side's over the segments it knows |
+| `system` | mean scores of systems, each side's over the segments it has scores for |
 | `pooled` | all outputs in one list |
 | `per_item` | the systems' scores of one segment; then the mean over segments |
 | `per_system` | the segments' scores of one system; then the mean over systems |
 
-A segment (or system) without a correlation, because its scores are constant, is left out of the
-mean; a mean of none is NaN.
+A segment (or system) with constant scores has no correlation and is left out of the mean; a mean
+over none is NaN.
 
-The tie threshold of each metric of a panel.
+`correlate_panel` is the main function. `prepare_level` returns the same statistic as a function of
+weights, for resampling. `correlation` computes one coefficient along the last axis of two arrays:
+a point with NaN in either is left out, and the result is NaN, without a warning, where the other
+points are constant or fewer than two.
 """
 
 from __future__ import annotations
@@ -41,124 +36,56 @@ from evenmatch.stats.kendall import (
 )
 from evenmatch.stats.panel import Floats, Panel, as_pair, blocks, round_to_scale
 
-# `kendall` is tau-b; `accuracy` the share of pairs ordered alike (Kocmi et al. 2021).
+# `kendall` is tau-b; `accuracy` is the share of pairs ordered the same way (Kocmi et al. 2021).
 CoefficientName: TypeAlias = Literal["pearson", "spearman", "kendall", "kendall_c", "accuracy"]
 
 
 @dataclass(frozen=True, slots=True)
 class AccuracyAt:
-    """Pairwise accuracy where scores of x that differ by at most `epsilon` are tied."""
+    """Pairwise accuracy in which scores of x that differ by at most `epsilon` are tied."""
 
     epsilon: float
 
 
 Coefficient: TypeAlias = CoefficientName | AccuracyAt
 
-
-class WeightedCoefficient(Protocol):
-    """Correlations of rows under weights: (groups, weightings, points) to (…, …, rows)."""
-
-    def __call__(self, weights: Floats, /) -> Floats: ...
-
-
-_COEFFICIENTS: dict[str, Callable[[Floats, Floats], WeightedCoefficient]] = {
-    "pearson": prepare_pearson,
-    "spearman": prepare_spearman,
-    "kendall": prepare_kendall,
-    "kendall_c": lambda x, y: prepare_kendall(x, y, "c"),
-    "accuracy": prepare_accuracy,
-}
-
-
-def prepare_coefficient(x: Floats, y: Floats, coefficient: Coefficient) -> WeightedCoefficient:
-    """The coefficient of rows (groups, rows, points), ready to be weighted."""
-    if isinstance(coefficient, AccuracyAt):
-        return prepare_accuracy(x, y, coefficient.epsilon)
-    if coefficient not in _COEFFICIENTS:
-        known = ", ".join(get_args(CoefficientName))
-        raise UnknownNameError(f"no correlation is called {coefficient!r}; known: {known}")
-    return _COEFFICIENTS[coefficient](x, y)
-
-
-def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient) -> Floats:
-    """The named coefficient along the last axis.
-
-    >>> correlation([[1, 2, 3], [3, 1, 2]], [1, 2, 3], "pearson")
-    array([ 1. , -0.5])
-    """
-    first, second = as_pair(x, y)
-    shape = (1, prod(first.shape[:-1]), first.shape[-1])
-    rows = prepare_coefficient(first.reshape(shape), second.reshape(shape), coefficient)
-    values: Floats = rows(np.ones((1, 1, first.shape[-1])))[0, 0]
-    return values.reshape(first.shape[:-1])
-
-
 # `calibrated_accuracy` is acc_eq of Deutsch, Foster & Freitag (2023).
 CorrelationMethod: TypeAlias = Coefficient | Literal["calibrated_accuracy"]
-
-
-class Statistic(Protocol):
-    """One number per metric under weights: (weightings, metrics).
-
-    `points` is (groups, weightings, points), `rows` (weightings, rows). Several groups take one
-    weighting of points each; one group takes many. Either may be single where the other varies.
-    """
-
-    def __call__(self, points: Floats, rows: Floats, /) -> Floats: ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MeanRowCorrelation:
-    """The weighted mean of rows' correlations; rows without one are left out."""
-
-    metrics: tuple[WeightedCoefficient, ...]
-
-    def __call__(self, points: Floats, rows: Floats) -> Floats:
-        """See `Statistic`."""
-        return np.stack([self._mean(metric, points, rows) for metric in self.metrics], axis=-1)
-
-    def _mean(self, metric: WeightedCoefficient, points: Floats, rows: Floats) -> Floats:
-        groups, weightings, size = points.shape
-        if groups > 1 or weightings == 1:
-            return mean_of_rows(metric(points), rows)
-        parts = [
-            mean_of_rows(metric(points[:, some]), rows[some] if len(rows) > 1 else rows)
-            for some in blocks(weightings, size * rows.shape[-1])
-        ]
-        return np.concatenate(parts)
-
-
-def mean_of_rows(each: Floats, rows: Floats) -> Floats:
-    """The mean over rows, of (groups, weightings, rows), leaving out NaN."""
-    each = each.reshape(-1, rows.shape[-1])
-    known = ~np.isnan(each)
-    total = _sum_rows(np.where(known, each, 0.0), rows)
-    weight = _sum_rows(known.astype(np.float64), rows)
-    return np.where(weight > 0, total / np.where(weight > 0, weight, 1.0), np.nan)
-
-
-def _sum_rows(each: Floats, rows: Floats) -> Floats:
-    total: Floats = rows @ each[0] if len(each) == 1 else np.einsum("wr,wr->w", each, rows)
-    return total
-
-
-def prepare_statistic(x: Floats, y: Floats, method: CorrelationMethod) -> Statistic:
-    """Rows (groups, metrics, rows, points) of x and (groups, rows, points) of y, prepared."""
-    if method == "calibrated_accuracy":
-        return prepare_calibrated_accuracy(x, y)
-    return MeanRowCorrelation(
-        tuple(prepare_coefficient(x[:, m], y, method) for m in range(x.shape[1]))
-    )
-
 
 Level: TypeAlias = Literal["system", "pooled", "per_item", "per_system"]
 
 
-class LevelStatistic(Protocol):
-    """One number per metric, given how often each system and each segment counts.
+def correlate_panel(panel: Panel, *, level: Level, method: CorrelationMethod) -> Floats:
+    """Compute the correlation of each metric with the human ratings.
 
-    Weights are (weightings, systems) and (weightings, segments); a single weighting of the one
-    serves all of the other. Gives (weightings, metrics).
+    >>> from evenmatch.stats.panel import make_panel
+    >>> scores = make_panel([[1, 2], [2, 2], [3, 5]], [[1, 2], [3, 1], [2, 4]])
+    >>> correlate_panel(scores, level="system", method="kendall")
+    array([1.])
+    >>> correlate_panel(scores, level="per_item", method="spearman").round(3)
+    array([0.683])
+    """
+    once = np.ones((1, panel.systems)), np.ones((1, panel.segments))
+    values: Floats = prepare_level(panel, level, method)(*once)[0]
+    return values
+
+
+def prepare_level(panel: Panel, level: Level, method: CorrelationMethod) -> LevelStatistic:
+    """Prepare each metric's correlation with the human ratings as a function of weights."""
+    check_level(panel, level)
+    if level == "system":
+        return SystemLevel(panel, method)
+    rows = prepare_statistic(*arrange_rows(panel.metrics[None], panel.human, level), method)
+    if level == "pooled":
+        return PooledLevel(rows)
+    return PerItemLevel(rows) if level == "per_item" else PerSystemLevel(rows)
+
+
+class LevelStatistic(Protocol):
+    """Map weights of systems and segments to one number per metric: (weightings, metrics).
+
+    Weights are (weightings, systems) and (weightings, segments): how often each one counts. A
+    single weighting of one is used with all weightings of the other.
     """
 
     def __call__(self, systems: Floats, segments: Floats, /) -> Floats: ...
@@ -166,13 +93,13 @@ class LevelStatistic(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SystemLevel:
-    """Correlations of the systems' mean scores."""
+    """Correlation of the systems' mean scores."""
 
     panel: Panel
     method: CorrelationMethod
 
     def __call__(self, systems: Floats, segments: Floats) -> Floats:
-        """See `Leveled`."""
+        """See `LevelStatistic`."""
         if len(segments) == 1:
             return self._block(systems[None], segments)
         each = np.broadcast_to(systems, (len(segments), systems.shape[1]))
@@ -188,12 +115,12 @@ class SystemLevel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PooledLevel:
-    """Correlations over all outputs."""
+    """Correlation over all outputs."""
 
     outputs: Statistic
 
     def __call__(self, systems: Floats, segments: Floats) -> Floats:
-        """See `Leveled`."""
+        """See `LevelStatistic`."""
         count = max(len(systems), len(segments))
         systems, segments = (np.broadcast_to(w, (count, w.shape[1])) for w in (systems, segments))
         parts = []
@@ -205,97 +132,31 @@ class PooledLevel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerItemLevel:
-    """The mean over segments of correlations over systems."""
+    """Mean over segments of the correlations over systems."""
 
     items: Statistic
 
     def __call__(self, systems: Floats, segments: Floats) -> Floats:
-        """See `Leveled`."""
+        """See `LevelStatistic`."""
         return self.items(systems[None], segments)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerSystemLevel:
-    """The mean over systems of correlations over segments."""
+    """Mean over systems of the correlations over segments."""
 
     each: Statistic
 
     def __call__(self, systems: Floats, segments: Floats) -> Floats:
-        """See `Leveled`."""
+        """See `LevelStatistic`."""
         return self.each(segments[None], systems)
-
-
-def prepare_level(panel: Panel, level: Level, method: CorrelationMethod) -> LevelStatistic:
-    """The statistic that compares each metric of a panel with people, ready to be weighted."""
-    check_level(panel, level)
-    if level == "system":
-        return SystemLevel(panel, method)
-    rows = prepare_statistic(*arrange_rows(panel.metrics[None], panel.human, level), method)
-    if level == "pooled":
-        return PooledLevel(rows)
-    return PerItemLevel(rows) if level == "per_item" else PerSystemLevel(rows)
-
-
-def correlate_panel(panel: Panel, *, level: Level, method: CorrelationMethod) -> Floats:
-    """How closely each metric agrees with people: one number per metric.
-
-    >>> from evenmatch.stats.panel import make_panel
-    >>> scores = make_panel([[1, 2], [2, 2], [3, 5]], [[1, 2], [3, 1], [2, 4]])
-    >>> correlate_panel(scores, level="system", method="kendall")
-    array([1.])
-    >>> correlate_panel(scores, level="per_item", method="spearman").round(3)
-    array([0.683])
-    """
-    everything = np.ones((1, panel.systems)), np.ones((1, panel.segments))
-    values: Floats = prepare_level(panel, level, method)(*everything)[0]
-    return values
-
-
-def mean_over_segments(scores: Floats, segments: Floats) -> Floats:
-    """Mean scores (weightings, …, systems) over the segments that are known, NaN without any.
-
-    `scores` is (…, systems, segments); a single column is taken as it is. Means are rounded to 40
-    bits of the largest score: the same scores summed in another order are then still a tie.
-    """
-    if scores.shape[-1] == 1:
-        return np.broadcast_to(scores[..., 0], (len(segments), *scores.shape[:-1]))
-    known = ~np.isnan(scores)
-    total = np.moveaxis(np.where(known, scores, 0.0) @ segments.T, -1, 0)
-    count = np.moveaxis(known.astype(np.float64) @ segments.T, -1, 0)
-    mean = np.where(count > 0, total / np.where(count > 0, count, 1.0), np.nan)
-    largest = abs(np.where(known, scores, 0.0)).max((-2, -1), keepdims=True, initial=0.0)[..., 0]
-    return round_to_scale(mean, largest)
-
-
-def arrange_rows(metrics: Floats, human: Floats, level: Level) -> tuple[Floats, Floats]:
-    """The rows a segment level correlates, of (groups, metrics, systems, segments) and people's.
-
-    Gives (groups, metrics, rows, points) and (groups, rows, points).
-    """
-    if level == "pooled":
-        metrics, human = metrics.reshape(*metrics.shape[:2], 1, -1), human.reshape(1, -1)
-    elif level == "per_item":
-        metrics, human = metrics.swapaxes(-1, -2), human.T
-    return metrics, np.broadcast_to(human, (len(metrics), *human.shape))
-
-
-def check_level(panel: Panel, level: Level) -> None:
-    """Raise where there is no such level or the panel has no scores for it."""
-    if level not in get_args(Level):
-        raise UnknownNameError(f"no level is called {level!r}; known: {', '.join(get_args(Level))}")
-    columns = panel.metrics.shape[-1], panel.human.shape[-1]
-    if level != "system" and columns[0] != columns[1]:
-        raise InputError(
-            f"level {level} compares segments, got {columns[0]} of metrics and {columns[1]} of "
-            "people; with scores per system take the level system"
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class TieCalibration:
-    """A metric's greatest pairwise accuracy, and the difference up to which its scores then tie.
+    """A metric's highest pairwise accuracy and the tie threshold that reaches it.
 
-    `AccuracyAt(epsilon)` is the method that judges other data with it.
+    To apply the threshold to other data, use the method `AccuracyAt(epsilon)`.
     """
 
     accuracy: float
@@ -303,7 +164,7 @@ class TieCalibration:
 
 
 def calibrate_ties(panel: Panel, *, level: Level) -> tuple[TieCalibration, ...]:
-    """The threshold that makes each metric's pairwise accuracy greatest, the lowest if several.
+    """Find each metric's lowest tie threshold with the highest pairwise accuracy.
 
     >>> from evenmatch.stats.panel import make_panel
     >>> calibrate_ties(make_panel([[0.1], [0.2], [0.9]], [[1], [1], [3]]), level="system")
@@ -324,3 +185,138 @@ def calibrate_ties(panel: Panel, *, level: Level) -> tuple[TieCalibration, ...]:
         TieCalibration(float(p.best_accuracy(*weights)[0]), float(p.best_threshold(*weights)[0]))
         for p in pairs
     )
+
+
+def mean_over_segments(scores: Floats, segments: Floats) -> Floats:
+    """Average `scores` (…, systems, segments) over the segments that have a score.
+
+    Returns (weightings, …, systems); NaN for a system without scores. A single column is returned
+    as it is. Means are rounded to 40 bits below the largest score, so that equal scores summed in
+    a different order stay tied.
+    """
+    if scores.shape[-1] == 1:
+        return np.broadcast_to(scores[..., 0], (len(segments), *scores.shape[:-1]))
+    known = ~np.isnan(scores)
+    total = np.moveaxis(np.where(known, scores, 0.0) @ segments.T, -1, 0)
+    count = np.moveaxis(known.astype(np.float64) @ segments.T, -1, 0)
+    mean = np.where(count > 0, total / np.where(count > 0, count, 1.0), np.nan)
+    largest = abs(np.where(known, scores, 0.0)).max((-2, -1), keepdims=True, initial=0.0)[..., 0]
+    return round_to_scale(mean, largest)
+
+
+def arrange_rows(metrics: Floats, human: Floats, level: Level) -> tuple[Floats, Floats]:
+    """Arrange scores into the rows that a segment level (not `system`) correlates.
+
+    `metrics` is (groups, metrics, systems, segments) and `human` is (systems, segments). Returns
+    (groups, metrics, rows, points) and (groups, rows, points).
+    """
+    if level == "pooled":
+        metrics, human = metrics.reshape(*metrics.shape[:2], 1, -1), human.reshape(1, -1)
+    elif level == "per_item":
+        metrics, human = metrics.swapaxes(-1, -2), human.T
+    return metrics, np.broadcast_to(human, (len(metrics), *human.shape))
+
+
+def check_level(panel: Panel, level: Level) -> None:
+    """Raise if the level is unknown or the panel lacks the scores it needs."""
+    if level not in get_args(Level):
+        raise UnknownNameError(f"no level is called {level!r}; known: {', '.join(get_args(Level))}")
+    columns = panel.metrics.shape[-1], panel.human.shape[-1]
+    if level != "system" and columns[0] != columns[1]:
+        raise InputError(
+            f"level {level} compares segments, got {columns[0]} of metrics and {columns[1]} of "
+            "human ratings; use level system for scores per system"
+        )
+
+
+def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient) -> Floats:
+    """Compute the named coefficient along the last axis.
+
+    >>> correlation([[1, 2, 3], [3, 1, 2]], [1, 2, 3], "pearson")
+    array([ 1. , -0.5])
+    """
+    first, second = as_pair(x, y)
+    shape = (1, prod(first.shape[:-1]), first.shape[-1])
+    rows = prepare_coefficient(first.reshape(shape), second.reshape(shape), coefficient)
+    values: Floats = rows(np.ones((1, 1, first.shape[-1])))[0, 0]
+    return values.reshape(first.shape[:-1])
+
+
+class WeightedCoefficient(Protocol):
+    """Map weights (groups, weightings, points) to correlations (groups, weightings, rows)."""
+
+    def __call__(self, weights: Floats, /) -> Floats: ...
+
+
+_COEFFICIENTS: dict[str, Callable[[Floats, Floats], WeightedCoefficient]] = {
+    "pearson": prepare_pearson,
+    "spearman": prepare_spearman,
+    "kendall": prepare_kendall,
+    "kendall_c": lambda x, y: prepare_kendall(x, y, "c"),
+    "accuracy": prepare_accuracy,
+}
+
+
+def prepare_coefficient(x: Floats, y: Floats, coefficient: Coefficient) -> WeightedCoefficient:
+    """Prepare the coefficient of rows (groups, rows, points) as a function of weights."""
+    if isinstance(coefficient, AccuracyAt):
+        return prepare_accuracy(x, y, coefficient.epsilon)
+    if coefficient not in _COEFFICIENTS:
+        known = ", ".join(get_args(CoefficientName))
+        raise UnknownNameError(f"no correlation is called {coefficient!r}; known: {known}")
+    return _COEFFICIENTS[coefficient](x, y)
+
+
+class Statistic(Protocol):
+    """Map weights of points and of rows to one number per metric: (weightings, metrics).
+
+    `points` is (groups, weightings, points) and `rows` is (weightings, rows). There are either
+    several groups with one weighting of points each, or one group with many weightings. `points`
+    or `rows` may have a single weighting, which is then used with all of the other's.
+    """
+
+    def __call__(self, points: Floats, rows: Floats, /) -> Floats: ...
+
+
+def prepare_statistic(x: Floats, y: Floats, method: CorrelationMethod) -> Statistic:
+    """Prepare the statistic of x (groups, metrics, rows, points) and y (groups, rows, points)."""
+    if method == "calibrated_accuracy":
+        return prepare_calibrated_accuracy(x, y)
+    return MeanRowCorrelation(
+        tuple(prepare_coefficient(x[:, m], y, method) for m in range(x.shape[1]))
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanRowCorrelation:
+    """Weighted mean of the rows' correlations; rows without a correlation are left out."""
+
+    metrics: tuple[WeightedCoefficient, ...]
+
+    def __call__(self, points: Floats, rows: Floats) -> Floats:
+        """See `Statistic`."""
+        return np.stack([self._mean(metric, points, rows) for metric in self.metrics], axis=-1)
+
+    def _mean(self, metric: WeightedCoefficient, points: Floats, rows: Floats) -> Floats:
+        groups, weightings, size = points.shape
+        if groups > 1 or weightings == 1:
+            return mean_of_rows(metric(points), rows)
+        parts = [
+            mean_of_rows(metric(points[:, some]), rows[some] if len(rows) > 1 else rows)
+            for some in blocks(weightings, size * rows.shape[-1])
+        ]
+        return np.concatenate(parts)
+
+
+def mean_of_rows(each: Floats, rows: Floats) -> Floats:
+    """Average (groups, weightings, rows) over rows with weights `rows`, leaving out NaN."""
+    each = each.reshape(-1, rows.shape[-1])
+    known = ~np.isnan(each)
+    total = _sum_rows(np.where(known, each, 0.0), rows)
+    weight = _sum_rows(known.astype(np.float64), rows)
+    return np.where(weight > 0, total / np.where(weight > 0, weight, 1.0), np.nan)
+
+
+def _sum_rows(each: Floats, rows: Floats) -> Floats:
+    total: Floats = rows @ each[0] if len(each) == 1 else np.einsum("wr,wr->w", each, rows)
+    return total

@@ -1,4 +1,4 @@
-"""Correlations with the share of other variables taken out."""
+"""Partial correlations: correlations that control for other variables."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from evenmatch.stats.panel import Floats, as_floats
 PartialMethod: TypeAlias = Literal["pearson", "spearman"]
 
 
-# What rounding leaves of a variable that the controls explain fully, relative to itself.
+# Relative size of the residuals up to which the controls explain a variable fully.
 _ROUNDING = 1e-10
 
 
 def partial_matrix(
     variables: ArrayLike, controls: ArrayLike, *, method: PartialMethod = "pearson"
 ) -> Floats:
-    """The partial correlation of every two variables given the controls.
+    """Compute the partial correlation of every pair of variables given the controls.
 
-    Both are rows of numbers over the same points (controls may be one row, or none: then these are
-    plain correlations). A point that misses any number is left out. What is left of a variable when
-    a linear fit of the controls is taken out is correlated, for `spearman` of ranks. NaN for a
-    variable that is constant or that the controls explain fully.
+    Both are rows of numbers over the same points. `controls` may be one row or empty; without
+    controls the result is plain correlations. Points with a missing number are left out. The
+    residuals of a linear fit on the controls are correlated; `spearman` converts all rows to ranks
+    first. NaN for a variable that is constant or that the controls explain fully.
 
     >>> human = [1, 2, 3, 4, 5, 6]
     >>> metrics = [[1, 3, 2, 4, 6, 5], [2, 3, 1, 4, 6, 7]]
@@ -43,7 +43,9 @@ def partial_matrix(
 def partial_correlation(
     x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, method: PartialMethod = "pearson"
 ) -> float:
-    """The correlation of x and y given one control or several (rows); see `partial_matrix`.
+    """Compute the correlation of x and y given one or several rows of controls.
+
+    See `partial_matrix`.
 
     >>> round(partial_correlation([1, 3, 2, 4], [2, 3, 1, 4], [1, 2, 3, 4]), 3)
     0.873
@@ -53,10 +55,10 @@ def partial_correlation(
 
 
 def conditional_matrix(variables: ArrayLike, *, method: PartialMethod = "pearson") -> Floats:
-    """The partial correlation of every two variables given all the others.
+    """Compute the partial correlation of every pair of variables given all the others.
 
-    From the inverse of their correlations; NaN throughout where one is a combination of others,
-    so that there is no inverse.
+    Uses the inverse of the correlation matrix. If it is singular, because one variable is a linear
+    combination of others, all entries are NaN.
 
     >>> conditional_matrix([[1, 3, 2, 4, 6, 5], [2, 3, 1, 4, 6, 7], [1, 2, 3, 4, 5, 6]]).round(2)
     array([[1.  , 0.59, 0.52],
@@ -75,9 +77,9 @@ def conditional_matrix(variables: ArrayLike, *, method: PartialMethod = "pearson
 
 
 def residuals(x: Floats, given: Floats) -> Floats:
-    """What is left of the rows of x when a linear fit of the given rows is taken out."""
+    """Return the residuals of the rows of x after a linear fit on the rows of `given`."""
     design = np.concatenate([np.ones((1, x.shape[-1])), given]).T
-    # each control on its own scale, so that the fit does not depend on units
+    # scale each control, so that the fit does not depend on units
     size = abs(design).max(0, initial=0.0)
     design = design / np.where(size > 0, size, 1.0)
     fit = np.linalg.lstsq(design, x.T, rcond=None)[0]
@@ -91,10 +93,11 @@ def residuals(x: Floats, given: Floats) -> Floats:
 def _prepare_rows(
     variables: ArrayLike, controls: ArrayLike, method: PartialMethod
 ) -> tuple[Floats, Floats]:
-    """Variables and controls as rows without missing points, ranked for Spearman."""
+    """Return variables and controls as rows without missing points, as ranks for Spearman."""
     if method not in get_args(PartialMethod):
+        known_methods = ", ".join(get_args(PartialMethod))
         raise UnknownNameError(
-            f"no partial correlation is called {method!r}; known: {', '.join(get_args(PartialMethod))}"
+            f"no partial correlation is called {method!r}; known: {known_methods}"
         )
     x, given = as_floats(variables, "variables"), as_floats(controls, "controls")
     given = given.reshape(0, x.shape[-1]) if not given.size else np.atleast_2d(given)

@@ -1,14 +1,13 @@
-"""Permutation tests: two metrics' scores swapped at random (Deutsch, Dror & Roth 2021).
+"""Permutation tests: swap the scores of two metrics at random (Deutsch, Dror & Roth 2021).
 
-If it made no difference which of two metrics gave a score, swapping would not change by how much
-the one agrees better with people. PERM-BOTH swaps output by output, PERM-INPUTS all outputs of a
-segment together, PERM-SYSTEMS all of a system. Metrics are standardised first, to be on one scale.
+Under the null hypothesis, swapping two metrics' scores does not change how much better one of them
+correlates with human ratings. PERM-BOTH swaps single outputs, PERM-INPUTS all outputs of a segment
+together, PERM-SYSTEMS all outputs of a system. Metrics are standardised first, to put them on one
+scale.
 
-Pearson's correlations of swapped scores, for all pairs of metrics out of one matrix product.
-
-Swapping moves some outputs' scores from one metric to another. Pearson's r needs sums only (of x,
-x² and xy), so it is enough to know what those outputs add to each metric's sums: no pair of metrics
-has to be gone through output by output.
+Swapping moves the scores of some outputs from one metric to another. System means and Pearson's r
+depend only on sums (of x, x² and xy), so one matrix product gives the sums of the swapped outputs
+for all metrics, and no pair of metrics needs a loop over outputs.
 """
 
 from __future__ import annotations
@@ -38,25 +37,6 @@ from evenmatch.stats.panel import Flags, Floats, Panel, blocks, round_to_scale
 Swap: TypeAlias = Literal["both", "systems", "segments"]
 
 
-@dataclass(frozen=True, slots=True)
-class _SwapMasks:
-    """Which outputs to swap, blocks of resamples (…, systems, segments); the same at every pass."""
-
-    shape: tuple[int, ...]
-    swap: Swap
-    resamples: int
-    seed: int
-
-    def __iter__(self) -> Iterator[Flags]:
-        rng = np.random.default_rng(self.seed)
-        _, systems, segments = self.shape
-        together = {"both": (systems, segments), "systems": (systems, 1), "segments": (1, segments)}
-        for some in blocks(self.resamples, 2 * systems * segments):
-            count = some.stop - some.start
-            mask = rng.integers(2, size=(count, *together[self.swap]), dtype=np.uint8)
-            yield np.broadcast_to(mask.astype(bool), (count, systems, segments))
-
-
 def permutation_matrix(
     panel: Panel,
     *,
@@ -67,11 +47,11 @@ def permutation_matrix(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Floats:
-    """The p-value of every two metrics: (metrics, metrics), row better than column.
+    """Compute the p-value of every pair of metrics: (metrics, metrics), row better than column.
 
-    Outputs that some metric has no score for are left out for all. `both` generalises to other
-    outputs of like systems only: a bias of a metric towards a whole system is shared out by its
-    swaps, so where such biases are the doubt, swap `systems`. The diagonal is NaN.
+    Outputs without a score from every metric are left out. `both` generalises only to other
+    outputs of similar systems, because its swaps average out a metric's bias towards a whole
+    system. If such biases are possible, swap `systems`. The diagonal is NaN.
     """
     _check_permutation(panel, level, swap, resamples)
     check_alternative(side)
@@ -93,9 +73,9 @@ def permutation_matrix(
 
 
 def standardise_metrics(panel: Panel) -> Panel:
-    """The panel with every metric at mean 0 and deviation 1 over the outputs all have scores for.
+    """Scale every metric to mean 0 and standard deviation 1 over the outputs all have scores for.
 
-    A constant metric becomes 0 throughout.
+    A constant metric becomes 0 everywhere.
     """
     metrics, *outputs = panel.metrics.shape
     known = ~np.isnan(panel.metrics).any(0).ravel()
@@ -103,18 +83,55 @@ def standardise_metrics(panel: Panel) -> Panel:
     centred = centre_and_scale(np.where(known, scores, np.nan))
     variance = (centred**2).sum(-1, keepdims=True) / max(known.sum(), 1)
     scaled = centred / np.sqrt(np.where(variance > 0, variance, 1.0))
-    # equal scores on another scale must stay equal, or swapping would break their ties
+    # scores that are equal must stay equal after scaling, or swapping would break their ties
     equal = round_to_scale(scaled, abs(scaled).max(initial=0.0))
     return Panel(np.where(known, equal, np.nan).reshape(metrics, *outputs), panel.human)
+
+
+def permute_pearson(
+    panel: Panel, level: Level, masks: Iterable[Flags]
+) -> Iterator[tuple[int, int, Floats]]:
+    """Yield the differences in Pearson's r of each pair of metrics, one for each swap mask."""
+    metrics, human = arrange_rows(panel.metrics[None], panel.human, level)
+    known = ~np.isnan(metrics[0, 0]) & ~np.isnan(human[0])
+    x = np.where(known, metrics[0], 0.0)
+    y = centre_and_scale(np.where(known, human[0], np.nan))
+    columns = np.stack([x, x * x, x * y]).transpose(2, 3, 0, 1)  # (rows, points, sums, metrics)
+    own = columns.sum(1)
+    moved = np.concatenate([_swapped_sums(mask, panel.human, level, columns) for mask in masks])
+    fixed = known.sum(-1).astype(np.float64), y.sum(-1), (y * y).sum(-1)
+    for a, b in combinations(range(len(x)), 2):
+        change = moved[..., b] - moved[..., a]
+        found = [_mean_r(sums, *fixed) for sums in (own[..., a] + change, own[..., b] - change)]
+        yield a, b, found[0] - found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _SwapMasks:
+    """Random swap masks in blocks (resamples, systems, segments); each iteration repeats them."""
+
+    shape: tuple[int, ...]
+    swap: Swap
+    resamples: int
+    seed: int
+
+    def __iter__(self) -> Iterator[Flags]:
+        rng = np.random.default_rng(self.seed)
+        _, systems, segments = self.shape
+        together = {"both": (systems, segments), "systems": (systems, 1), "segments": (1, segments)}
+        for some in blocks(self.resamples, 2 * systems * segments):
+            count = some.stop - some.start
+            mask = rng.integers(2, size=(count, *together[self.swap]), dtype=np.uint8)
+            yield np.broadcast_to(mask.astype(bool), (count, systems, segments))
 
 
 def _differences_by_system(
     panel: Panel, method: CorrelationMethod, masks: _SwapMasks
 ) -> Iterator[tuple[int, int, Floats]]:
-    """Differences at the system level: one set of swaps serves all pairs of metrics.
+    """Yield the differences of each pair of metrics at the system level.
 
-    Swapping moves a sum of scores from one metric to the other, so it is enough to know every
-    metric's mean over the swapped outputs.
+    Swapping moves a sum of scores from one metric to the other, so every metric's sum over the
+    swapped outputs is computed once for all pairs.
     """
     known = ~np.isnan(panel.metrics)
     count = np.maximum(known.sum(-1), 1)
@@ -140,7 +157,7 @@ def _differences_by_system(
 def _differences_by_segment(
     panel: Panel, level: Level, method: CorrelationMethod, masks: _SwapMasks
 ) -> Iterator[tuple[int, int, Floats]]:
-    """Differences at a segment level, pair by pair, every pair under the same swaps."""
+    """Yield the differences of each pair of metrics at a segment level, under the same swaps."""
     for a, b in combinations(range(len(panel.metrics)), 2):
         two = panel.metrics[[a, b]]
         parts = []
@@ -153,6 +170,20 @@ def _differences_by_segment(
         yield a, b, np.concatenate(parts)
 
 
+def _swapped_sums(mask: Flags, human: Floats, level: Level, columns: Floats) -> Floats:
+    """Sum over the masked outputs: (masks, rows, sums, metrics)."""
+    rows, points, *kinds = columns.shape
+    chosen = arrange_rows(mask[:, None].astype(np.float64), human, level)[0][:, 0]
+    sums = chosen.transpose(1, 0, 2) @ columns.reshape(rows, points, -1)
+    return sums.reshape(rows, len(mask), *kinds).swapaxes(0, 1)
+
+
+def _mean_r(sums: Floats, n: Floats, y: Floats, yy: Floats) -> Floats:
+    """Compute the mean over rows of Pearson's r from sums (masks, rows, 3)."""
+    x, xx, xy = np.moveaxis(sums, -1, 0)
+    return mean_of_rows(pearson_from_sums(n, x, y, xx, yy, xy), np.ones((1, len(n))))
+
+
 def _check_permutation(panel: Panel, level: Level, swap: Swap, resamples: int) -> None:
     check_level(panel, level)
     if swap not in get_args(Swap):
@@ -163,35 +194,3 @@ def _check_permutation(panel: Panel, level: Level, swap: Swap, resamples: int) -
         raise InputError(
             "swapping segments needs scores per segment, got one per system; swap systems"
         )
-
-
-def permute_pearson(
-    panel: Panel, level: Level, masks: Iterable[Flags]
-) -> Iterator[tuple[int, int, Floats]]:
-    """Of every two metrics the differences in agreement, one for each mask of swaps."""
-    metrics, human = arrange_rows(panel.metrics[None], panel.human, level)
-    known = ~np.isnan(metrics[0, 0]) & ~np.isnan(human[0])
-    x = np.where(known, metrics[0], 0.0)
-    y = centre_and_scale(np.where(known, human[0], np.nan))
-    columns = np.stack([x, x * x, x * y]).transpose(2, 3, 0, 1)  # (rows, points, sums, metrics)
-    own = columns.sum(1)
-    moved = np.concatenate([_swapped_sums(mask, panel.human, level, columns) for mask in masks])
-    fixed = known.sum(-1).astype(np.float64), y.sum(-1), (y * y).sum(-1)
-    for a, b in combinations(range(len(x)), 2):
-        change = moved[..., b] - moved[..., a]
-        found = [_mean_r(sums, *fixed) for sums in (own[..., a] + change, own[..., b] - change)]
-        yield a, b, found[0] - found[1]
-
-
-def _swapped_sums(mask: Flags, human: Floats, level: Level, columns: Floats) -> Floats:
-    """What the masked outputs add to each sum: (masks, rows, sums, metrics)."""
-    rows, points, *kinds = columns.shape
-    chosen = arrange_rows(mask[:, None].astype(np.float64), human, level)[0][:, 0]
-    sums = chosen.transpose(1, 0, 2) @ columns.reshape(rows, points, -1)
-    return sums.reshape(rows, len(mask), *kinds).swapaxes(0, 1)
-
-
-def _mean_r(sums: Floats, n: Floats, y: Floats, yy: Floats) -> Floats:
-    """The mean over rows of r, of sums (masks, rows, 3)."""
-    x, xx, xy = np.moveaxis(sums, -1, 0)
-    return mean_of_rows(pearson_from_sums(n, x, y, xx, yy, xy), np.ones((1, len(n))))
