@@ -74,4 +74,4 @@ def test_a_broken_character_is_shown_by_its_code(command: Command) -> None:
 def test_a_metric_that_does_not_align_is_refused(command: Command) -> None:
     said = command("align", *STUTTER, "-m", "chrf")
     assert (said.code, said.out) == (1, "")
-    assert "only alignment metrics align, such as bertscore" in said.err
+    assert "only alignment metrics can align texts, such as" in said.err

@@ -45,8 +45,8 @@ FILES: dict[str, tuple[str, bytes, str]] = {
         "the reference of x.jsonl line 1 must be a string, got 3",
     ),
     "blank line": ("x.jsonl", (GOOD + "\n" + GOOD).encode(), "x.jsonl line 2 is blank; expected"),
-    "nothing": ("x.jsonl", b"", "there is nothing to score: the input holds no pair"),
-    "header only": ("x.tsv", b"candidate\treference\n", "there is nothing to score"),
+    "nothing": ("x.jsonl", b"", "nothing to score: the input contains no pairs"),
+    "header only": ("x.tsv", b"candidate\treference\n", "nothing to score"),
     "ragged TSV": (
         "x.tsv",
         b"candidate\treference\na\tb\nc\n",
@@ -127,7 +127,7 @@ def test_a_folder_is_no_file(command: Command) -> None:
         ("bertscor", "nothing is called 'bertscor'; did you mean 'bertscore'?"),
         (
             "lsa",
-            "a metric is wanted, got the alignment part lsa; `evenmatch list metric` names them",
+            "expected a metric, got the alignment part lsa; `evenmatch list metric` shows all metrics",
         ),
         ("align(vectors=hashd)", "did you mean 'hashed'?"),
         ("__import__('os')", "settings of __import__ must be given by name"),

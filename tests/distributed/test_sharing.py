@@ -111,8 +111,10 @@ def test_a_pair_that_fails_is_named() -> None:
         shared(["chrf"], PAIRS, on=Here(choke))
 
 
-def test_nothing_but_what_sharing_out_gives_is_taken() -> None:
-    with pytest.raises(em.InputError, match=r"on takes what sharing_out\(...\) gives, got Proc"):
+def test_on_takes_only_a_worker_session() -> None:
+    with pytest.raises(
+        em.InputError, match=r"on takes a session from worker_session\(...\), got Proc"
+    ):
         em.score(["a"], ["a"], "chrf", on=Processes(2))
 
 

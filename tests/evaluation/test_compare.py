@@ -212,7 +212,7 @@ def test_sources_and_several_references_reach_the_metric() -> None:
         ({"systems": {"a": ["a"], "b": []}}, "system 'b': 0 candidates but 1 references"),
         ({"systems": {"a": [], "b": []}, "references": []}, "the test set has no segment"),
         ({"metric": []}, "the list of metrics is empty; name at least one"),
-        ({"metric": "lsa"}, "a metric is wanted, got the solver lsa"),
+        ({"metric": "lsa"}, "expected a metric, got the solver lsa"),
         ({"resamples": 0}, "resamples must be a whole number, at least 1, got 0"),
         ({"trials": 2.5}, "trials must be a whole number, at least 1, got 2.5"),
         ({"confidence": 95}, "confidence 95; give a share between 0 and 1"),

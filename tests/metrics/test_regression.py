@@ -125,7 +125,7 @@ def test_model_metrics_are_streamed_in_windows(bert: Path) -> None:
     metric = em.build(f"bleurt(model={str(bert)!r})")
     told: list[tuple[int, int]] = []
     run = Run(progress=lambda done, total: told.append((done, total)))
-    found = list(score_stream([metric], iter(pairs), run, window=2, total=len(pairs)))
+    found = list(score_stream([metric], iter(pairs), run, chunk_size=2, total=len(pairs)))
     assert [len(scores.segments) for [scores] in found] == [2, 2, 1]
     assert told == [(2, 5), (4, 5), (5, 5)]
     whole = metric(pairs).segments

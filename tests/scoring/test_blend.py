@@ -77,9 +77,9 @@ def test_a_map_of_a_metric_that_is_better_low_turns_it_round() -> None:
     ("spec", "words"),
     [
         ("monotone(base=chrf, at=[0.5], to=[1])", "at least 2, got 1 and 1"),
-        ("monotone(base=chrf, at=[0, 1], to=[1, 0])", "`to` go one way"),
-        ("monotone(base=ter, at=[0, 1], to=[0, 1])", "`to` go one way"),
-        ("monotone(base=chrf, at=[1, 1], to=[0, 1])", "`at` must rise"),
+        ("monotone(base=chrf, at=[0, 1], to=[1, 0])", "`to` must not change direction"),
+        ("monotone(base=ter, at=[0, 1], to=[0, 1])", "`to` must not change direction"),
+        ("monotone(base=chrf, at=[1, 1], to=[0, 1])", "`at` must ascend"),
     ],
 )
 def test_knots_that_are_no_map_are_refused(spec: str, words: str) -> None:

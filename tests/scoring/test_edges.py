@@ -145,7 +145,7 @@ def test_vectors_that_are_no_numbers_are_refused_with_their_text() -> None:
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_a_similarity_that_is_no_number_is_refused(wrong: float) -> None:
     for solver in em.names("alignment"):
-        with pytest.raises(InputError, match="similarity holds a value that is no finite number"):
+        with pytest.raises(InputError, match="similarity contains a value that is not finite"):
             em.solve([[1.0, wrong]], solver)
 
 

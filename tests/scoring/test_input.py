@@ -89,13 +89,13 @@ def test_wrong_sources_are_refused(sources: Any, words: str) -> None:
     ("metric", "error", "words"),
     [
         ("bertscor", UnknownNameError, "did you mean 'bertscore'"),
-        ("lsa", InputError, "a metric is wanted, got the alignment part lsa"),
-        (3, InputError, "a metric is wanted, got int"),
-        (None, InputError, "a metric is wanted, got NoneType"),
-        (em.AlignMetric, InputError, r"got a class; make one: AlignMetric\(\.\.\.\)"),
-        (em.Lsa(), InputError, "a metric is wanted, got the alignment part lsa"),
+        ("lsa", InputError, "expected a metric, got the alignment part lsa"),
+        (3, InputError, "expected a metric, got int"),
+        (None, InputError, "expected a metric, got NoneType"),
+        (em.AlignMetric, InputError, r"got a class; create an instance: AlignMetric\(\.\.\.\)"),
+        (em.Lsa(), InputError, "expected a metric, got the alignment part lsa"),
         ([], InputError, "the list of metrics is empty"),
-        (["bertscore", 3], InputError, "a metric is wanted, got int"),
+        (["bertscore", 3], InputError, "expected a metric, got int"),
     ],
 )
 def test_what_is_no_metric_is_refused(metric: Any, error: type[Exception], words: str) -> None:
@@ -169,8 +169,8 @@ def test_only_texts_are_aligned(candidate: Any, reference: Any, words: str) -> N
     [
         (None, "similarity must have 2 dimensions, got shape"),
         ([1.0, 2.0], r"similarity must have 2 dimensions, got shape \(2,\)"),
-        ([[1.0], [1.0, 2.0]], "must hold numbers only, in rows of equal length"),
-        ([["a"]], "must hold numbers only"),
+        ([[1.0], [1.0, 2.0]], "must contain only numbers, in rows of equal length"),
+        ([["a"]], "must contain only numbers"),
     ],
 )
 def test_only_a_matrix_of_numbers_is_solved(similarity: Any, words: str) -> None:
@@ -183,9 +183,9 @@ def test_only_a_matrix_of_numbers_is_solved(similarity: Any, words: str) -> None
 @pytest.mark.parametrize(
     ("row_mass", "words"),
     [
-        ([1.0], r"row_mass needs 2 numbers, none negative, got \[1\.0\]"),
-        ([1.0, -1.0], "row_mass needs 2 numbers, none negative"),
-        ([1.0, np.nan], "row_mass holds a value that is no finite number"),
+        ([1.0], r"row_mass needs 2 non-negative numbers, got \[1\.0\]"),
+        ([1.0, -1.0], "row_mass needs 2 non-negative numbers"),
+        ([1.0, np.nan], "row_mass contains a value that is not finite"),
         ([[1.0, 1.0]], "row_mass must have 1 dimensions"),
     ],
 )
@@ -196,5 +196,5 @@ def test_a_mass_must_fit_its_side(row_mass: Any, words: str) -> None:
 
 @pytest.mark.parametrize("solver", ["bertscore", 3, em.Lsa, em.Hashed()])
 def test_what_is_no_solver_is_refused(solver: Any) -> None:
-    with pytest.raises(InputError, match="a solver is wanted, got"):
+    with pytest.raises(InputError, match="expected a solver, got"):
         em.solve([[1.0]], solver)

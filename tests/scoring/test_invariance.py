@@ -126,7 +126,7 @@ def test_any_pairs_in_any_order_score_the_same(
 
 @given(st.lists(st.tuples(sentences(), sentences()), min_size=1, max_size=8), st.integers(1, 30))
 @settings(max_examples=30)
-def test_the_size_of_a_window_does_not_matter(rows: list[tuple[str, str]], size: int) -> None:
+def test_the_size_of_a_chunk_does_not_matter(rows: list[tuple[str, str]], size: int) -> None:
     from evenmatch.scoring import chunking
 
     pairs = [Pair(c, (r,)) for c, r in rows]

@@ -23,16 +23,16 @@ def at_once() -> dict[str, Scores]:
     return em.score([p.candidate for p in PAIRS], [list(p.references) for p in PAIRS], SPECS)
 
 
-@pytest.mark.parametrize("window", [1, 7, 50, 1000])
-def test_the_windows_together_are_the_whole(window: int) -> None:
+@pytest.mark.parametrize("size", [1, 7, 50, 1000])
+def test_the_chunks_together_are_the_whole(size: int) -> None:
     metrics = [em.build(spec) for spec in SPECS]
-    found = list(score_stream(metrics, PAIRS, Run(), window=window))
+    found = list(score_stream(metrics, PAIRS, Run(), chunk_size=size))
     for index, whole in enumerate(at_once().values()):
         assert [s for scores in found for s in scores[index].segments] == list(whole.segments)
         assert {scores[index].signature for scores in found} == {whole.signature}
 
 
-def test_a_window_is_bounded_by_characters_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chunk_is_bounded_by_characters_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "STREAM_CHUNK_CHARACTERS", 100)
     metric = em.build(SPECS[0])
     sizes = [len(scores.segments) for [scores] in score_stream([metric], PAIRS, Run())]
@@ -48,7 +48,7 @@ def test_pairs_are_taken_only_as_they_are_needed() -> None:
             taken.append(index)
             yield PAIRS[0]
 
-    next(score_stream([em.build(SPECS[0])], source(), Run(), window=3))
+    next(score_stream([em.build(SPECS[0])], source(), Run(), chunk_size=3))
     assert len(taken) == 3
 
 
@@ -57,21 +57,21 @@ def test_idf_of_what_can_be_read_once_is_refused() -> None:
         next(score_stream([em.build(SPECS[1])], iter(PAIRS), Run()))
 
 
-def test_progress_counts_over_all_windows() -> None:
-    told: list[tuple[int, int]] = []
-    run = Run(progress=lambda done, total: told.append((done, total)))
-    list(score_stream([em.build(SPECS[0])], PAIRS, run, window=20, total=50))
-    assert told == [(20, 50), (40, 50), (50, 50)]
+def test_progress_counts_over_all_chunks() -> None:
+    reported: list[tuple[int, int]] = []
+    run = Run(progress=lambda done, total: reported.append((done, total)))
+    list(score_stream([em.build(SPECS[0])], PAIRS, run, chunk_size=20, total=50))
+    assert reported == [(20, 50), (40, 50), (50, 50)]
 
 
-def test_no_pairs_give_no_window() -> None:
+def test_no_pairs_give_no_chunk() -> None:
     assert list(score_stream([em.build(SPECS[0])], [], Run())) == []
     assert list(score_stream([Length()], [], Run())) == []
 
 
-def test_a_window_of_nothing_is_refused() -> None:
-    with pytest.raises(em.InputError, match="a window holds at least 1 pair, got 0"):
-        next(score_stream([em.build(SPECS[0])], PAIRS, Run(), window=0))
+def test_an_empty_chunk_is_refused() -> None:
+    with pytest.raises(em.InputError, match="a chunk holds at least 1 pair, got chunk_size=0"):
+        next(score_stream([em.build(SPECS[0])], PAIRS, Run(), chunk_size=0))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Length:
 
 def test_a_metric_with_a_corpus_score_sees_all_pairs_at_once() -> None:
     metric = Length()
-    [[scores]] = score_stream([metric], iter(PAIRS), Run(), window=10)
+    [[scores]] = score_stream([metric], iter(PAIRS), Run(), chunk_size=10)
     assert metric.calls == [50]
     assert scores.corpus == max(len(pair.candidate) for pair in PAIRS)
 

@@ -1,5 +1,6 @@
 """Scoring: from parts and pairs of texts to scores.
 
 In: metrics and pairs. Out: `Scores`, one score per pair, in input order.
-Begin with `metric.py` (five parts in a row), then `engine.py`, which runs many metrics over one pass.
+Begin with `metric.py` (a metric as a chain of five parts), then `engine.py`, which scores many
+metrics in one pass over the texts.
 """

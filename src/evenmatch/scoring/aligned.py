@@ -1,4 +1,4 @@
-"""One alignment to look at: units, similarities, who is paired with whom, and the score."""
+"""One alignment for inspection: the units of two texts, their similarities, pairs and score."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from evenmatch.scoring.metric import AlignMetric
 from evenmatch.types import Alignment, Array, Embedded, Pair, Problem, Run, Score, Units
 from evenmatch.vectors.pooling import readable_units
 
-_MIN_PAIR_WEIGHT = 0.005  # a share smaller than this is left out of the list of pairs
+_MIN_PAIR_WEIGHT = 0.005  # smaller weights are left out of the list of pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """How one candidate lines up with one reference."""
+    """The alignment of one candidate with one reference."""
 
     candidate_units: list[str]
     reference_units: list[str]
@@ -30,14 +30,14 @@ class Aligned:
     alignment: Alignment
     score: Score
     signature: str
-    candidate_weights: Array = ()  # how much each unit counts in the mean; all alike if empty
+    candidate_weights: Array = ()  # weight of each unit in the mean; empty means equal weights
     reference_weights: Array = ()
-    # How a notebook shows it; `evenmatch.align` sets it, since the viewer is in a layer above.
+    # Renders it in notebooks. Set by `evenmatch.align`, since the viewer is in a higher layer.
     html_renderer: Callable[[Aligned], str] | None = None
 
     @property
     def pairs(self) -> list[tuple[int, int, float]]:
-        """(i, j, weight): the mean of the share i gives to j and the share j takes from i."""
+        """(i, j, weight) for each matched pair: the mean of the row share and the column share."""
         weight = (np.asarray(self.alignment.rows) + np.asarray(self.alignment.cols)) / 2
         at = np.argwhere(weight > _MIN_PAIR_WEIGHT)
         return [(int(i), int(j), float(weight[i, j])) for i, j in at]
@@ -78,7 +78,9 @@ def _format_score(score: Score) -> str:
 def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
     """Align two texts with an alignment metric."""
     if not isinstance(metric, AlignMetric):
-        raise InputError("only alignment metrics align, such as bertscore, f_disc and f_cont")
+        raise InputError(
+            "only alignment metrics can align texts, such as bertscore, f_disc and f_cont"
+        )
     pair = Pair(candidate, (reference,))
     metric = with_idf_counts(metric, [pair])
     left, right = side_encoders(metric.vectors)
@@ -100,10 +102,10 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
 
 
 def _embed_text(units: Units, encoder: Encoder) -> tuple[Embedded, list[str]]:
-    """A text embedded, with its units in readable form."""
+    """Embed one text; also return its units as readable strings."""
     if isinstance(encoder, BackboneEncoder) and not isinstance(encoder, MultiLayerEncoder):
-        depth = encoder.layer_index()
-        found = encoder.backbone.encode([units.text], [depth], Run())[0]
-        return encoder.embed(units, found, depth), list(readable_units(units, found).items)
+        layer = encoder.layer_index()
+        states = encoder.backbone.encode([units.text], [layer], Run())[0]
+        return encoder.embed(units, states, layer), list(readable_units(units, states).items)
     embedded = encoder([units])[0]
     return embedded, list(embedded.units.items)

@@ -1,4 +1,4 @@
-"""Every metric that can judge a text here and now, and why the others cannot."""
+"""The metric name `all`: the metrics that can run on this machine, and why others cannot."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from evenmatch.types import Pair, Run
 ALL_METRICS = "all"
 
 
-# `align` is what the metrics above it are made of, a length is no judgement, and the others read
-# lists of phrases and not texts.
+# `align` is what other metrics are made of, `reference_length` does not rate a candidate, and the
+# others score lists of phrases instead of texts.
 _NON_TEXT_METRICS = frozenset(
     "align reference_length keyphrases keyphrase_f1 fg fb f1_at_5 f1_at_m phrase_scorer".split()
 )
@@ -25,10 +25,10 @@ _TRIAL_PAIRS = [Pair("a short text", ("a short text",))]
 
 
 def select_metrics(metrics: Sequence[str], run: Run) -> tuple[list[str], dict[str, str]]:
-    """The metrics meant, `all` spelt out, and why some of them cannot run.
+    """Replace `all` by the names of all metrics that can run; also return why others cannot.
 
-    `all` is every metric of texts that needs no settings and no download; each is tried on one
-    short text first. What is named beside it is taken as it is.
+    `all` covers every metric of texts that needs no settings and no download; each is tried on one
+    short text first. Metrics named explicitly are not tried.
     """
     reasons: dict[str, str] = {}
     wanted: list[str] = []
@@ -40,7 +40,7 @@ def select_metrics(metrics: Sequence[str], run: Run) -> tuple[list[str], dict[st
             elif each not in wanted:
                 wanted.append(each)
     if not wanted:
-        raise InputError("no metric can run here; `evenmatch models list` says what is missing")
+        raise InputError("no metric can run here; `evenmatch models list` shows what is missing")
     return wanted, {name: why for name, why in reasons.items() if name not in wanted}
 
 
@@ -56,7 +56,7 @@ def _needs_settings(name: str) -> bool:
 
 
 def _reason_unavailable(name: str, run: Run) -> str:
-    """The one line that says why a metric cannot run, or nothing."""
+    """Why a metric cannot run, in one line; empty if it can."""
     quiet = Run(run.device, run.threads, run.batch_tokens)
     try:
         with without_downloads():

@@ -1,6 +1,7 @@
-"""blend: a weighted sum of metrics, all of them over one pass of the texts.
+"""Metrics made of other metrics: `Blend` (weighted sum) and `Monotone` (monotone calibration).
 
-monotone: another metric on another scale, in the same order.
+`evenmatch calibrate` fits the weights and the knots. Alignment metrics inside a blend share one
+pass over the texts.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from evenmatch.registry import check_settings, make_signature, register
 from evenmatch.scoring.engine import with_idf_counts
 from evenmatch.scoring.inputs import check_pairs
 from evenmatch.scoring.metric import AlignMetric, score_metrics
+from evenmatch.scoring.reducers import NO_MATCH
 from evenmatch.types import Pair, Run, Score, Scores
-
-_NO_MATCH = frozenset({"no_match"})
 
 
 @register("metric", "blend")
 @dataclass(frozen=True)
 class Blend:
-    """`bias` plus the parts' values, each times its weight; `calibrate` finds the weights.
+    """Weighted sum of other metrics, plus a constant.
 
-    Each reference is judged on its own and the best counts. Flags are those of any part, but
-    `no_match` only where no part found a match.
+    `parts` are the metrics and `weights` their weights, one each. `bias` is added to the sum. The
+    sum is computed for each reference, and the best counts. A score has the flags of all parts, but
+    `no_match` only if no part found a match. `evenmatch calibrate` fits the weights.
     """
 
     parts: tuple[Metric, ...]
@@ -47,37 +48,40 @@ class Blend:
             )
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The scores of the pairs, in order."""
+        """Score the pairs, in order."""
         return self.score_pairs(pairs, Run())
 
     def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """The same, as `run` says."""
+        """Score the pairs with the given run settings."""
         check_pairs(pairs)
         single = [Pair(p.candidate, (r,), p.source) for p in pairs for r in p.references]
         ready = replace(
             self, parts=tuple(with_part_idf_counts(part, single) for part in self.parts)
         )
         found = score_metrics(ready.parts, single, run)
-        summed = iter(
-            [self._weighted_sum(own) for own in zip(*(s.segments for s in found), strict=True)]
+        sums = iter(
+            [self._weighted_sum(row) for row in zip(*(s.segments for s in found), strict=True)]
         )
-        segments = tuple(_best_score([next(summed) for _ in pair.references]) for pair in pairs)
+        segments = tuple(
+            max((next(sums) for _ in pair.references), key=lambda score: score.value)
+            for pair in pairs
+        )
         return Scores(segments, make_signature(ready, *new_signature_facts(ready, found)))
 
     def _weighted_sum(self, scores: Sequence[Score]) -> Score:
         value = math.fsum(w * s.value for w, s in zip(self.weights, scores, strict=True))
-        flags: frozenset[str] = reduce(frozenset.union, (s.flags for s in scores)) - _NO_MATCH
-        unmatched = reduce(frozenset.intersection, (s.flags for s in scores)) & _NO_MATCH
+        flags: frozenset[str] = reduce(frozenset.union, (s.flags for s in scores)) - NO_MATCH
+        unmatched = reduce(frozenset.intersection, (s.flags for s in scores)) & NO_MATCH
         return Score(self.bias + value, flags=flags | unmatched)
 
     @property
     def signature(self) -> str:
-        """The recipe: parts, weights and what they rest on."""
+        """The spec with all parts and weights, and the models and tables the parts use."""
         return make_signature(self)
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest sum that the bounds of the parts allow."""
+        """The lowest and the highest possible sum, given the bounds of the parts."""
         ends = [
             sorted(weight * end for end in part.bounds)
             for part, weight in zip(self.parts, self.weights, strict=True)
@@ -86,29 +90,15 @@ class Blend:
         return self.bias + sum(low for low, _ in ends), self.bias + sum(high for _, high in ends)
 
 
-def with_part_idf_counts(metric: Metric, pairs: Sequence[Pair]) -> Metric:
-    """A part with its idf tables counted from these pairs, where it asks for that."""
-    return with_idf_counts(metric, pairs) if isinstance(metric, AlignMetric) else metric
-
-
-def new_signature_facts(metric: Metric, found: Sequence[Scores]) -> list[str]:
-    """What the signatures of scores say that the metric they came from does not know of itself."""
-    known = metric.signature.split(" · ")
-    facts = (fact for scores in found for fact in scores.signature.split(" · ")[1:])
-    return [fact for fact in dict.fromkeys(facts) if fact not in known]
-
-
-def _best_score(scores: Sequence[Score]) -> Score:
-    return max(scores, key=lambda score: score.value)
-
-
 @register("metric", "monotone")
 @dataclass(frozen=True)
 class Monotone:
-    """A metric's value where it is `at` one of the knots becomes `to`, and in between lies between.
+    """Monotone, piecewise linear function of another metric's score.
 
-    Outside the knots the ends go on. `to` rises with `at`, or falls where the metric is one of
-    those that are better low: a high score is always good. `calibrate` finds the knots.
+    `base` is the metric. `at` holds the knots on its scale, in ascending order. `to` holds the new
+    values at these knots, ascending, or descending if a low score of the base metric is good: a
+    high score is always good here. Values between knots are interpolated, and values outside them
+    take the value of the nearest knot. `evenmatch calibrate` fits the knots.
     """
 
     base: Metric
@@ -120,22 +110,22 @@ class Monotone:
         check_settings(self)
         if len(self.at) != len(self.to) or len(self.at) < 2:
             raise InputError(
-                f"monotone takes as many knots `at` as `to`, at least 2, "
+                f"monotone needs as many values in `at` as in `to`, at least 2, "
                 f"got {len(self.at)} and {len(self.to)}"
             )
         steps = np.diff(self.to) if self.base.higher_is_better else -np.diff(self.to)
         if (np.diff(self.at) <= 0).any() or (steps < 0).any() or self.to[0] == self.to[-1]:
             raise InputError(
-                "monotone's `at` must rise and its `to` go one way: up, or down where the metric "
-                "is better low"
+                "monotone's `at` must ascend and its `to` must not change direction: ascending, or "
+                "descending if a low score of the base metric is good"
             )
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The scores of the pairs, in order."""
+        """Score the pairs, in order."""
         return self.score_pairs(pairs, Run())
 
     def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """The same, as `run` says."""
+        """Score the pairs with the given run settings."""
         ready = replace(self, base=with_part_idf_counts(self.base, pairs))
         found = score_metrics([ready.base], pairs, run)[0]
         values = np.interp([score.value for score in found.segments], self.at, self.to)
@@ -147,10 +137,22 @@ class Monotone:
 
     @property
     def signature(self) -> str:
-        """The recipe: the metric within and the knots."""
+        """The spec with the base metric and the knots."""
         return make_signature(self)
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The ends of the scale."""
+        """The lowest and the highest value in `to`."""
         return min(self.to), max(self.to)
+
+
+def with_part_idf_counts(metric: Metric, pairs: Sequence[Pair]) -> Metric:
+    """Return the metric with its idf tables counted from these pairs, if it needs any."""
+    return with_idf_counts(metric, pairs) if isinstance(metric, AlignMetric) else metric
+
+
+def new_signature_facts(metric: Metric, found: Sequence[Scores]) -> list[str]:
+    """Facts in the signatures of the scores (such as the cache form) that the metric's lacks."""
+    known = metric.signature.split(" · ")
+    facts = (fact for scores in found for fact in scores.signature.split(" · ")[1:])
+    return [fact for fact in dict.fromkeys(facts) if fact not in known]

@@ -1,6 +1,6 @@
-"""What a user hands in, checked: candidates and references into pairs, or a clear refusal.
+"""Input checks: make pairs from lists of texts, and a `Run` from settings given by name.
 
-Run settings as people write them: how a call is carried out, never what it means.
+Wrong input raises an InputError that says what was given and what was expected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evenmatch.types import Cache, Pair, Run
 
 
 def make_pairs(candidates: Any, references: Any, sources: Any = None) -> list[Pair]:
-    """One pair per candidate; references are strings, or lists of strings of any length."""
+    """Make one pair per candidate; references are strings, or lists of one or more strings."""
     _check_list("candidates", candidates)
     _check_list("references", references)
     if len(candidates) != len(references):
@@ -46,7 +46,7 @@ def make_pairs(candidates: Any, references: Any, sources: Any = None) -> list[Pa
 
 
 def check_pairs(pairs: Sequence[Pair]) -> None:
-    """Refuse pairs that could only be misread; those from `make_pairs` always pass."""
+    """Raise InputError for malformed pairs; those from `make_pairs` always pass."""
     for row, pair in enumerate(pairs):
         _check_text(pair.candidate, "candidate", row)
         references: Any = pair.references
@@ -97,10 +97,10 @@ def _check_text(value: Any, what: str, row: int) -> str:
 
 
 def make_run(**settings: Any) -> Run:
-    """Run settings by name; an unknown one is refused.
+    """Make a `Run` from settings by name; raise InputError for unknown names and wrong values.
 
-    `cache` is True, 'exact', a folder, or a `Cache`; `progress` is True or a function; `on` is what
-    `sharing_out` gives.
+    `cache` is True, 'exact', a folder, or a `Cache`; `progress` is True or a function of
+    (done, total); `on` is a session from `worker_session`.
     """
     known = [field.name for field in dataclasses.fields(Run)]
     for name in settings:
@@ -110,20 +110,20 @@ def make_run(**settings: Any) -> Run:
         value = settings.get(name, least)
         if type(value) is not int or value < least:
             raise InputError(f"{name} must be a whole number, at least {least}, got {value!r}")
-    given = {"cache": as_cache, "progress": _as_progress, "on": _as_worker_session}
-    return Run(**{k: given[k](v) if k in given else v for k, v in settings.items()})
+    convert = {"cache": as_cache, "progress": _as_progress, "on": _as_worker_session}
+    return Run(**{k: convert[k](v) if k in convert else v for k, v in settings.items()})
 
 
 def offset_progress(run: Run, done: int, total: int) -> Run:
-    """The run with its progress told as part of longer work, of which so much was done before."""
-    tell = run.progress
-    if tell is None:
+    """Report progress as part of a larger job of `total` items with `done` already complete."""
+    report = run.progress
+    if report is None:
         return run
-    return dataclasses.replace(run, progress=lambda n, _: tell(done + n, total))
+    return dataclasses.replace(run, progress=lambda n, _: report(done + n, total))
 
 
 def as_cache(given: Any) -> Cache | None:
-    """The cache that is meant: False or None for none, True or 'exact' for the usual folder."""
+    """Return the cache: None for False or None; in the default folder for True and 'exact'."""
     match given:
         case None | False:
             return None
@@ -135,7 +135,9 @@ def as_cache(given: Any) -> Cache | None:
             return Cache(folder)
         case Cache() if given.max_bytes > 0:
             return given
-    raise InputError(f"cache takes True, 'exact', a folder or a Cache with room, got {given!r}")
+    raise InputError(
+        f"cache takes True, 'exact', a folder or a Cache with max_bytes above 0, got {given!r}"
+    )
 
 
 def _as_progress(given: Any) -> Any:
@@ -149,10 +151,10 @@ def _as_progress(given: Any) -> Any:
 def _as_worker_session(given: Any) -> Any:
     if given is None or isinstance(given, RemoteExecutor):
         return given
-    raise InputError(f"on takes what sharing_out(...) gives, got {given!r}")
+    raise InputError(f"on takes a session from worker_session(...), got {given!r}")
 
 
 def _print_progress(done: int, total: int) -> None:
-    """A counter on standard error that overwrites itself."""
+    """Print a counter to standard error that overwrites itself."""
     sys.stderr.write(f"\r{done}/{total} pairs" + ("\n" if done == total else ""))
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""A warning where the texts are plainly not in the language the model was made for."""
+"""Language check: warn if an English-only model is given text in another language."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ENGLISH_ONLY = frozenset(
 )
 
 
-# Frequent small words that the other languages here do not have.
-_SMALL_WORDS: Mapping[str, frozenset[str]] = {
+# Frequent function words that are rare in the other languages of this table.
+_FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
     language: frozenset(words.split())
     for language, words in {
         "English": "the of and to in is was that for it with as on be by this are from",
@@ -40,14 +40,12 @@ _SMALL_WORDS: Mapping[str, frozenset[str]] = {
 }
 
 
-_SAMPLE_SIZE = 200
-
-
+_SAMPLE_SIZE = 200  # pairs
 _MIN_WORDS = 20
 
 
 def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> None:
-    """Warn once a call if an English model is given mostly text of another language."""
+    """Warn once per call if an English-only model is given references in another language."""
     models = {
         m.vectors.model
         for m in metrics
@@ -59,15 +57,15 @@ def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> No
     other = likely_other_language(" ".join(_sample_references(pairs)))
     if other:
         warnings.warn(
-            f"the references look like {other}, and {english[0]} knows English only; choose a "
-            "multilingual model, such as model='xlm-roberta-base', or silence this with "
+            f"the references look like {other}, but {english[0]} was trained on English only; "
+            "choose a multilingual model, such as model='xlm-roberta-base', or silence this with "
             "warnings.filterwarnings('ignore', message='the references look like')",
             stacklevel=3,
         )
 
 
 def likely_other_language(text: str) -> str | None:
-    """The language or script a text is plainly in, or None for English and for doubt.
+    """The language or script of a text that is clearly not English; None if English or unclear.
 
     >>> likely_other_language("Не всё то золото, что блестит, и не всё вода")
     'a non-Latin script'
@@ -78,7 +76,7 @@ def likely_other_language(text: str) -> str | None:
     words = re.findall(r"\w+", text.lower())
     if len(words) < _MIN_WORDS:
         return None
-    hits = {name: sum(w in small for w in words) for name, small in _SMALL_WORDS.items()}
+    hits = {name: sum(w in known for w in words) for name, known in _FUNCTION_WORDS.items()}
     best = max(hits, key=lambda name: hits[name])
     return best if best != "English" and hits[best] > 2 * hits["English"] + 2 else None
 

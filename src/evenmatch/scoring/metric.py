@@ -1,6 +1,7 @@
-"""AlignMetric: five parts in a row, and nothing else.
+"""Alignment metrics, and scoring with any list of metrics.
 
-Any metrics over the same pairs: those made of parts share their work, the others run alone.
+`AlignMetric` is a chain of five parts. `score_metrics` scores pairs with metrics of every kind:
+alignment metrics share one pass over the texts (`engine.py`), the others run one by one.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from evenmatch.vectors.transformer import Transformer
 @register("metric", "align")
 @dataclass(frozen=True)
 class AlignMetric:
-    """Cut into units, give them vectors, compare, align, reduce to a score."""
+    """Alignment metric: split texts into units, embed, compare, align, reduce to a score."""
 
     units: Splitter = Pieces()
     vectors: Encoder = Transformer()
@@ -44,22 +45,22 @@ class AlignMetric:
     scoring: Reducer = Prf()
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The scores of the pairs, in order; the best reference counts where there are several."""
+        """Score the pairs, in order; with several references the best score counts."""
         return score_alignment_metrics([self], pairs, Run())[0]
 
     @property
     def signature(self) -> str:
-        """The recipe, with 'auto' settings resolved and files named by content."""
+        """The metric's spec, with 'auto' settings resolved and files named by content hash."""
         return make_signature(self)
 
     @property
     def higher_is_better(self) -> bool:
-        """Similar texts score higher."""
+        """True: similar texts score higher."""
         return True
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The range a score lies in, as far as the similarity and the reducer know theirs."""
+        """The range of scores; infinite where the similarity or the reducer declares no bounds."""
         low, high = similarity_bounds(self.similarity)
         if isinstance(self.scoring, BoundedReducer):
             return self.scoring.score_bounds(low, high)
@@ -67,16 +68,18 @@ class AlignMetric:
 
 
 def as_metric(given: Any) -> Metric:
-    """A metric from its name, its spec, the folder it was saved in, or the part itself."""
+    """Return the metric given as a name, a spec, the folder it was saved in, or the part itself."""
     metric = _metric_from_string(given) if isinstance(given, str) else given
     if isinstance(metric, type):
-        raise InputError(f"a metric is wanted, got a class; make one: {metric.__name__}(...)")
+        raise InputError(
+            f"expected a metric, got a class; create an instance: {metric.__name__}(...)"
+        )
     kind = kind_of(metric)
-    # By name first: to ask a metric for its shape is to work out its signature.
+    # The registry is asked first: isinstance() with a protocol computes the metric's signature.
     if kind == "metric" or (kind is None and isinstance(metric, Metric)):
         return cast(Metric, metric)
     what = f"the {kind} part {spec(metric)}" if kind else f"{type(metric).__name__}"
-    raise InputError(f"a metric is wanted, got {what}; `evenmatch list metric` names them")
+    raise InputError(f"expected a metric, got {what}; `evenmatch list metric` shows all metrics")
 
 
 def _metric_from_string(given: str) -> Any:
@@ -84,7 +87,7 @@ def _metric_from_string(given: str) -> Any:
 
 
 def score_metrics(metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run) -> list[Scores]:
-    """The scores of each metric, in the order of `metrics`."""
+    """Score the pairs with each metric; one `Scores` per metric, in the order of `metrics`."""
     if run.on is not None:
         return [scores for scores, _ in run.on.score_metrics(metrics, pairs, run)]
     aligned = [m for m in metrics if isinstance(m, AlignMetric)]

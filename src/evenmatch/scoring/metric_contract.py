@@ -1,4 +1,8 @@
-"""check_metric: everything a metric promises, for the authors of metrics to run in one line."""
+"""`check_metric`: check that a metric follows all rules of the scoring interface.
+
+Authors of a metric call it in a test. Each rule is a named `Promise`; `_PROMISES` at the end of
+the file lists them.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +35,10 @@ _EXPECTED_FLAGS = ((1, {"empty_candidate"}), (2, {"empty_reference"}), (3, {"emp
 
 
 def check_metric(metric: Metric, *, excused: Collection[str] = ()) -> None:
-    """Raise PromiseError, naming the promise, unless the metric keeps all of them.
+    """Raise PromiseError for the first promise that the metric breaks.
 
-    `excused` names promises that this metric is known not to make, such as 'best reference' for
-    one that defines what several references mean.
+    `excused` names promises to skip, such as 'best reference' for a metric that defines its own
+    treatment of several references.
 
     >>> from evenmatch.registry import build
     >>> check_metric(build("align(vectors=hashed)"))
@@ -66,9 +70,9 @@ def _check_values(metric: Metric) -> Iterator[str]:
     for pair, score in zip(CHECK_PAIRS, metric(CHECK_PAIRS).segments, strict=True):
         numbers = [n for n in (score.value, score.precision, score.recall) if n is not None]
         if not all(isinstance(n, float) and math.isfinite(n) for n in numbers):
-            yield f"{pair.candidate!r} scores {score}, where floats are wanted"
+            yield f"{pair.candidate!r} scores {score}; expected finite floats"
         elif not low - _TOLERANCE <= score.value <= high + _TOLERANCE:
-            yield f"{pair.candidate!r} scores {score.value}, out of its bounds {low} to {high}"
+            yield f"{pair.candidate!r} scores {score.value}, outside its bounds {low} to {high}"
 
 
 def _check_flags(metric: Metric) -> Iterator[str]:
@@ -80,7 +84,7 @@ def _check_flags(metric: Metric) -> Iterator[str]:
 
 def _check_independence(metric: Metric) -> Iterator[str]:
     together = metric(CHECK_PAIRS)
-    # What was counted from these pairs is frozen in their signature, and stays so.
+    # The signature holds the tables counted from these pairs, so the rebuilt metric counts no more.
     fixed = _rebuild_metric(together) or metric
     for name, found in (
         ("alone", [fixed([pair]).segments[0] for pair in CHECK_PAIRS]),
@@ -99,7 +103,7 @@ def _check_rebuilding(metric: Metric) -> Iterator[str]:
         return
     again = rebuilt(CHECK_PAIRS)
     if again.signature != scores.signature:
-        yield f"{scores.signature!r} rebuilds a metric that signs {again.signature!r}"
+        yield f"{scores.signature!r} rebuilds a metric with the signature {again.signature!r}"
     yield from _score_differences(scores.segments, again.segments, "by the rebuilt metric")
 
 
@@ -129,13 +133,17 @@ def _check_best_reference(metric: Metric) -> Iterator[str]:
 
 
 _PROMISES = (
-    Promise("declared", "it says its signature, direction and bounds", _check_declarations),
+    Promise("declared", "it declares signature, direction and bounds", _check_declarations),
     Promise("one each", "one score per pair, in the order of the pairs", _check_one_per_pair),
     Promise("numbers", "scores are finite and within the bounds", _check_values),
-    Promise("flags", "an empty side is flagged and keeps its place", _check_flags),
+    Promise("flags", "a pair with an empty side is flagged and not dropped", _check_flags),
     Promise(
-        "rebuilds", "the signature up to ' · ' builds what gives the same scores", _check_rebuilding
+        "rebuilds",
+        "the signature up to ' · ' builds a metric with the same scores",
+        _check_rebuilding,
     ),
     Promise("alone", "a score depends on its own pair only", _check_independence),
-    Promise("best reference", "of several references the best counts", _check_best_reference),
+    Promise(
+        "best reference", "with several references the best score counts", _check_best_reference
+    ),
 )

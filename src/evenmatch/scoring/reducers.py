@@ -1,10 +1,9 @@
-"""prf: the one formula that turns any alignment into precision, recall and F.
+"""Reducers: turn an alignment into a score.
 
-average: precision and recall added and halved, where an F would hide what is below 0.
-
-worst: how well the worst-matched units of each side are matched.
-
-The rules of a row that every n-gram metric keeps: empty sides, flags, the best reference.
+`Prf` is the standard one: precision, recall and F1 of any alignment. The other reducers change
+how gains are averaged or scaled. A unit's gain is the similarity to its partners, weighted by its
+share of each. After the reducers come the formulas they share, and then the rules for empty texts
+that metrics without an alignment follow as well.
 """
 
 from __future__ import annotations
@@ -21,95 +20,36 @@ from evenmatch.protocols import BoundedReducer, Reducer
 from evenmatch.registry import check_settings, register
 from evenmatch.types import NO_FLAGS, Alignment, Array, Embedded, Pair, Score
 
-
-def precision_recall(
-    similarity: Array, alignment: Alignment, row_weights: Array, col_weights: Array
-) -> tuple[Array, Array]:
-    """The weighted mean of what each side's units gain from their partners.
-
-    Units are the last dimensions, so a stack of pairs of one size gives a number for each. A torch
-    similarity keeps its gradient; the alignment is a constant to it.
-    """
-    gained, covered = weighted_gains(similarity, alignment, row_weights, col_weights)
-    return gained / row_weights.sum(-1), covered / col_weights.sum(-1)
-
-
-def weighted_gains(
-    similarity: Array, alignment: Alignment, row_weights: Array, col_weights: Array
-) -> tuple[Array, Array]:
-    """What each side's units gain from their partners, times their weights, in all."""
-    dot = np.vecdot if isinstance(similarity, np.ndarray) else _row_dot
-    gained = dot(row_weights, dot(alignment.rows, similarity))
-    covered = dot(col_weights, dot(alignment.cols.mT, similarity.mT))
-    return gained, covered
-
-
-def _row_dot(x: Array, y: Array) -> Array:
-    """What numpy's `vecdot` gives in half the time, for tensors and their gradients."""
-    return (x * y).sum(-1)
-
-
-def total_weight(weights: Array) -> float:
-    """Their sum; by the ufunc itself, since on a few numbers the method takes twice as long."""
-    return float(np.add.reduce(weights))
-
-
-def harmonic_mean(precision: float, recall: float) -> float:
-    """2PR / (P + R), and 0 where one of them is not above 0.
-
-    With one of them negative the formula has no meaning and no bound: -0.19 and 0.2 give -7.6.
-    """
-    positive = precision > 0 and recall > 0
-    return 2 * precision * recall / (precision + recall) if positive else 0.0
-
-
-def combine_flags(x: Embedded, y: Embedded) -> frozenset[str]:
-    """What was odd about either text."""
-    return x.flags | y.flags if x.flags or y.flags else NO_FLAGS
-
-
-def zero_weight_score(x: Embedded, y: Embedded) -> Score:
-    """The score of two texts one of which has nothing that counts, so there is nothing to align.
-
-    An empty side scores 0, two empty sides 1. Units that count for nothing are as good as absent.
-    """
-    missing = _empty_unit_flags(x, y)
-    value = 1.0 if len(missing) == 2 else 0.0
-    return Score(value, value, value, combine_flags(x, y) | (missing or {"no_match"}))
+NO_MATCH = frozenset({"no_match"})
 
 
 @register("scoring", "prf")
 @dataclass(frozen=True)
 class Prf:
-    """Precision over the candidate's units, recall over the reference's, and their F as value.
+    """Precision over candidate units, recall over reference units, and F1 as the value.
 
-    An empty side scores 0, two empty sides 1. Units that count for nothing are as good as absent.
+    An empty side scores 0 and two empty sides score 1. Units of weight 0 count as absent.
     """
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
-        """The score with flags for what was odd about the pair."""
+        """Score one pair, flagged where a side is empty or nothing matches."""
         rows, cols = total_weight(x.weights), total_weight(y.weights)
         if not (rows > 0 and cols > 0):
             return zero_weight_score(x, y)
         gained, covered = weighted_gains(similarity, alignment, x.weights, y.weights)
         precision, recall = float(gained) / rows, float(covered) / cols
-        flags = combine_flags(x, y) if precision or recall else combine_flags(x, y) | {"no_match"}
+        flags = combine_flags(x, y) if precision or recall else combine_flags(x, y) | NO_MATCH
         return Score(harmonic_mean(precision, recall), precision, recall, flags)
 
     def score_bounds(self, low: float, high: float) -> tuple[float, float]:
-        """From 0, to 1 or to the highest similarity."""
+        """From 0 to 1, or to the highest similarity if that is above 1."""
         return (0.0, max(high, 1.0))
-
-
-def _empty_unit_flags(x: Embedded, y: Embedded) -> frozenset[str]:
-    sides = {"empty_candidate": x, "empty_reference": y}
-    return frozenset(flag for flag, side in sides.items() if len(side.weights) == 0)
 
 
 @register("scoring", "rescale")
 @dataclass(frozen=True)
 class Rescale:
-    """Another score on a stretched scale: `low` becomes 0 and 1 stays 1."""
+    """Another reducer's scores, rescaled linearly so that `low` becomes 0 and 1 stays 1."""
 
     low: float
     base: Reducer = Prf()
@@ -120,7 +60,10 @@ class Rescale:
             raise InputError(f"rescale's low must be below 1, got {self.low}")
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
-        """Each of the three numbers on its own, as bert_score does; empty sides stay."""
+        """Rescale value, precision and recall separately, as bert_score does.
+
+        Scores of pairs with an empty side are not rescaled.
+        """
         score = self.base(similarity, alignment, x, y)
         if score.flags & {"empty_candidate", "empty_reference"}:
             return score
@@ -133,7 +76,7 @@ class Rescale:
         )
 
     def score_bounds(self, low: float, high: float) -> tuple[float, float]:
-        """The bounds of the score within, stretched; empty sides stay at 0 and 1."""
+        """The rescaled bounds of the inner reducer, widened to include 0 and 1 (empty sides)."""
         if not isinstance(self.base, BoundedReducer):
             return (-math.inf, math.inf)
         low, high = self.base.score_bounds(low, high)
@@ -146,31 +89,31 @@ class Rescale:
 @register("scoring", "average")
 @dataclass(frozen=True)
 class Average:
-    """The mean of precision and recall; of two texts of one unit it is their similarity.
+    """Arithmetic mean of precision and recall, which may be negative, unlike F1.
 
-    Unlike an F it may be negative. Empty sides score as under `prf`.
+    For two texts of one unit each it is their similarity. Empty sides score as under `prf`.
     """
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
-        """The score with flags for what was odd about the pair."""
+        """Score one pair, with the flags of `prf`."""
         score = Prf()(similarity, alignment, x, y)
         assert score.precision is not None
         assert score.recall is not None
         return dataclasses.replace(score, value=(score.precision + score.recall) / 2)
 
     def score_bounds(self, low: float, high: float) -> tuple[float, float]:
-        """Those of the similarity, and 0 and 1 for empty sides."""
+        """The bounds of the similarity, widened to include 0 and 1 (empty sides)."""
         return (min(low, 0.0), max(high, 1.0))
 
 
 @register("scoring", "worst")
 @dataclass(frozen=True)
 class WorstUnits:
-    """Precision and recall over the `share` of units that gain least, and their F as value.
+    """Precision, recall and F1 over the worst-matched units of each side.
 
-    A mean forgives one wrong name in a long sentence; this does not. At least one unit counts on
-    each side, units without weight do not, and the others count the same. Empty sides score as
-    under `prf`.
+    A mean over all units hides one wrong name in a long sentence; this does not. `share` is the
+    fraction of units that count, those with the lowest gains, and at least one on each side. Units
+    of weight 0 are left out and the others count equally. Empty sides score as under `prf`.
     """
 
     share: float = 0.2
@@ -181,73 +124,33 @@ class WorstUnits:
             raise InputError(f"worst's share must be above 0 and at most 1, got {self.share}")
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
-        """The score with flags for what was odd about the pair."""
+        """Score one pair, with the flags of `prf`."""
         whole = Prf()(similarity, alignment, x, y)
-        weighed = np.asarray(x.weights) > 0, np.asarray(y.weights) > 0
-        if not (weighed[0].any() and weighed[1].any()):
+        weighted = np.asarray(x.weights) > 0, np.asarray(y.weights) > 0
+        if not (weighted[0].any() and weighted[1].any()):
             return whole
-        gained = (alignment.rows * similarity).sum(-1)[weighed[0]]
-        covered = (alignment.cols * similarity).sum(-2)[weighed[1]]
+        gained = (alignment.rows * similarity).sum(-1)[weighted[0]]
+        covered = (alignment.cols * similarity).sum(-2)[weighted[1]]
         precision, recall = self._mean_of_lowest(gained), self._mean_of_lowest(covered)
         return Score(harmonic_mean(precision, recall), precision, recall, whole.flags)
 
     def _mean_of_lowest(self, gains: Array) -> float:
-        # 0.2 × 15 is 3.0000000000000004, which is not to become 4
+        # 0.2 × 15 is 3.0000000000000004 in floating point and must not be rounded up to 4.
         count = max(1, math.ceil(self.share * len(gains) - 1e-9))
         return float(np.sort(gains)[:count].mean())
 
     def score_bounds(self, low: float, high: float) -> tuple[float, float]:
-        """As under `prf`."""
+        """The bounds of `prf`."""
         return Prf().score_bounds(low, high)
-
-
-NO_MATCH = frozenset({"no_match"})
-
-
-def empty_side_flags(pair: Pair) -> frozenset[str]:
-    """Which sides are empty; the reference is where it is the one an empty candidate equals."""
-    bare = [not reference.strip() for reference in pair.references]
-    empty = not pair.candidate.strip()
-    found = {"empty_candidate"} if empty else set()
-    if all(bare) or (empty and any(bare)):
-        found.add("empty_reference")
-    return frozenset(found) if found else NO_FLAGS
-
-
-def empty_text_flags(candidate: str, reference: str) -> frozenset[str]:
-    """Which of two texts are empty."""
-    return empty_side_flags(Pair(candidate, (reference,)))
-
-
-def empty_score(pair: Pair) -> Score | None:
-    """0 for an empty side and 1 for two, flagged; None where both sides hold text."""
-    found = empty_side_flags(pair)
-    return Score(float(len(found) == 2), flags=found) if found else None
-
-
-def overlap_score(
-    value: float, precision: float | None = None, recall: float | None = None
-) -> Score:
-    """A score of two sides that hold text, flagged where they have nothing in common."""
-    return Score(value, precision, recall, NO_FLAGS if value else NO_MATCH)
-
-
-def best_over_references(pair: Pair, score: Callable[[str, str], Score]) -> Score:
-    """The highest score of the candidate over its references; ties go to the first."""
-    if found := empty_score(pair):
-        return found
-    # An empty reference beside a full one scores 0, so it can be passed over.
-    full = [reference for reference in pair.references if reference.strip()]
-    return max((score(pair.candidate, r) for r in full), key=lambda each: each.value)
 
 
 @register("scoring", "nearness")
 @dataclass(frozen=True)
 class Nearness:
-    """1 / (1 + the mean distance that mass is moved over), or 1 less that distance.
+    """1 / (1 + d), where d is the mean distance over which mass is transported.
 
-    The similarity is less the distance, as `euclidean` has it. Precision and recall would be the
-    same, so there are none. Empty sides score as under `prf`. `linear` takes the distance from 1.
+    The similarity must be a negative distance, such as `euclidean`. `linear` scores 1 - d instead.
+    Precision and recall would be equal, so there are none. Empty sides score as under `prf`.
     """
 
     linear: bool = False
@@ -256,7 +159,7 @@ class Nearness:
         check_settings(self)
 
     def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
-        """The score with flags for what was odd about the pair."""
+        """Score one pair, flagged where a side is empty."""
         rows, cols = total_weight(x.weights), total_weight(y.weights)
         if not (rows > 0 and cols > 0):
             score = zero_weight_score(x, y)
@@ -265,8 +168,116 @@ class Nearness:
         return Score(self._from_distance(max(0.0, -float(moved) / rows)), flags=combine_flags(x, y))
 
     def score_bounds(self, low: float, high: float) -> tuple[float, float]:
-        """Those of the distance, and 0 and 1 for empty sides."""
+        """The score at the largest distance (or 0, for an empty side) up to 1."""
         return (min(self._from_distance(-low), 0.0), 1.0)
 
     def _from_distance(self, distance: float) -> float:
         return 1 - distance if self.linear else 1 / (1 + distance)
+
+
+# Formulas that reducers share
+
+
+def precision_recall(
+    similarity: Array, alignment: Alignment, row_weights: Array, col_weights: Array
+) -> tuple[Array, Array]:
+    """Weighted mean gain of the candidate's units and of the reference's units.
+
+    Units are in the last dimensions, so a stack of pairs of equal size gives one number per pair.
+    A torch similarity keeps its gradient; the alignment is treated as constant.
+    """
+    gained, covered = weighted_gains(similarity, alignment, row_weights, col_weights)
+    return gained / row_weights.sum(-1), covered / col_weights.sum(-1)
+
+
+def weighted_gains(
+    similarity: Array, alignment: Alignment, row_weights: Array, col_weights: Array
+) -> tuple[Array, Array]:
+    """Sum of gains times weights, over the candidate's units and over the reference's units."""
+    dot = np.vecdot if isinstance(similarity, np.ndarray) else _row_dot
+    gained = dot(row_weights, dot(alignment.rows, similarity))
+    covered = dot(col_weights, dot(alignment.cols.mT, similarity.mT))
+    return gained, covered
+
+
+def _row_dot(x: Array, y: Array) -> Array:
+    """`vecdot` for torch tensors, with gradients; for numpy arrays `vecdot` is twice as fast."""
+    return (x * y).sum(-1)
+
+
+def total_weight(weights: Array) -> float:
+    """Sum of weights; for a few numbers the ufunc takes half the time of the `sum` method."""
+    return float(np.add.reduce(weights))
+
+
+def harmonic_mean(precision: float, recall: float) -> float:
+    """F1, 2PR / (P + R); 0 unless both are above 0.
+
+    With a negative number the formula has no meaning and no bound: -0.19 and 0.2 give -7.6.
+    """
+    positive = precision > 0 and recall > 0
+    return 2 * precision * recall / (precision + recall) if positive else 0.0
+
+
+def zero_weight_score(x: Embedded, y: Embedded) -> Score:
+    """Score of a pair in which a side has no units, or only units of weight 0.
+
+    Two sides without units score 1. Everything else scores 0.
+    """
+    missing = empty_unit_flags(x, y)
+    value = 1.0 if len(missing) == 2 else 0.0
+    return Score(value, value, value, combine_flags(x, y) | (missing or NO_MATCH))
+
+
+def empty_unit_flags(x: Embedded, y: Embedded) -> frozenset[str]:
+    """Flags for the sides that have no units."""
+    sides = {"empty_candidate": x, "empty_reference": y}
+    return frozenset(flag for flag, side in sides.items() if len(side.weights) == 0)
+
+
+def combine_flags(x: Embedded, y: Embedded) -> frozenset[str]:
+    """The flags of both texts."""
+    return x.flags | y.flags if x.flags or y.flags else NO_FLAGS
+
+
+# Rules for empty texts and several references, for metrics that score texts without an alignment
+
+
+def empty_side_flags(pair: Pair) -> frozenset[str]:
+    """Flags for the empty sides of a pair.
+
+    The reference side is empty if all references are, or if the candidate and any reference are.
+    """
+    blank = [not reference.strip() for reference in pair.references]
+    empty = not pair.candidate.strip()
+    flags = {"empty_candidate"} if empty else set()
+    if all(blank) or (empty and any(blank)):
+        flags.add("empty_reference")
+    return frozenset(flags) if flags else NO_FLAGS
+
+
+def empty_text_flags(candidate: str, reference: str) -> frozenset[str]:
+    """Flags for the empty ones among a candidate and one reference."""
+    return empty_side_flags(Pair(candidate, (reference,)))
+
+
+def empty_score(pair: Pair) -> Score | None:
+    """The flagged score 0 for one empty side and 1 for two; None if both sides hold text."""
+    flags = empty_side_flags(pair)
+    return Score(float(len(flags) == 2), flags=flags) if flags else None
+
+
+def overlap_score(
+    value: float, precision: float | None = None, recall: float | None = None
+) -> Score:
+    """Score of two non-empty texts, flagged `no_match` if the value is 0."""
+    return Score(value, precision, recall, NO_FLAGS if value else NO_MATCH)
+
+
+def best_over_references(pair: Pair, score: Callable[[str, str], Score]) -> Score:
+    """Highest score of the candidate over its references; the first one on a tie."""
+    if found := empty_score(pair):
+        return found
+    # An empty reference beside a non-empty one would score 0, so it can be skipped.
+    references = [reference for reference in pair.references if reference.strip()]
+    return max((score(pair.candidate, r) for r in references), key=lambda each: each.value)

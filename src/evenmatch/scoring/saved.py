@@ -1,4 +1,4 @@
-"""Metrics in folders: a file says the spec, and the folder holds what the spec rests on."""
+"""Saved metrics: a folder with the metric's spec in `metric.json` and the files it needs."""
 
 from __future__ import annotations
 
@@ -16,38 +16,35 @@ from evenmatch.registry import build
 
 METRIC_FILE = "metric.json"
 
-
-FOLDER_PLACEHOLDER = (
-    "{here}"  # stands for the folder in the spec of a saved metric, {here/NAME} for one in it
-)
-
-
+# In the spec of a saved metric: its folder. {here/NAME} is a file or folder in it.
+FOLDER_PLACEHOLDER = "{here}"
 _PLACEHOLDER_PATTERN = re.compile(r"\{here(/[\w.-]+)?\}")
 
-
-_PATH_SETTINGS = ("model", "weights", "adapter")  # settings that may be a folder or a file
+_PATH_SETTINGS = ("model", "weights", "adapter")  # settings that may name a folder or a file
 
 
 def is_metric_path(given: str) -> bool:
-    """Whether a metric is given as a folder: with a separator before any settings, or ~ or a dot.
+    """Whether a metric is given as a path: it has a separator before any settings, or ~ or a dot.
 
-    >>> is_metric_path("./mine"), is_metric_path("runs/7"), is_metric_path("fitted(model='runs/7')"), is_metric_path("bleu")
-    (True, True, False, False)
+    >>> is_metric_path("./mine"), is_metric_path("runs/7"), is_metric_path("bleu")
+    (True, True, False)
+    >>> is_metric_path("fitted(model='runs/7')")
+    False
     """
     name = given.split("(", 1)[0]
     return "/" in name or os.sep in name or name.startswith(("~", "."))
 
 
 def write_metric(folder: Path, spec: str) -> None:
-    """Say what metric a folder is; {here} stands for the folder itself."""
+    """Write the spec of the metric in this folder; `{here}` in the spec is the folder itself."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / METRIC_FILE).write_text(json.dumps({"metric": spec}, indent=2) + "\n", "utf-8")
 
 
 def write_portable_metric(folder: Path, spec: str) -> str:
-    """Say what metric a folder is, and put beside it what the spec names by path; the new spec.
+    """Write a metric to a folder, with copies of all files its spec names; return the new spec.
 
-    So the folder can be moved, and what it was made of thrown away.
+    The folder can then be moved, and the original files can be deleted.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found = _find_paths(spec)
@@ -63,7 +60,7 @@ def write_portable_metric(folder: Path, spec: str) -> str:
 
 
 def _find_paths(spec: str) -> list[tuple[int, int, Path]]:
-    """Where a spec names a folder or file of this machine: from byte to byte, and which."""
+    """Paths of existing files and folders in a spec, each as (first byte, last byte + 1, path)."""
     found = []
     for node in ast.walk(ast.parse(spec, mode="eval")):
         if isinstance(node, ast.keyword) and node.arg in _PATH_SETTINGS:
@@ -76,7 +73,7 @@ def _find_paths(spec: str) -> list[tuple[int, int, Path]]:
 
 
 def read_metric(given: str) -> Any:
-    """The metric that a folder, or the file in it, describes."""
+    """Load the metric saved in a folder; the path of its `metric.json` works as well."""
     path = Path(given).expanduser()
     file = path / METRIC_FILE if path.is_dir() else path
     if not file.is_file():
@@ -87,7 +84,7 @@ def read_metric(given: str) -> Any:
     try:
         spec = json.loads(file.read_text("utf-8"))["metric"]
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{file} describes no metric ({error!r}); make it again") from None
+        raise DataError(f"{file} describes no metric ({error!r}); save the metric again") from None
     return build(
-        _PLACEHOLDER_PATTERN.sub(lambda own: repr(f"{file.parent}{own[1] or ''}"), str(spec))
+        _PLACEHOLDER_PATTERN.sub(lambda match: repr(f"{file.parent}{match[1] or ''}"), str(spec))
     )

@@ -27,16 +27,16 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(pairs=PAIRS)
-def test_every_pair_is_in_exactly_one_window(small: None, pairs: list[Pair]) -> None:
-    assert sorted(i for window, _ in chunk_pairs(pairs) for i in window) == list(range(len(pairs)))
+def test_every_pair_is_in_exactly_one_chunk(small: None, pairs: list[Pair]) -> None:
+    assert sorted(i for chunk, _ in chunk_pairs(pairs) for i in chunk) == list(range(len(pairs)))
 
 
 @given(pairs=PAIRS)
-def test_no_window_holds_more_than_it_may(small: None, pairs: list[Pair]) -> None:
-    for window, kept in chunk_pairs(pairs):
-        own = {text for i in window for text in texts_of_pair(pairs[i])}
-        area = sum(len(pairs[i].candidate) * len(r) for i in window for r in pairs[i].references)
-        if len(window) > 1:  # one pair is never split
+def test_no_chunk_holds_more_than_it_may(small: None, pairs: list[Pair]) -> None:
+    for chunk, kept in chunk_pairs(pairs):
+        own = {text for i in chunk for text in texts_of_pair(pairs[i])}
+        area = sum(len(pairs[i].candidate) * len(r) for i in chunk for r in pairs[i].references)
+        if len(chunk) > 1:  # one pair is never split
             assert len(own) <= 4
             assert sum(map(len, own)) <= 12
             assert area <= 40
@@ -48,12 +48,12 @@ def test_no_window_holds_more_than_it_may(small: None, pairs: list[Pair]) -> Non
 def test_only_texts_seen_before_and_still_to_come_are_kept(small: None, pairs: list[Pair]) -> None:
     cut = list(chunk_pairs(pairs))
     for number, (_, kept) in enumerate(cut):
-        before = {t for window, _ in cut[:number] for i in window for t in texts_of_pair(pairs[i])}
-        after = {t for window, _ in cut[number:] for i in window for t in texts_of_pair(pairs[i])}
+        before = {t for chunk, _ in cut[:number] for i in chunk for t in texts_of_pair(pairs[i])}
+        after = {t for chunk, _ in cut[number:] for i in chunk for t in texts_of_pair(pairs[i])}
         assert set(kept) <= before & after
 
 
-def test_windows_read_from_a_cache_are_small_until_the_model_runs(
+def test_chunks_read_from_a_cache_are_small_until_the_model_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(chunking, "MAX_CHARACTERS", 40)
@@ -62,37 +62,37 @@ def test_windows_read_from_a_cache_are_small_until_the_model_runs(
     pairs = [Pair(f"can {i}", (f"ref {i}",)) for i in range(8)]
     for has_run, sizes in ((False, [1] * 8), (True, [4, 4])):
         monkeypatch.setattr(chunking, "torch_is_loaded", lambda has_run=has_run: has_run)
-        assert [len(window) for window, _ in chunk_pairs(pairs, cached=True)] == sizes
-        assert [len(window) for window, _ in chunk_pairs(pairs)] == [4, 4]
+        assert [len(chunk) for chunk, _ in chunk_pairs(pairs, cached=True)] == sizes
+        assert [len(chunk) for chunk, _ in chunk_pairs(pairs)] == [4, 4]
     monkeypatch.setattr(chunking, "torch_is_loaded", lambda: False)
     cut = chunk_pairs(pairs, cached=True)
     assert len(next(cut)[0]) == 1
     monkeypatch.setattr(chunking, "torch_is_loaded", lambda: True)
-    assert [len(window) for window, _ in cut] == [4, 3]
+    assert [len(chunk) for chunk, _ in cut] == [4, 3]
 
 
 def test_systems_on_one_test_set_share_its_references() -> None:
     pairs = [Pair(f"system {s} line {i}", (f"reference {i}",)) for s in range(3) for i in range(4)]
-    ((window, _),) = chunk_pairs(pairs)
-    assert [pairs[i].references[0] for i in window] == [
+    ((chunk, _),) = chunk_pairs(pairs)
+    assert [pairs[i].references[0] for i in chunk] == [
         f"reference {i}" for i in range(4) for _ in "abc"
     ]
 
 
 def test_vectors_that_are_kept_do_not_keep_the_array_they_were_cut_from() -> None:
-    window = np.ones((9, 2))
-    assert copy_if_view(window[2:4]).base is None
-    assert copy_if_view(window) is window
+    chunk = np.ones((9, 2))
+    assert copy_if_view(chunk[2:4]).base is None
+    assert copy_if_view(chunk) is chunk
 
 
-def test_texts_of_a_later_window_keep_only_their_own_vectors(
+def test_texts_of_a_later_chunk_keep_only_their_own_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    window = np.eye(6, dtype=np.float32)
+    chunk = np.eye(6, dtype=np.float32)
 
     def slices(self: em.Hashed, texts: Sequence[Units]) -> list[Embedded]:
         ones = np.ones(1)
-        return [Embedded(u, window[i : i + 1], ones, ones) for i, u in enumerate(texts)]
+        return [Embedded(u, chunk[i : i + 1], ones, ones) for i, u in enumerate(texts)]
 
     monkeypatch.setattr(em.Hashed, "__call__", slices)
     embedder = TextEmbedder([em.AlignMetric(vectors=em.Hashed())], Run())
@@ -101,5 +101,5 @@ def test_texts_of_a_later_window_keep_only_their_own_vectors(
     embedder.embed_chunk([later], set())
     (embedded,) = embedder._embedded.values()
     assert embedded["again"].vectors.base is None
-    assert embedded["newer"].vectors.base is window
+    assert embedded["newer"].vectors.base is chunk
     assert "new" not in embedded
