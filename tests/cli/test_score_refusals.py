@@ -127,7 +127,7 @@ def test_a_folder_is_no_file(command: Command) -> None:
         ("bertscor", "nothing is called 'bertscor'; did you mean 'bertscore'?"),
         (
             "lsa",
-            "expected a metric, got the alignment part lsa; `evenmatch list metric` shows all metrics",
+            "expected a metric, got the alignment part lsa; `evenmatch list metric` shows",
         ),
         ("align(vectors=hashd)", "did you mean 'hashed'?"),
         ("__import__('os')", "settings of __import__ must be given by name"),
