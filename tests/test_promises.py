@@ -51,7 +51,7 @@ def test_a_part_whose_spec_says_too_little_is_caught(registry: None) -> None:
 
 def test_a_part_that_can_be_changed_is_caught(registry: None) -> None:
     em.register("scoring", "soft")(Soft)
-    with pytest.raises(PromiseError, match=r"breaks the promise 'frozen'.*size can be set"):
+    with pytest.raises(PromiseError, match=r"breaks the promise 'frozen'.*size can be changed"):
         check_promises(Soft(), "scoring", ())
 
 

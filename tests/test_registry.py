@@ -97,10 +97,10 @@ def test_a_spec_may_hold_spaces_quotes_and_lists_of_settings() -> None:
         ("(" * 400 + ")" * 400, "too many nested parentheses"),
         ("lsa" + "+1" * 9000, "cannot read the spec"),
         ("x" * 20_001, "may have 20000 characters"),
-        ("[lsa]", "names no part"),
-        ("lsa.real", "names no part"),
-        ("1", "names no part"),
-        ("lambda: lsa", "names no part"),
+        ("[lsa]", "is not a part"),
+        ("lsa.real", "is not a part"),
+        ("1", "is not a part"),
+        ("lambda: lsa", "is not a part"),
         ("lsa(1)", "must be given by name, like lsa"),
         ("lsa(**{})", "once each, by name"),
         ("sinkhorn(epsilon=1, epsilon=2)", "once each, by name"),
@@ -164,7 +164,7 @@ def test_an_unknown_name_comes_with_the_nearest_and_all_known() -> None:
 
 
 def test_what_is_no_string_is_no_spec() -> None:
-    with pytest.raises(InputError, match="a spec is a string, got int"):
+    with pytest.raises(InputError, match="a spec must be a string, got int"):
         em.build(3)  # type: ignore[arg-type]  # the wrong type is the point
 
 

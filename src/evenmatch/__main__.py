@@ -1,4 +1,4 @@
-"""python -m evenmatch: the command line."""
+"""Run the command line with `python -m evenmatch`."""
 
 from evenmatch.cli.main import main
 

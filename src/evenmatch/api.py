@@ -1,6 +1,7 @@
-"""The easy functions: score texts, look at an alignment, solve a matrix.
+"""High-level functions: score texts, align two texts, solve an alignment problem.
 
-Scores of many metrics with the counts behind their corpus scores.
+`score`, `align`, `solve` and `solve_batch` are the ones `evenmatch` exports. `score_with_counts`
+also returns the counts that corpus scores are computed from, for resampling.
 """
 
 from __future__ import annotations
@@ -54,48 +55,32 @@ def score(
 ) -> Scores | dict[str, Scores]:
     """Score each candidate against its reference, or the best of its references.
 
-    `metric` is a name, a spec, a part, or a list of those; a list shares one pass over the texts
-    and gives a dictionary. `run` settings (device, threads, batch_tokens, cache, progress, on)
-    change how the work is done and never a score.
+    `metric` is a name, a spec, a part, or a list of those. The metrics of a list share one pass
+    over the texts, and the result is a dictionary of scores by metric. `run` settings (device,
+    threads, batch_tokens, cache, progress, on) control the execution and never change a score.
 
     >>> round(score(["a b"], ["a b c"], "align(vectors=hashed, alignment=lsa)").mean, 6)
     0.8
     """
     pairs = make_pairs(candidates, references, sources)
-    wanted = list(metric) if isinstance(metric, (list, tuple)) else [metric]
-    if not wanted:
+    given = list(metric) if isinstance(metric, (list, tuple)) else [metric]
+    if not given:
         raise InputError("the list of metrics is empty; name at least one")
-    metrics = [as_metric(m) for m in wanted]
+    metrics = [as_metric(m) for m in given]
     warn_of_other_languages(metrics, pairs)
     found = score_metrics(metrics, pairs, make_run(**run))
     if not isinstance(metric, (list, tuple)):
         return found[0]
-    return {metric_name(m): s for m, s in zip(wanted, found, strict=True)}
-
-
-def metric_name(metric: Any) -> str:
-    """What a metric is called among others: as it was given, or its spec, or its signature."""
-    if isinstance(metric, str):
-        return metric
-    try:
-        return spec(metric)
-    except InputError:  # made by hand from parts without a name
-        return str(metric.signature)
+    return {metric_name(m): s for m, s in zip(given, found, strict=True)}
 
 
 def align(candidate: str, reference: str, metric: str | Metric = "f_disc") -> Aligned:
-    """How the units of one candidate line up with those of one reference."""
+    """Align the units of one candidate with the units of one reference."""
     for name, text in (("candidate", candidate), ("reference", reference)):
         if not isinstance(text, str):
             raise InputError(f"the {name} must be a string, got {type(text).__name__}")
     aligned = align_texts(candidate, reference, as_metric(metric))
     return dataclasses.replace(aligned, html_renderer=_to_html)
-
-
-def _to_html(aligned: Aligned) -> str:
-    from evenmatch.viewer.page import alignment_fragment
-
-    return alignment_fragment(aligned)
 
 
 def solve(
@@ -104,7 +89,7 @@ def solve(
     row_mass: Array | None = None,
     col_mass: Array | None = None,
 ) -> Alignment:
-    """The alignment of one similarity matrix; masses are equal unless given.
+    """Align one similarity matrix; every row and column has mass 1 unless given.
 
     >>> solve([[1.0, 0.9], [0.9, 0.1]], "lsa").rows
     array([[0., 1.],
@@ -115,60 +100,22 @@ def solve(
 
 
 def solve_batch(similarities: Sequence[Array], solver: str | Solver) -> list[Alignment]:
-    """The alignments of many matrices, of any sizes, in order."""
+    """Align several similarity matrices of any sizes; the results are in the same order."""
     return as_solver(solver)([_make_problem(s, None, None) for s in similarities])
-
-
-def as_solver(given: str | Solver) -> Solver:
-    """A solver from its name, its spec, or the part itself."""
-    solver = build(given) if isinstance(given, str) else given
-    if isinstance(solver, type):
-        raise InputError(f"a solver is wanted, got a class; make one: {solver.__name__}()")
-    if kind_of(solver) not in ("alignment", None) or not callable(solver):
-        raise InputError(
-            f"a solver is wanted, got {given!r}; `evenmatch list alignment` names them"
-        )
-    return solver
-
-
-def _make_problem(similarity: Array, row_mass: Array | None, col_mass: Array | None) -> Problem:
-    matrix = _check_array("similarity", similarity, 2)
-    masses = []
-    for name, mass, count in (
-        ("row_mass", row_mass, matrix.shape[0]),
-        ("col_mass", col_mass, matrix.shape[1]),
-    ):
-        given = np.ones(count) if mass is None else _check_array(name, mass, 1)
-        if len(given) != count or (given < 0).any():
-            raise InputError(f"{name} needs {count} numbers, none negative, got {given.tolist()}")
-        masses.append(given)
-    return Problem(matrix, *masses)
-
-
-def _check_array(name: str, value: Array, dimensions: int) -> Array:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must hold numbers only, in rows of equal length") from None
-    if array.ndim != dimensions:
-        raise InputError(f"{name} must have {dimensions} dimensions, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} holds a value that is no finite number (NaN or infinity)")
-    return array
 
 
 def score_with_counts(
     metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run
 ) -> list[tuple[Scores, Array | None]]:
-    """Each metric's scores, in order, and a row of counts per pair where it is `Totalled`.
+    """Return each metric's scores, with a row of counts per pair if it is a `CorpusMetric`.
 
-    Metrics of keyphrases share their work, and so do those made of parts.
+    Keyphrase metrics share their work with each other, and so do alignment metrics.
     """
     if run.on is not None:
         return run.on.score_metrics(metrics, pairs, run)
-    phrases = {n: m for n, m in enumerate(metrics) if isinstance(m, KeyphraseMetric)}
-    judged = score_keyphrase_metrics(list(phrases.values()), pairs, run) if phrases else []
-    found: dict[int, tuple[Scores, Array | None]] = dict(zip(phrases, judged, strict=True))
+    keyphrase = {n: m for n, m in enumerate(metrics) if isinstance(m, KeyphraseMetric)}
+    counted = score_keyphrase_metrics(list(keyphrase.values()), pairs, run) if keyphrase else []
+    found: dict[int, tuple[Scores, Array | None]] = dict(zip(keyphrase, counted, strict=True))
     rest: dict[int, Metric] = {}
     for n, metric in enumerate(metrics):
         if n in found:
@@ -180,3 +127,57 @@ def score_with_counts(
     scored = score_metrics(list(rest.values()), pairs, run)
     found |= {n: (scores, None) for n, scores in zip(rest, scored, strict=True)}
     return [found[n] for n in range(len(metrics))]
+
+
+def metric_name(metric: Any) -> str:
+    """Return the key of a metric in a dictionary of scores: the given string, spec or signature."""
+    if isinstance(metric, str):
+        return metric
+    try:
+        return spec(metric)
+    except InputError:  # built from parts that are not registered
+        return str(metric.signature)
+
+
+def as_solver(given: str | Solver) -> Solver:
+    """Return a solver given its name, its spec or an instance."""
+    solver = build(given) if isinstance(given, str) else given
+    if isinstance(solver, type):
+        raise InputError(f"expected a solver, got a class; create an instance: {solver.__name__}()")
+    if kind_of(solver) not in ("alignment", None) or not callable(solver):
+        raise InputError(
+            f"expected a solver, got {given!r}; `evenmatch list alignment` shows those available"
+        )
+    return solver
+
+
+def _to_html(aligned: Aligned) -> str:
+    from evenmatch.viewer.page import alignment_fragment
+
+    return alignment_fragment(aligned)
+
+
+def _make_problem(similarity: Array, row_mass: Array | None, col_mass: Array | None) -> Problem:
+    matrix = _check_array("similarity", similarity, 2)
+    masses = []
+    for name, mass, count in (
+        ("row_mass", row_mass, matrix.shape[0]),
+        ("col_mass", col_mass, matrix.shape[1]),
+    ):
+        given = np.ones(count) if mass is None else _check_array(name, mass, 1)
+        if len(given) != count or (given < 0).any():
+            raise InputError(f"{name} needs {count} non-negative numbers, got {given.tolist()}")
+        masses.append(given)
+    return Problem(matrix, *masses)
+
+
+def _check_array(name: str, value: Array, dimensions: int) -> Array:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must contain only numbers, in rows of equal length") from None
+    if array.ndim != dimensions:
+        raise InputError(f"{name} must have {dimensions} dimensions, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} contains a value that is not finite (NaN or infinity)")
+    return array

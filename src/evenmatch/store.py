@@ -1,8 +1,10 @@
-"""Bytes by key on disk: bounded, shared by processes, whole after a kill at any moment.
+"""A bounded key-value store on disk that several processes can share.
 
-LMDB keeps the promises: it copies on write, so a reader sees an entry whole or not at all, and
-many processes may read while one writes. Measured here on 5,000 entries of 20 kB it read six times
-and wrote three times as fast as SQLite. Ours is only the order in which old entries go.
+LMDB provides consistency: it copies on write, so a reader sees either a complete entry or none,
+even after a process is killed, and many processes may read while one writes. On 5,000 entries of
+20 kB it read six times and wrote three times as fast as SQLite. This module adds the eviction of
+the least recently used entries, with three tables: `entries` (key to value), `stamps` (key to hour
+of last use, and the total size) and `ages` (stamp and key, sorted by age).
 """
 
 from __future__ import annotations
@@ -19,28 +21,22 @@ from typing import Any
 
 from evenmatch.errors import DataError, MissingExtraError
 
-_STAMP = struct.Struct(">I")  # big-endian, so that the oldest sorts first
-
-
+_STAMP = struct.Struct(">I")  # big-endian, so that the oldest stamp sorts first
 _SIZE_KEY = b"size"
-
-
-_STAMP_SECONDS = 3600  # seconds: a use within the same hour is not written down again
-
-
-_TARGET_FILL = 0.9  # how full the store is after old entries have gone
+_STAMP_SECONDS = 3600  # a second use within the same hour is not recorded
+_TARGET_FILL = 0.9  # fraction of `max_bytes` in use after eviction
 
 
 @dataclass(frozen=True)
 class Store:
-    """A bounded store in one folder; entries not used for longest go first."""
+    """A store in one folder that evicts the least recently used entries."""
 
     folder: Path
     max_bytes: int
 
     @contextmanager
     def read_entries(self, keys: Sequence[bytes]) -> Iterator[list[memoryview | None]]:
-        """Each key's entry or None; a memoryview holds good until the context ends."""
+        """Yield the entry of each key, or None; the memoryviews are valid inside the context."""
         if not (self.folder / "data.mdb").is_file():
             yield [None for _ in keys]
             return
@@ -48,7 +44,7 @@ class Store:
             yield [entries.get(key) for key in keys]
 
     def write(self, new: Mapping[bytes, bytes], used: Iterable[bytes] = ()) -> None:
-        """Put entries, note which old ones were used, and let the oldest go if room is short."""
+        """Add new entries, mark `used` ones as recently used, and evict the oldest if needed."""
         stamp = _STAMP.pack(int(time.time()) // _STAMP_SECONDS)
         with self._transaction(write=True) as (entries, stamps, ages):
             for key, value in new.items():
@@ -60,14 +56,14 @@ class Store:
             _evict(entries, stamps, ages, self.max_bytes)
 
     def usage(self) -> tuple[int, int]:
-        """How many entries there are and how many bytes they hold."""
+        """Return the number of entries and their total size in bytes."""
         if not (self.folder / "data.mdb").is_file():
             return 0, 0
         with self._transaction(write=False) as (entries, stamps, _):
             return entries.count(), _total_bytes(stamps)
 
     def clear(self) -> None:
-        """Remove every entry; other processes go on with an empty store."""
+        """Remove every entry; other processes continue with an empty store."""
         file = self.folder / "data.mdb"
         if not file.is_file():
             return
@@ -76,7 +72,7 @@ class Store:
                 for table in tables:
                     table.drop()
         except DataError:
-            file.unlink()  # damaged: there is nothing in it that anybody could go on with
+            file.unlink()  # the file is damaged and cannot be read by anyone
 
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[tuple[_Table, _Table, _Table]]:
@@ -88,7 +84,7 @@ class Store:
                 yield tuple(_Table(transaction, name) for name in names)  # type: ignore[misc]  # three names
         except lmdb.MapFullError:
             raise DataError(
-                f"the vector cache in {self.folder} is full; give it more room"
+                f"the vector cache in {self.folder} is full; raise its size limit"
             ) from None
         except lmdb.Error as error:
             raise _store_error(self.folder, error) from None
@@ -96,7 +92,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """One of LMDB's named tables within a transaction."""
+    """A named LMDB table within a transaction."""
 
     transaction: Any
     database: Any
@@ -122,15 +118,15 @@ class _Table:
         self.transaction.drop(self.database, delete=False)
 
 
-def _map_size(most_bytes: int) -> int:
-    """The address space to set aside; it takes no room on disk, except on Windows."""
-    # The same for every bound, since processes that share a store must agree on it.
-    return 1 << 40 if os.name == "posix" else 2 * most_bytes + (64 << 20)
+def _map_size(max_bytes: int) -> int:
+    """Return the address space to reserve; it takes no disk space, except on Windows."""
+    # Independent of `max_bytes`, since processes that share a store must use the same value.
+    return 1 << 40 if os.name == "posix" else 2 * max_bytes + (64 << 20)
 
 
 @lru_cache(maxsize=8)
 def _open_environment(folder: Path, map_size: int, process: int) -> tuple[Any, tuple[Any, ...]]:
-    """The environment, opened once per process: LMDB forbids a second time, and forks."""
+    """Open the environment once per process: LMDB forbids opening it twice, or after a fork."""
     try:
         import lmdb
     except ImportError:
@@ -162,10 +158,10 @@ def _touch(stamps: _Table, ages: _Table, key: bytes, stamp: bytes) -> None:
     ages.put(stamp + key, b"")
 
 
-def _evict(entries: _Table, stamps: _Table, ages: _Table, most_bytes: int) -> None:
-    if _total_bytes(stamps) <= most_bytes:
+def _evict(entries: _Table, stamps: _Table, ages: _Table, max_bytes: int) -> None:
+    if _total_bytes(stamps) <= max_bytes:
         return
-    while _total_bytes(stamps) > _TARGET_FILL * most_bytes:
+    while _total_bytes(stamps) > _TARGET_FILL * max_bytes:
         oldest = ages.first()
         if oldest is None:
             break

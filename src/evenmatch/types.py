@@ -1,6 +1,8 @@
-"""The nouns of evenmatch: what flows from one part to the next, and what a part is.
+"""Data types that parts pass to each other, and the settings of a run.
 
-Rows are the candidate's units, columns the reference's; a similarity is higher for closer units.
+A metric turns a `Pair` of texts into `Units`, `Embedded` units, a `Problem`, an `Alignment` and a
+`Score`. Matrices have candidate units in rows and reference units in columns; a higher similarity
+means closer units.
 """
 
 from __future__ import annotations
@@ -12,16 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from evenmatch.protocols import RemoteExecutor
 
-# A numpy array; or a torch tensor where a caller wants gradients (only *, / and .sum are used).
+# A numpy array, or a torch tensor where a caller needs gradients (only *, / and .sum are used).
 Array: TypeAlias = Any
-
-
 NO_FLAGS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What is judged: one candidate, its references, and what it was made from."""
+    """One candidate to score, its references, and the source it was generated from."""
 
     candidate: str
     references: tuple[str, ...]
@@ -30,11 +30,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """One text, cut: a unit is a set of words.
+    """One text split into units; a unit is a group of words.
 
-    With `by_model` the cutting is left to the encoder's own tokenizer (see `units.pieces`);
-    `marks` then says whether its opening and closing tokens are units as well, and `closing`
-    or `opening` that the first token after the text, or the first of all, is the only unit.
+    `spans` are the character offsets of `words`, and `groups` the word indices of each unit.
+    With `by_model`, the encoder's tokenizer splits the text instead (see `units.text.Pieces`).
+    `special_tokens` then says whether its opening and closing tokens are units as well; `opening`
+    makes the first token the only unit, and `closing` the first token after the text.
     """
 
     text: str
@@ -46,21 +47,21 @@ class Units:
     special_tokens: bool = False
     closing: bool = False
     opening: bool = False
-    weights: tuple[float, ...] = ()  # how much each unit counts for itself, or all alike
+    weights: tuple[float, ...] = ()  # weight of each unit; empty for equal weights
     flags: frozenset[str] = NO_FLAGS
 
     @property
     def items(self) -> tuple[str, ...]:
-        """Each unit as readable text."""
+        """The words of each unit, joined by spaces."""
         return tuple(" ".join(self.words[i] for i in group) for group in self.groups)
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A parse, of constituents or of dependencies alike.
+    """A node of a constituency tree or a dependency tree.
 
-    `label` is the phrase's label or the relation to the head, `head` the head word's index, and
-    `words` are the indexes of all words under this node.
+    `label` is the phrase label or the relation to the head, `head` the index of the head word, and
+    `words` are the indices of all words under this node.
     """
 
     label: str
@@ -71,30 +72,30 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """One text, parsed: its words, their tags, and a tree for each sentence."""
+    """The parse of one text: its words, their tags, and one tree per sentence."""
 
     text: str
     words: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]
     tags: tuple[str, ...]
     trees: tuple[Tree, ...]
-    is_constituency: bool = False  # trees of constituents, not of dependencies
+    is_constituency: bool = False  # constituency trees instead of dependency trees
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
-    """Units with their vectors and two kinds of importance."""
+    """Units with their vectors, weights and mass."""
 
     units: Units
     vectors: Array
-    weights: Array  # how much a unit counts in the mean
-    mass: Array  # how much of it there is to transport
+    weights: Array  # weight of each unit in the mean
+    mass: Array  # mass of each unit in optimal transport
     flags: frozenset[str] = NO_FLAGS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What a solver is given: a similarity matrix and the mass of its rows and columns."""
+    """An alignment problem: a similarity matrix and the mass of its rows and columns."""
 
     similarity: Array
     row_mass: Array
@@ -103,10 +104,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
-    """Where each unit's credit comes from.
+    """How each unit is distributed over the units of the other text.
 
-    `rows[i]` shares out candidate unit i over the reference units and sums to at most 1;
-    `cols[:, j]` does the same for reference unit j.
+    `rows[i]` distributes candidate unit i over the reference units and sums to at most 1;
+    `cols[:, j]` does the same for reference unit j. `exact` says whether the solver reached the
+    optimum, and `steps` is its number of iterations.
     """
 
     rows: Array
@@ -117,7 +119,7 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The score of one candidate; `value` is the headline."""
+    """The score of one candidate; `value` is the main number."""
 
     value: float
     precision: float | None = None
@@ -127,7 +129,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of a corpus in input order, with the recipe that made them."""
+    """The scores of a corpus in input order, with the signature of the metric."""
 
     segments: tuple[Score, ...]
     signature: str
@@ -135,17 +137,17 @@ class Scores:
 
     @property
     def mean(self) -> float:
-        """The mean of `value` over segments; 0.0 where there are none."""
+        """The mean of `value` over segments; 0.0 without segments."""
         return sum(s.value for s in self.segments) / len(self.segments) if self.segments else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Where vectors are kept between runs, in which form, and how many bytes of them at most.
+    """Settings of the vector cache on disk.
 
-    `folder` '' is EVENMATCH_CACHE, or a folder in the user's cache. The compact form takes half
-    the room and moves a score by less than 1e-5, the same on a hit and on a miss; `exact` keeps
-    every bit.
+    `folder` '' is EVENMATCH_CACHE, or a folder in the user's cache. The default compact form takes
+    half the disk space and changes a score by less than 1e-5, equally on a cache hit and a miss;
+    `exact` stores full precision.
     """
 
     folder: str = ""
@@ -155,10 +157,10 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How a call is carried out: nothing here changes what a metric means.
+    """Execution settings of a call; none of them changes a score.
 
-    `batch_tokens` bounds one forward pass; `threads` 0 leaves torch's own setting;
-    `progress` is called with (done, total) pairs; `on` does the scoring in place of this process.
+    `batch_tokens` limits one forward pass; `threads` 0 keeps torch's own setting; `progress` is
+    called with the number of pairs done and in total; `on` scores instead of this process.
     """
 
     device: str = "cpu"

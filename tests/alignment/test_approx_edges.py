@@ -67,7 +67,7 @@ def test_a_scale_is_no_matter_to_refining(solver: str, scale: float) -> None:
 @ALL
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_no_number_is_refused(solver: str, bad: float) -> None:
-    with pytest.raises(InputError, match="similarity holds a value that is no finite number"):
+    with pytest.raises(InputError, match="similarity contains a value that is not finite"):
         em.solve([[0.1, bad], [0.2, 0.3]], solver)
 
 

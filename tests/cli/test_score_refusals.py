@@ -16,9 +16,9 @@ IDF = "align(vectors=hashed(weights=idf))"
 GOOD = '{"candidate": "a", "references": ["a"]}\n'
 
 FILES: dict[str, tuple[str, bytes, str]] = {
-    "no JSON": ("x.jsonl", (GOOD + "{oops\n").encode(), "x.jsonl line 2 is no JSON: Expecting"),
+    "no JSON": ("x.jsonl", (GOOD + "{oops\n").encode(), "x.jsonl line 2 is not JSON: Expecting"),
     "no object": ("x.jsonl", b'["a", "b"]\n', "x.jsonl line 1 must be a JSON object, got list"),
-    "nested JSON": ("x.jsonl", b"[" * 99_999 + b"\n", "x.jsonl line 1 is no JSON: nested too"),
+    "nested JSON": ("x.jsonl", b"[" * 99_999 + b"\n", "x.jsonl line 1 is not JSON: nested too"),
     "no candidate": (
         "x.jsonl",
         b'{"text": "a", "reference": "b"}\n',
@@ -50,18 +50,19 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "ragged TSV": (
         "x.tsv",
         b"candidate\treference\na\tb\nc\n",
-        "x.tsv line 3 has 1 columns and the header 2; write text with tabs or line ends as JSONL",
+        "x.tsv line 3 has 1 columns and the header 2; use JSONL for text that contains tabs or "
+        "line breaks",
     ),
     "TSV without header": ("x.tsv", b"a\tb\nc\td\n", "x.tsv line 2 has no field 'candidate'"),
-    "Latin-1": ("x.jsonl", '{"candidate": "é"}'.encode("latin-1"), "x.jsonl line 1 is no UTF-8"),
+    "Latin-1": ("x.jsonl", '{"candidate": "é"}'.encode("latin-1"), "x.jsonl line 1 is not UTF-8"),
     "half a gzip": (
         "x.jsonl.gz",
         gzip.compress(GOOD.encode() * 999)[:60],
-        "x.jsonl.gz is no whole gzip file",
+        "x.jsonl.gz is not a complete gzip file",
     ),
-    "no gzip": ("x.jsonl.gz", GOOD.encode(), "x.jsonl.gz is no whole gzip file"),
+    "no gzip": ("x.jsonl.gz", GOOD.encode(), "x.jsonl.gz is not a complete gzip file"),
     "no Parquet": ("x.parquet", GOOD.encode(), "cannot read x.parquet as Parquet: "),
-    "unknown suffix": ("x.docx", b"", "cannot tell what kind of file x.docx is; name it .jsonl"),
+    "unknown suffix": ("x.docx", b"", "unknown file type of x.docx; name it .jsonl"),
 }
 
 
@@ -99,7 +100,7 @@ def test_standard_input_of_another_length_is_refused_with_both_counts(command: C
 
 def test_standard_input_cannot_be_two_files(command: Command) -> None:
     said = command("score", "-c", "-", "-r", "-", "-m", LSA)
-    assert "standard input (-) can stand for one file only" in said.err
+    assert "standard input (-) can be used for one file only" in said.err
 
 
 def test_idf_cannot_be_counted_from_standard_input(command: Command) -> None:
@@ -124,7 +125,7 @@ def test_a_folder_is_no_file(command: Command) -> None:
 @pytest.mark.parametrize(
     ("metric", "words"),
     [
-        ("bertscor", "nothing is called 'bertscor'; did you mean 'bertscore'?"),
+        ("bertscor", "unknown name 'bertscor'; did you mean 'bertscore'?"),
         (
             "lsa",
             "expected a metric, got the alignment part lsa; `evenmatch list metric` shows",
@@ -177,7 +178,7 @@ def test_wrong_usage_is_exit_2_with_nothing_on_standard_output(
 
 def test_debug_shows_the_traceback_wherever_it_stands(command: Command) -> None:
     for arguments in (["--debug", "explain", "nope"], ["explain", "nope", "--debug"]):
-        with pytest.raises(em.UnknownNameError, match="nothing is called 'nope'"):
+        with pytest.raises(em.UnknownNameError, match="unknown name 'nope'"):
             main(arguments)
 
 

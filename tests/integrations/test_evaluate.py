@@ -53,7 +53,7 @@ def test_it_says_what_it_takes(loaded: Any) -> None:
 
 
 def test_a_metric_that_is_not_there_is_said(loaded: Any) -> None:
-    with pytest.raises(em.UnknownNameError, match="nothing is called 'bertscre'"):
+    with pytest.raises(em.UnknownNameError, match="unknown name 'bertscre'"):
         loaded.compute(predictions=["a"], references=["a"], metric="bertscre")
 
 

@@ -127,5 +127,7 @@ def test_a_package_that_cannot_be_had_is_a_one_line_error(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(DataError, match=r"^cannot fetch the package small-lexicon==1.0: ERROR.*$"):
+    with pytest.raises(
+        DataError, match=r"^cannot download the package small-lexicon==1.0: ERROR.*$"
+    ):
         checkpoints.fetch_package("lexicon")

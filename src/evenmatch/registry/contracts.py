@@ -1,4 +1,9 @@
-"""Promises a part makes, and how one is held to them: the laws that parts of every kind keep."""
+"""Contracts: properties that every part of a kind must have, and the check that it has them.
+
+`check_promises` tests the properties shared by all kinds (registered, frozen, picklable, rebuilt
+from its spec) and those that a kind adds; `check_solver`, `check_encoder` and `check_metric`
+call it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from evenmatch.registry.specs import build, spec
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A law by name, what it says, and a look at a part that yields what is wrong with it."""
+    """A property that parts must have; `find_violations` yields a message for each violation."""
 
     name: str
     description: str
@@ -25,18 +30,18 @@ class Promise:
 def check_promises(
     part: Any, kind: str, promises: Sequence[Promise], excused: Collection[str] = ()
 ) -> None:
-    """Raise PromiseError for the first promise that a part of this kind breaks."""
-    every = (*_common_promises(kind), *promises)
-    known = [promise.name for promise in every]
+    """Raise PromiseError for the first promise that the part breaks; `excused` ones are skipped."""
+    all_promises = (*_common_promises(kind), *promises)
+    known = [promise.name for promise in all_promises]
     for name in excused:
         if name not in known:
             raise InputError(f"there is no promise called {name!r}; known: {', '.join(known)}")
-    for promise in every:
+    for promise in all_promises:
         if promise.name not in excused:
-            for complaint in promise.find_violations(part):
+            for violation in promise.find_violations(part):
                 raise PromiseError(
                     f"{type(part).__name__} breaks the promise {promise.name!r} "
-                    f"({promise.description}): {complaint}"
+                    f"({promise.description}): {violation}"
                 )
 
 
@@ -44,14 +49,14 @@ def _common_promises(kind: str) -> tuple[Promise, ...]:
     def is_kind(part: Any) -> Iterator[str]:
         found = kind_of(part)
         if isinstance(part, type):
-            yield f"it is a class; give an instance, {part.__name__}()"
+            yield f"it is a class; pass an instance, {part.__name__}()"
         elif found != kind:
             yield f"it is registered as {found or 'nothing'}"
 
     return (
         Promise("registered", f"it is registered as a part of kind {kind!r}", is_kind),
-        Promise("frozen", "nothing can be set once it is made", _check_frozen),
-        Promise("pickles", "a copy by pickle is equal and has the same hash", _check_pickle),
+        Promise("frozen", "its fields cannot be changed", _check_frozen),
+        Promise("pickles", "a pickled copy is equal and has the same hash", _check_pickle),
         Promise("spec", "its spec builds an equal part", _check_spec),
     )
 
@@ -62,7 +67,7 @@ def _check_frozen(part: Any) -> Iterator[str]:
             setattr(part, field.name, getattr(part, field.name))
         except dataclasses.FrozenInstanceError:
             continue
-        yield f"{field.name} can be set; write @dataclass(frozen=True)"
+        yield f"{field.name} can be changed; use @dataclass(frozen=True)"
 
 
 def _check_pickle(part: Any) -> Iterator[str]:
@@ -72,7 +77,7 @@ def _check_pickle(part: Any) -> Iterator[str]:
         yield f"it cannot be pickled: {error}"
         return
     if copy != part or hash(copy) != hash(part):
-        yield f"{copy!r} came back for {part!r}"
+        yield f"unpickling {part!r} gives {copy!r}"
 
 
 def _check_spec(part: Any) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Which parts there are: names, their kinds, and what makes them.
+"""The registry of parts: names, kinds, factories and the types of their settings.
 
-What settings a part takes, of which types, and whether a value fits.
-
-Settings that one maker of parts takes over from another.
+`register` adds a part class or a function under a name; `names` and `find_entry` look names up.
+Built-in parts and those of other packages are found through entry points and imported on first
+use. The second half reads the settings of a factory from its signature and checks values.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ from evenmatch.protocols import (
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-
 ENTRY_POINT_GROUP = "evenmatch"
-
 
 KINDS: Mapping[str, type] = {
     "units": Splitter,
@@ -50,13 +48,13 @@ KINDS: Mapping[str, type] = {
     "metric": Metric,
 }
 
-
-Maker = TypeVar("Maker", bound=Callable[..., Any])
+Factory = TypeVar("Factory", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
 class RegistryEntry:
-    """A registered name: its kind, and the class or function that makes the part."""
+    """A registered name: its kind, and the class or function that creates the part."""
 
     name: str
     kind: str
@@ -66,103 +64,115 @@ class RegistryEntry:
 _entries: dict[str, RegistryEntry] = {}
 
 
-def register(kind: str, name: str) -> Callable[[Maker], Maker]:
-    """Give a part class, or a function that makes one, a name that specs can use."""
+def register(kind: str, name: str) -> Callable[[Factory], Factory]:
+    """Register a part class, or a function that returns a part, under a name for use in specs."""
     if kind not in KINDS:
         raise InputError(f"there is no kind of part called {kind!r}; known: {', '.join(KINDS)}")
     if not name.isidentifier():
-        raise InputError(f"a part's name must be a plain identifier, not {name!r}")
+        raise InputError(f"the name of a part must be a plain identifier, not {name!r}")
 
-    def enter(make: Maker) -> Maker:
-        _check_factory(name, make)
+    def decorate(factory: Factory) -> Factory:
+        _check_factory(name, factory)
         known = _entries.get(name)
-        # A reloaded module registers its own names again; anybody else's are taken.
+        # A reloaded module may register its own names again, but not those of another module.
         if known and (known.factory.__module__, known.factory.__qualname__) != (
-            make.__module__,
-            make.__qualname__,
+            factory.__module__,
+            factory.__qualname__,
         ):
             raise InputError(
                 f"the name {name!r} is taken by {known.factory.__module__}; choose another name"
             )
-        _entries[name] = RegistryEntry(name, kind, make)
-        return make
+        _entries[name] = RegistryEntry(name, kind, factory)
+        return factory
 
-    return enter
-
-
-def _check_factory(name: str, make: Callable[..., Any]) -> None:
-    """Refuse a class whose parts could not be compared, hashed or written as a spec."""
-    if isinstance(make, type) and not (
-        dataclasses.is_dataclass(make) and issubclass(make, Hashable)
-    ):
-        raise InputError(
-            f"the class of {name!r} must be a frozen dataclass; "
-            f"write @dataclass(frozen=True) above {make.__name__}"
-        )
-
-
-@cache
-def _entry_points() -> Mapping[str, EntryPoint]:
-    # Late, because this import alone takes a sixth of evenmatch's own time to load.
-    from importlib.metadata import entry_points
-
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-
-
-def find_entry(name: str) -> RegistryEntry:
-    """The registered entry of that name, its module loaded on first use."""
-    if name not in _entries and name in _entry_points():
-        _load_entry_point(_entry_points()[name])
-    if name not in _entries:
-        everything = names()
-        near = difflib.get_close_matches(name, everything, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UnknownNameError(f"nothing is called {name!r}; {hint}known: {', '.join(everything)}")
-    return _entries[name]
+    return decorate
 
 
 def names(kind: str | None = None) -> tuple[str, ...]:
-    """Every name there is, or those of one kind, sorted."""
+    """Return all registered names, or those of one kind, sorted."""
     if kind is not None and kind not in KINDS:
         raise UnknownNameError(f"there is no kind {kind!r}; known: {', '.join(KINDS)}")
     for name, point in _entry_points().items():
         if name not in _entries:
-            # One package that cannot be imported must not hide the parts of all the others.
+            # A package that cannot be imported must not hide the parts of other packages.
             with suppress(MissingExtraError):
                 _load_entry_point(point)
     return tuple(sorted(n for n, e in _entries.items() if kind in (None, e.kind)))
 
 
-def _load_entry_point(point: EntryPoint) -> None:
-    try:
-        point.load()
-    except ImportError as error:
-        raise MissingExtraError(
-            f"the part {point.name!r} cannot be loaded from {point.value} ({error}); "
-            "install what it needs, or remove its package"
-        ) from None
+def find_entry(name: str) -> RegistryEntry:
+    """Return the entry with that name; its module is imported on first use."""
+    if name not in _entries and name in _entry_points():
+        _load_entry_point(_entry_points()[name])
+    if name not in _entries:
+        known = names()
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UnknownNameError(f"unknown name {name!r}; {hint}known: {', '.join(known)}")
+    return _entries[name]
 
 
 def kind_of(part: Any) -> str | None:
-    """The kind a part is registered under, or None where it is not a part."""
+    """Return the kind that a part is registered as, or None if it is not a registered part."""
     found = entry_of(part)
     return found.kind if found else None
 
 
 def entry_of(part: Any) -> RegistryEntry | None:
-    """The entry that a part was made by, or None where it is not registered."""
+    """Return the entry whose factory is the class of the part, or None if there is none."""
     return next((e for e in _entries.values() if e.factory is type(part)), None)
 
 
+def part_settings(part: Any) -> dict[str, Any]:
+    """Return all settings of a part by name."""
+    return {f.name: getattr(part, f.name) for f in dataclasses.fields(part) if f.init}
+
+
 @cache
-def setting_types(make: Callable[..., Any]) -> Mapping[str, Any]:
-    """The settings a maker takes, with their types."""
-    hints = typing.get_type_hints(make.__init__ if inspect.isclass(make) else make)
-    return {key: hints.get(key, Any) for key in inspect.signature(make).parameters}
+def setting_types(factory: Callable[..., Any]) -> Mapping[str, Any]:
+    """Return the settings of a factory and their declared types."""
+    hints = typing.get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    return {key: hints.get(key, Any) for key in inspect.signature(factory).parameters}
+
+
+def check_settings(part: Any) -> None:
+    """Raise InputError if a plain setting of a part has the wrong type.
+
+    For parts created in Python; settings in a spec are checked when it is read.
+    """
+    factory: Callable[..., Any] = type(part)
+    for key, hint in setting_types(factory).items():
+        value = getattr(part, key)
+        if hint not in KINDS.values() and not matches_type(value, hint):
+            name = type(part).__name__
+            raise InputError(f"{name}'s {key} takes {describe_type(hint)}, got {value!r}")
+
+
+def with_settings_of(
+    factory: Callable[..., Any], *exclude: str
+) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Give the decorated function the settings of `factory`, without those in `exclude`.
+
+    Specs read the settings of a part from the signature of its factory. The decorated function
+    takes `**settings` and shows the signature of `factory`, so settings are declared only once.
+    """
+    parameters = inspect.signature(factory, eval_str=True).parameters
+    settings = inspect.Signature([p for name, p in parameters.items() if name not in exclude])
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        @functools.wraps(function)
+        def with_settings(*args: Any, **kwargs: Any) -> T:
+            return function(**settings.bind(*args, **kwargs).arguments)
+
+        with_settings.__signature__ = settings  # type: ignore[attr-defined]  # read by inspect
+        with_settings.__annotations__ = {n: p.annotation for n, p in settings.parameters.items()}
+        return with_settings
+
+    return decorate
 
 
 def matches_type(value: Any, hint: Any) -> bool:
-    """Whether a value from a spec may stand where `hint` is declared."""
+    """Whether a setting declared as `hint` accepts the value."""
     origin = typing.get_origin(hint)
     if hint is Any:
         return True
@@ -186,30 +196,8 @@ def matches_type(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def _is_number(value: Any, numeric: type) -> bool:
-    # numpy's numbers are as good as Python's, but True is no 1
-    return isinstance(value, numeric) and not isinstance(value, bool)
-
-
-def _is_finite(number: Any) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # a whole number that no float can hold
-        return False
-
-
-def check_settings(part: Any) -> None:
-    """Refuse plain settings of the wrong type in a part made by hand; specs are checked as read."""
-    make: Callable[..., Any] = type(part)
-    for key, hint in setting_types(make).items():
-        value = getattr(part, key)
-        if hint not in KINDS.values() and not matches_type(value, hint):
-            name = type(part).__name__
-            raise InputError(f"{name}'s {key} takes {describe_type(hint)}, got {value!r}")
-
-
 def describe_type(hint: Any) -> str:
-    """A type as a person would say it."""
+    """Describe a type in words, for error messages."""
     options = typing.get_args(hint)
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return " or ".join(describe_type(option) for option in options)
@@ -226,36 +214,46 @@ def describe_type(hint: Any) -> str:
 
 
 def cast_setting(value: Any, hint: Any) -> Any:
-    """A whole number as a float where a float is declared, so that equal parts have equal specs."""
+    """Convert an integer to float if `hint` is float, so that equal parts have equal specs."""
     return float(value) if hint is float and isinstance(value, numbers.Integral) else value
 
 
-def part_settings(part: Any) -> dict[str, Any]:
-    """A part's settings, all of them, by name."""
-    return {f.name: getattr(part, f.name) for f in dataclasses.fields(part) if f.init}
+def _check_factory(name: str, factory: Callable[..., Any]) -> None:
+    """Reject a class whose instances cannot be compared, hashed or written as a spec."""
+    if isinstance(factory, type) and not (
+        dataclasses.is_dataclass(factory) and issubclass(factory, Hashable)
+    ):
+        raise InputError(
+            f"the class of {name!r} must be a frozen dataclass; "
+            f"write @dataclass(frozen=True) above {factory.__name__}"
+        )
 
 
-T = TypeVar("T")
+@cache
+def _entry_points() -> Mapping[str, EntryPoint]:
+    # Imported here because it takes a sixth of the time to import evenmatch.
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def with_settings_of(
-    make: Callable[..., Any], *but: str
-) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """A maker that shows the settings of another, `but` some, and is given them by name.
+def _load_entry_point(point: EntryPoint) -> None:
+    try:
+        point.load()
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the part {point.name!r} cannot be loaded from {point.value} ({error}); "
+            "install what it needs, or remove its package"
+        ) from None
 
-    Specs read a part's settings off its maker's signature; so that they need not be written out
-    again, the signature is taken from where they stand.
-    """
-    own = inspect.signature(make, eval_str=True).parameters
-    settings = inspect.Signature([p for name, p in own.items() if name not in but])
 
-    def take(named: Callable[..., T]) -> Callable[..., T]:
-        @functools.wraps(named)
-        def with_settings(*given: Any, **by_name: Any) -> T:
-            return named(**settings.bind(*given, **by_name).arguments)
+def _is_number(value: Any, numeric: type) -> bool:
+    # numpy numbers are accepted, but True is not a number
+    return isinstance(value, numeric) and not isinstance(value, bool)
 
-        with_settings.__signature__ = settings  # type: ignore[attr-defined]  # where inspect looks first
-        with_settings.__annotations__ = {n: p.annotation for n, p in settings.parameters.items()}
-        return with_settings
 
-    return take
+def _is_finite(number: Any) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an integer too large for a float
+        return False

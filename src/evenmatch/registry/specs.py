@@ -1,9 +1,8 @@
-"""A spec string into the part it describes.
+"""Spec strings: read a spec into a part, write a part as a spec, and make signatures.
 
-A spec is a name with settings: `sinkhorn(epsilon=0.1)`. It is read as a Python expression that may
-hold nothing but names, keyword calls, constants and lists of those; nothing is ever evaluated.
-
-A part into its spec string, and a metric into the signature of its scores.
+A spec is a name with settings: `sinkhorn(epsilon=0.1)`. It is parsed as a Python expression that
+may contain only names, keyword calls, constants and lists of those; nothing is evaluated.
+A signature is the spec with all settings resolved, followed by versions and content hashes.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ MAX_SPEC_LENGTH = 20_000
 
 
 def build(text: str) -> Any:
-    """The part a spec describes.
+    """Create the part that a spec describes.
 
     >>> build("sinkhorn(epsilon=0.5)")
     Sinkhorn(epsilon=0.5, iterations=1000, tolerance=1e-06)
     """
     if not isinstance(text, str):
-        raise InputError(f"a spec is a string, got {type(text).__name__}")
+        raise InputError(f"a spec must be a string, got {type(text).__name__}")
     if len(text) > MAX_SPEC_LENGTH:
-        raise InputError(f"a spec may have {MAX_SPEC_LENGTH} characters, this one has {len(text)}")
+        raise InputError(f"a spec may have {MAX_SPEC_LENGTH} characters, got {len(text)}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -53,15 +52,60 @@ def build(text: str) -> Any:
             "write a name with settings, like sinkhorn(epsilon=0.1)"
         ) from None
     if not isinstance(tree, (ast.Name, ast.Call)):
-        raise InputError(f"the spec {_shorten(text)!r} names no part; write a name, like bertscore")
+        raise InputError(f"the spec {_shorten(text)!r} is not a part; write a name, like bertscore")
     try:
         return _parse_node(tree, text)
     except RecursionError:
         raise InputError(f"the spec {_shorten(text)!r} is nested too deeply") from None
 
 
+def spec(part: Any) -> str:
+    """Return the spec that builds this part; settings at their default are omitted.
+
+    >>> from evenmatch.registry import build
+    >>> spec(build("sinkhorn( epsilon = 0.5 )"))
+    'sinkhorn(epsilon=0.5)'
+    """
+    if entry_of(part) is None:
+        raise InputError(
+            f"{type(part).__name__} has no spec; register its class with a name to give it one"
+        )
+    return _format_part(part, spec)
+
+
+def make_signature(part: Any, *facts: str) -> str:
+    """Describe a metric for reproduction: pinned spec, version, content hashes, other facts.
+
+    `build` accepts the part before the first ` · `, unless it contains an unregistered part, such
+    as one over live weights, which is shown as `<ClassName>`.
+    """
+    fields = (_display_spec(pin(part)), f"evenmatch {__version__}", *collect_sources(part), *facts)
+    return " · ".join(dict.fromkeys(fields))
+
+
+def pin(part: Any) -> Any:
+    """Replace every 'auto' setting by its resolved value and every local path by a content hash."""
+    if not dataclasses.is_dataclass(part) or isinstance(part, type):
+        return part
+    changed = {k: _pin_value(v) for k, v in part_settings(part).items()}
+    inner = dataclasses.replace(part, **changed)
+    return inner.pin() if isinstance(inner, Pinnable) else inner
+
+
+def collect_sources(part: Any) -> tuple[str, ...]:
+    """Return the files a part and its inner parts depend on, by content hash, without repeats."""
+    if part is None or isinstance(part, str | int | float):
+        return ()  # shortcut: testing these against the protocol would dominate the run time
+    sources = part.sources() if isinstance(part, HasSources) else ()
+    if dataclasses.is_dataclass(part) and not isinstance(part, type):
+        for value in part_settings(part).values():
+            for inner in value if isinstance(value, tuple) else (value,):
+                sources += collect_sources(inner)
+    return tuple(dict.fromkeys(sources))
+
+
 def _parse_node(node: ast.expr, text: str) -> Any:
-    """A spec's syntax tree as a value; anything but names, calls and constants is refused."""
+    """Convert a syntax tree to a value; only names, keyword calls and constants are allowed."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None as constant):
             return constant
@@ -81,13 +125,14 @@ def _parse_node(node: ast.expr, text: str) -> Any:
         case ast.Call(func=ast.Name(id=name)):
             raise InputError(f"settings of {name} must be given by name, like {name}(key=value)")
     raise InputError(
-        f"a spec holds only names, settings and constants, not {_shorten(ast.unparse(node))!r}"
+        "a spec may contain only names, settings and constants, "
+        f"not {_shorten(ast.unparse(node))!r}"
     )
 
 
 def _make_part(name: str, settings: dict[str, Any]) -> Any:
-    make = find_entry(name).factory
-    hints = setting_types(make)
+    factory = find_entry(name).factory
+    hints = setting_types(factory)
     for key, value in settings.items():
         if key not in hints:
             known = ", ".join(hints) or "none"
@@ -98,10 +143,10 @@ def _make_part(name: str, settings: dict[str, Any]) -> Any:
             raise InputError(
                 f"{name}'s {key} takes {describe_type(hints[key])}, got {_describe_value(value)}"
             )
-    missing = [k for k, p in inspect.signature(make).parameters.items() if _is_required(p)]
-    if absent := [k for k in missing if k not in settings]:
-        raise InputError(f"{name} needs the setting {absent[0]!r}: {name}({absent[0]}=...)")
-    return make(**{key: cast_setting(value, hints[key]) for key, value in settings.items()})
+    required = [k for k, p in inspect.signature(factory).parameters.items() if _is_required(p)]
+    if missing := [k for k in required if k not in settings]:
+        raise InputError(f"{name} needs the setting {missing[0]!r}: {name}({missing[0]}=...)")
+    return factory(**{key: cast_setting(value, hints[key]) for key, value in settings.items()})
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:
@@ -117,36 +162,22 @@ def _shorten(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def spec(part: Any) -> str:
-    """The spec that builds this part; settings at their default are left out.
-
-    >>> from evenmatch.registry import build
-    >>> spec(build("sinkhorn( epsilon = 0.5 )"))
-    'sinkhorn(epsilon=0.5)'
-    """
-    if entry_of(part) is None:
-        raise InputError(
-            f"{type(part).__name__} has no spec; register its class with a name to give it one"
-        )
-    return _format_part(part, spec)
-
-
 def _format_part(part: Any, inner: Callable[[Any], str]) -> str:
-    """A part's name and settings, the parts among them as `inner` writes them."""
-    found = entry_of(part)
-    if found is None:
+    """Write the name and settings of a part; `inner` formats the parts among its settings."""
+    entry = entry_of(part)
+    if entry is None:
         return f"<{type(part).__name__}>"
-    hints = setting_types(found.factory)
+    hints = setting_types(entry.factory)
     shown = [
         f"{f.name}={_format_literal(cast_setting(getattr(part, f.name), hints[f.name]), inner)}"
         for f in dataclasses.fields(part)
         if f.init and getattr(part, f.name) != _default_value(f)
     ]
-    return f"{found.name}({', '.join(shown)})" if shown else found.name
+    return f"{entry.name}({', '.join(shown)})" if shown else entry.name
 
 
 def _display_spec(part: Any) -> str:
-    """A part's spec, with <its class> for whatever has none; nothing is built from that."""
+    """Write a spec for display, with `<ClassName>` for parts that are not registered."""
     return _format_part(part, _display_spec)
 
 
@@ -163,46 +194,16 @@ def _format_literal(value: Any, inner: Callable[[Any], str]) -> str:
         case None | bool():
             return repr(value)
         case str():
-            return repr(str(value))  # numpy's strings and numbers say their type in their repr
+            return repr(str(value))  # the repr of numpy strings and numbers contains their type
         case numbers.Integral():
             return repr(int(value))
         case numbers.Real():
             number = float(value)
             if not math.isfinite(number):
-                raise InputError(f"a spec cannot hold {number}; give the part a finite number")
+                raise InputError(f"a spec cannot contain {number}; use a finite number")
             return repr(number)
     return inner(value)
 
 
-def pin(part: Any) -> Any:
-    """The part with every 'auto' setting and local path replaced by what it stands for now."""
-    if not dataclasses.is_dataclass(part) or isinstance(part, type):
-        return part
-    changed = {k: _pin_value(v) for k, v in part_settings(part).items()}
-    inner = dataclasses.replace(part, **changed)
-    return inner.pin() if isinstance(inner, Pinnable) else inner
-
-
 def _pin_value(value: Any) -> Any:
     return tuple(_pin_value(v) for v in value) if isinstance(value, tuple) else pin(value)
-
-
-def collect_sources(part: Any) -> tuple[str, ...]:
-    """What a part and the parts inside it rest on, by content; each named once."""
-    if part is None or isinstance(part, str | int | float):
-        return ()  # to ask such a thing for a shape takes longer than all the rest
-    own = part.sources() if isinstance(part, HasSources) else ()
-    if dataclasses.is_dataclass(part) and not isinstance(part, type):
-        for value in part_settings(part).values():
-            for inner in value if isinstance(value, tuple) else (value,):
-                own += collect_sources(inner)
-    return tuple(dict.fromkeys(own))
-
-
-def make_signature(part: Any, *facts: str) -> str:
-    """The recipe of a score: pinned spec, version, what it rests on; up to ` · ` it rebuilds.
-
-    A part without a spec, such as one over live weights, is shown as <its class> and not rebuilt.
-    """
-    own = (_display_spec(pin(part)), f"evenmatch {__version__}", *collect_sources(part), *facts)
-    return " · ".join(dict.fromkeys(own))
