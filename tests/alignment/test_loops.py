@@ -123,6 +123,8 @@ def test_without_the_compiler_arrays_do_everything() -> None:
 def test_where_nothing_can_be_kept_loops_are_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     import numba
 
+    from evenmatch.alignment import compiled
+
     asked = []
 
     def njit(*, cache: bool = False, **options: Any) -> Any:
@@ -132,5 +134,5 @@ def test_where_nothing_can_be_kept_loops_are_compiled_anew(monkeypatch: pytest.M
         return lambda function: function
 
     monkeypatch.setattr(numba, "njit", njit)
-    assert batching.jit_compile(abs) is abs
+    assert compiled.jit_compile(abs) is abs
     assert asked == [True, False]

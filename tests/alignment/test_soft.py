@@ -229,7 +229,7 @@ def test_precision_and_recall_of_a_stack_are_those_of_its_matrices() -> None:
 def test_settings_without_meaning_are_refused(part: Any) -> None:
     with pytest.raises(InputError, match="a temperature must be above 0, got 0"):
         part(temperature=0.0)
-    with pytest.raises(InputError, match="the released step has no gradient to speak of"):
+    with pytest.raises(InputError, match="has no useful gradient"):
         part(base=Recursive(legacy=True))
 
 

@@ -1,5 +1,6 @@
-"""Alignment: which units are matched, given their similarities.
+"""Alignment: decide which units are matched, given their similarities.
 
 In: problems (similarity matrix, row masses, column masses). Out: one `Alignment` per problem.
-Begin with `assignment.py`, then `transport.py` and `lisa.py` (approximate assignment).
+Begin with `assignment.py`, then `transport.py` (optimal transport) and `lisa.py` (approximate
+assignment). `batching.py` and `compiled.py` make `lisa.py` fast; training uses `differentiable.py`.
 """

@@ -1,4 +1,4 @@
-"""Alignments that give each unit one partner."""
+"""Alignments that give each unit at most one partner: greedy matching and linear assignment."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from evenmatch.types import Alignment, Problem
 @register("alignment", "greedy")
 @dataclass(frozen=True)
 class Greedy:
-    """Every unit takes its most similar partner, however often that one was taken (BERTScore).
+    """Each unit takes its most similar partner; partners may be taken more than once (BERTScore).
 
     Ties go to the lower index.
     """
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
-        """Rows and columns choose independently."""
+        """Align each problem; rows and columns choose independently."""
         return [self._solve_one(p) for p in problems]
 
     def _solve_one(self, problem: Problem) -> Alignment:
@@ -36,13 +36,13 @@ class Greedy:
 @register("alignment", "lsa")
 @dataclass(frozen=True)
 class Lsa:
-    """The one-to-one alignment of greatest total similarity: min(m, n) pairs (F_DISC).
+    """The one-to-one alignment with the greatest total similarity: min(m, n) pairs (F_DISC).
 
-    What the longer side has over stays unmatched and earns nothing.
+    The remaining units of the longer side stay unmatched and get no credit.
     """
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
-        """Exact, by SciPy's shortest augmenting paths."""
+        """Align each problem exactly, with SciPy's shortest augmenting paths."""
         from scipy.optimize import linear_sum_assignment
 
         alignments = []

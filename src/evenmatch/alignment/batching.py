@@ -1,14 +1,16 @@
-"""Problems of like size as one padded array, so that a solver loops over steps, not over pairs.
+"""Solve many alignment problems at once, as padded arrays or with compiled loops.
 
-Matrices laid end to end, for compiled loops that take one after the other.
+`solve_in_batches` is the entry point; the solvers of `lisa.py` call it. It has two ways to solve,
+which give the same result to the last bit:
 
-Loops over cells as machine code (numba), for what takes several times as long on whole arrays.
+- Arrays: problems of similar size are stacked into one padded array (`PaddedBatch`), and numpy or
+  torch takes each step for all of them at once.
+- Compiled loops (`compiled.py`): matrices are packed one after another (`PackedMatrices`), and
+  numba loops over the cells of each. This takes a fifth of the time, but importing numba takes
+  about a second, as long as arrays need for a thousand pairs. So a process begins with arrays and
+  switches once they have taken `MAX_ARRAY_SECONDS`. Without numba, arrays do everything.
 
-Loading the compiler takes about a second, as long as a thousand pairs take without it. So a process
-begins with arrays, and loads it only once they have cost it some time. Which of the two was at work
-cannot be told from the outcome: it is the same to the last bit. Without numba arrays do everything.
-
-Work that needs no Python while it runs, on as many threads as a call may use.
+`map_in_threads`, at the end, runs work that releases the GIL on several threads.
 """
 
 from __future__ import annotations
@@ -20,101 +22,123 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
 from evenmatch.types import Alignment, Array, Problem
 
-# Numbers in one padded array. On a processor more is no faster, since the arrays leave its cache;
-# an accelerator wants enough work per step to outlast the call that starts it.
+T = TypeVar("T")
+R = TypeVar("R")
+
+# Seconds that arrays may take in a process before importing numba pays off.
+MAX_ARRAY_SECONDS = 0.25
+
+# Cells in one padded array. On a CPU more is no faster, since the arrays leave its cache; a GPU
+# needs enough work per step to outlast the call that starts it.
 _MAX_CELLS = 1 << 16
-
-
 _MAX_CELLS_ON_DEVICE = 1 << 22
 
-
+# Long sides of the matrices in a batch are rounded up to a multiple of this before sorting.
 _BUCKET_SIZE = 4
 
+# Cells in one chunk of packed matrices.
+_MAX_FLAT_CELLS = 1 << 16
 
-# Where tensors share memory with numpy, its steps are several times faster than torch's.
+# Devices whose tensors share memory with numpy: numpy's steps are several times faster there.
 _NUMPY_DEVICES = ("cpu",)
+
+_array_seconds = 0.0
+_thread_count: ContextVar[int] = ContextVar("threads", default=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PaddedBatch:
-    """Matrices stacked with their long side down and their short side across.
+    """Matrices stacked into one array, each with its long side as rows.
 
-    `similarity` is (matrices, long, short) in double precision, -inf where a smaller matrix has
-    nothing. Matrices come with the longest short side first.
+    `similarity` has shape (matrices, long, short), in double precision, and is -inf outside a
+    smaller matrix. Matrices are sorted by decreasing length of their short side.
     """
 
     similarity: Array
-    long: Array  # units of each matrix on its long side
-    short: Array  # and on its short side
-    transposed: Array  # whether the candidate is across, which it is where it is the shorter side
+    long: Array  # number of units on the long side of each matrix
+    short: Array  # number of units on the short side of each matrix
+    transposed: Array  # whether the candidate's units are the columns (it is the shorter side)
 
     @property
     def present(self) -> Array:
-        """Which cells belong to their matrix."""
+        """Boolean mask of the cells that are not padding."""
         _, long, short = self.similarity.shape
-        down = arange_like(long, self.similarity)[None, :] < self.long[:, None]
-        across = arange_like(short, self.similarity)[None, :] < self.short[:, None]
-        return down[:, :, None] & across[:, None, :]
+        in_rows = arange_like(long, self.similarity)[None, :] < self.long[:, None]
+        in_cols = arange_like(short, self.similarity)[None, :] < self.short[:, None]
+        return in_rows[:, :, None] & in_cols[:, None, :]
 
 
-# From a batch: shares of the long side's units, of the short side's units, and steps taken by each.
-BatchSolve = Callable[[PaddedBatch], tuple[Array, Array, Sequence[int]]]
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedMatrices:
+    """The cells of many matrices in one flat array, each matrix with its long side as rows.
+
+    `sizes` has shape (matrices, 2): the number of units on the long and on the short side.
+    """
+
+    cells: Array
+    sizes: Array
+
+
+# Shares of the long side's units, shares of the short side's units, and steps taken per matrix.
+SolverResult = tuple[Array, Array, Sequence[int]]
+BatchSolve = Callable[[PaddedBatch], SolverResult]
+CompiledLoop = Callable[[PackedMatrices], SolverResult]
 
 
 def solve_in_batches(
     problems: Sequence[Problem], solve: BatchSolve, loop: CompiledLoop | None = None
 ) -> list[Alignment]:
-    """One inexact alignment per problem, in order, where the problem's similarity is.
+    """Return one inexact alignment per problem, in order, on the device of its similarity.
 
-    Every operation of `solve` must keep the matrices of a batch apart; then an alignment is the
-    same to the last bit whatever else was solved with it. `loop` gives the same by loops over
-    cells, for use once they pay.
+    No operation of `solve` may mix the matrices of a batch; then an alignment is the same to the
+    last bit in any batch. `loop` computes the same with compiled loops; it is used once that pays.
     """
     if loop is None or any(array_namespace(p.similarity) is not np for p in problems):
         return _solve_with_arrays(problems, solve)
     if should_use_loops():
-        solved = solve_packed([p for p in problems if p.similarity.size], loop)
-        return [
-            next(solved) if p.similarity.size else _empty_alignment(p.similarity) for p in problems
-        ]
-    with track_array_time():
+        return _solve_with_loops(problems, loop)
+    with _track_array_time():
         return _solve_with_arrays(problems, solve)
 
 
-def _solve_with_arrays(problems: Sequence[Problem], solve: BatchSolve) -> list[Alignment]:
-    found: dict[int, Alignment] = {}
-    for indexes in _group_by_size([p.similarity for p in problems]):
-        given = [problems[i].similarity for i in indexes]
-        batch = _stack_matrices(given)
-        by_long, by_short, steps = solve(batch)
-        by_long, by_short = (_as_same_type(given[0], plan) for plan in (by_long, by_short))
-        for k, index in enumerate(indexes):
-            m, n = given[k].shape
-            own = (k, slice(max(m, n)), slice(min(m, n)))
-            rows, cols = (
-                (by_short[own].T, by_long[own].T) if m < n else (by_long[own], by_short[own])
-            )
-            found[index] = Alignment(rows, cols, exact=False, steps=steps[k])
-    return [
-        found[i] if i in found else _empty_alignment(p.similarity) for i, p in enumerate(problems)
-    ]
+def should_use_loops() -> bool:
+    """Whether arrays have taken long enough to justify importing numba, and it is installed."""
+    return _array_seconds >= MAX_ARRAY_SECONDS and _has_numba()
+
+
+@contextmanager
+def _track_array_time() -> Iterator[None]:
+    """Add the time of the block to what arrays have taken in this process."""
+    global _array_seconds
+    start = time.perf_counter()
+    yield
+    _array_seconds += time.perf_counter() - start
+
+
+@cache
+def _has_numba() -> bool:
+    try:
+        import numba  # noqa: F401
+    except ImportError:  # not installed, or not compatible with this numpy
+        return False
+    return True
 
 
 def array_namespace(values: Array) -> Any:
-    """The module whose functions take these values: torch for its tensors, numpy for the rest."""
-    # Whoever holds a tensor has imported torch; nobody else should wait for it.
+    """Return the module with the functions for these values: torch for tensors, else numpy."""
+    # A caller with a tensor has imported torch already; no other caller should wait for it.
     torch = sys.modules.get("torch")
     return torch if torch is not None and isinstance(values, torch.Tensor) else np
 
 
 def arange_like(count: int, like: Array) -> Array:
-    """0, 1, … up to `count`, where `like` is."""
+    """Return 0, 1, …, `count` - 1 as an array on the device of `like`."""
     xp = array_namespace(like)
     return np.arange(count) if xp is np else xp.arange(count, device=like.device)
 
@@ -124,36 +148,63 @@ def _empty_alignment(similarity: Array) -> Alignment:
     return Alignment(empty, empty, exact=False, steps=0)
 
 
+# Padded arrays: group problems by size, stack each group, solve it, cut the results out again.
+
+
+def _solve_with_arrays(problems: Sequence[Problem], solve: BatchSolve) -> list[Alignment]:
+    solved: dict[int, Alignment] = {}
+    for indexes in _group_by_size([p.similarity for p in problems]):
+        matrices = [problems[i].similarity for i in indexes]
+        by_long, by_short, steps = solve(_stack_matrices(matrices))
+        by_long, by_short = (_as_same_type(matrices[0], plan) for plan in (by_long, by_short))
+        for k, index in enumerate(indexes):
+            m, n = matrices[k].shape
+            cells = (k, slice(max(m, n)), slice(min(m, n)))
+            rows, cols = (
+                (by_short[cells].T, by_long[cells].T)
+                if m < n
+                else (by_long[cells], by_short[cells])
+            )
+            solved[index] = Alignment(rows, cols, exact=False, steps=steps[k])
+    return [
+        solved[i] if i in solved else _empty_alignment(p.similarity) for i, p in enumerate(problems)
+    ]
+
+
 def _group_by_size(similarities: Sequence[Array]) -> Iterator[list[int]]:
-    """Indexes of problems to be solved together: of like size, in one place, within bounds."""
+    """Yield indexes of problems to solve together: similar in size, on one device, not too many.
+
+    Empty matrices are left out.
+    """
     shapes = [tuple(s.shape) for s in similarities]
-    places: dict[tuple[str, str], list[int]] = {}
+    by_device: dict[tuple[str, str], list[int]] = {}
     for index, (m, n) in enumerate(shapes):
         if m and n:
-            places.setdefault(_device_key(similarities[index]), []).append(index)
-    for (device, _), indexes in places.items():
+            by_device.setdefault(_device_key(similarities[index]), []).append(index)
+    for (device, _), indexes in by_device.items():
         # Long sides within a few units of each other, then equal short sides: little is padding.
         indexes.sort(
             key=lambda i: (-(-max(shapes[i]) // _BUCKET_SIZE), min(shapes[i])), reverse=True
         )
-        most = _MAX_CELLS if device == "cpu" else _MAX_CELLS_ON_DEVICE
-        for group in _split_group(indexes, shapes, most):
+        max_cells = _MAX_CELLS if device == "cpu" else _MAX_CELLS_ON_DEVICE
+        for group in _split_group(indexes, shapes, max_cells):
             yield sorted(group, key=lambda i: -min(shapes[i]))
 
 
 def _split_group(
-    indexes: Sequence[int], shapes: Sequence[tuple[int, ...]], most: int
+    indexes: Sequence[int], shapes: Sequence[tuple[int, ...]], max_cells: int
 ) -> Iterator[list[int]]:
+    """Yield groups that fit into `max_cells` padded cells and differ at most twofold in length."""
     group: list[int] = []
     long = short = 0
     for index in indexes:
-        own_long, own_short = max(shapes[index]), min(shapes[index])
-        longer, broader = max(long, own_long), max(short, own_short)
-        if group and ((len(group) + 1) * longer * broader > most or 2 * own_long < long):
+        this_long, this_short = max(shapes[index]), min(shapes[index])
+        new_long, new_short = max(long, this_long), max(short, this_short)
+        if group and ((len(group) + 1) * new_long * new_short > max_cells or 2 * this_long < long):
             yield group
-            group, longer, broader = [], own_long, own_short
+            group, new_long, new_short = [], this_long, this_short
         group.append(index)
-        long, short = longer, broader
+        long, short = new_long, new_short
     if group:
         yield group
 
@@ -165,82 +216,64 @@ def _device_key(similarity: Array) -> tuple[str, str]:
 
 
 def _as_same_type(similarity: Array, plan: Array) -> Array:
-    """A plan as a tensor of the similarity's kind, where that is one."""
+    """Convert a plan to a tensor of the similarity's type if the similarity is a tensor."""
     xp = array_namespace(similarity)
     return plan if xp is np else xp.as_tensor(plan).to(similarity.dtype)
 
 
 def _stack_matrices(similarities: Sequence[Array]) -> PaddedBatch:
-    """The matrices as one array; their cells are laid end to end and put in place at once."""
-    turned = np.array([s.shape[0] < s.shape[1] for s in similarities])
+    """Stack the matrices; all their cells are written with one indexed assignment."""
+    transposed = np.array([s.shape[0] < s.shape[1] for s in similarities])
     sizes = np.array([(max(s.shape), min(s.shape)) for s in similarities])
-    upright = [s.T if turn else s for s, turn in zip(similarities, turned, strict=True)]
-    # An odd width, since lines a power of two apart fall on the same few places in a cache.
+    upright = [s.T if turn else s for s, turn in zip(similarities, transposed, strict=True)]
+    # An odd width: rows a power of two apart would compete for the same few lines of the cache.
     shape = (len(sizes), int(sizes[:, 0].max()), int(sizes[:, 1].max()) | 1)
     cells = _concatenate_cells(upright)
     xp = array_namespace(cells)
     if xp is np:
-        batch = PaddedBatch(np.full(shape, -np.inf), sizes[:, 0], sizes[:, 1], turned)
+        batch = PaddedBatch(np.full(shape, -np.inf), sizes[:, 0], sizes[:, 1], transposed)
     else:
         padded = xp.full(shape, -xp.inf, dtype=cells.dtype, device=cells.device)
-        facts = (sizes[:, 0].copy(), sizes[:, 1].copy(), turned)
-        batch = PaddedBatch(padded, *(xp.as_tensor(fact, device=cells.device) for fact in facts))
+        fields = (sizes[:, 0].copy(), sizes[:, 1].copy(), transposed)
+        batch = PaddedBatch(padded, *(xp.as_tensor(f, device=cells.device) for f in fields))
     batch.similarity[batch.present] = cells
     return batch
 
 
 def _concatenate_cells(matrices: Sequence[Array]) -> Array:
-    """All cells in a row, in double precision."""
+    """Return the cells of all matrices in one flat array, in double precision."""
     xp = array_namespace(matrices[0])
     if xp is np:
         return np.concatenate([np.ravel(s) for s in matrices])
     cells = xp.cat([s.detach().reshape(-1) for s in matrices])
     if cells.device.type in _NUMPY_DEVICES:
         return cells.double().numpy()
-    # One kind of accelerator has no double precision.
+    # Apple's GPUs (mps) have no double precision.
     return cells.float() if cells.device.type == "mps" else cells.double()
 
 
-_MAX_FLAT_CELLS = 1 << 16  # laid out at a time
+# Compiled loops: pack matrices into flat chunks and solve the chunks on several threads.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PackedMatrices:
-    """The cells of many matrices in one row, each matrix with its long side down.
-
-    `sizes` has the units of its long and of its short side for each.
-    """
-
-    cells: Array
-    sizes: Array
+def _solve_with_loops(problems: Sequence[Problem], loop: CompiledLoop) -> list[Alignment]:
+    chunks = list(_iter_chunks([p.similarity for p in problems if p.similarity.size]))
+    results = map_in_threads(loop, map(_pack_matrices, chunks), len(chunks))
+    solved = _unpack_alignments(chunks, results)
+    return [next(solved) if p.similarity.size else _empty_alignment(p.similarity) for p in problems]
 
 
-# The shares of the long side's units, of the short side's units, and the steps taken by each.
-LoopResult = tuple[Array, Array, Sequence[int]]
-
-
-CompiledLoop = Callable[[PackedMatrices], LoopResult]
-
-
-def solve_packed(problems: Sequence[Problem], loop: CompiledLoop) -> Iterator[Alignment]:
-    """One inexact alignment per problem, none of them empty, in order."""
-    portions = list(_iter_chunks(problems))
-    yield from _unpack_alignments(
-        portions, map_in_threads(loop, map(_pack_matrices, portions), len(portions))
-    )
-
-
-def _iter_chunks(problems: Sequence[Problem]) -> Iterator[list[Array]]:
-    some: list[Array] = []
-    count = 0
-    for problem in problems:
-        count += problem.similarity.size
-        if some and count > _MAX_FLAT_CELLS:
-            yield some
-            some, count = [], problem.similarity.size
-        some.append(problem.similarity)
-    if some:
-        yield some
+def _iter_chunks(similarities: Sequence[Array]) -> Iterator[list[Array]]:
+    """Yield consecutive matrices with at most `_MAX_FLAT_CELLS` cells together."""
+    chunk: list[Array] = []
+    cells = 0
+    for similarity in similarities:
+        cells += similarity.size
+        if chunk and cells > _MAX_FLAT_CELLS:
+            yield chunk
+            chunk, cells = [], similarity.size
+        chunk.append(similarity)
+    if chunk:
+        yield chunk
 
 
 def _pack_matrices(similarities: Sequence[Array]) -> PackedMatrices:
@@ -250,74 +283,23 @@ def _pack_matrices(similarities: Sequence[Array]) -> PackedMatrices:
 
 
 def _unpack_alignments(
-    portions: Sequence[list[Array]], solved: Iterable[LoopResult]
+    chunks: Sequence[list[Array]], results: Iterable[SolverResult]
 ) -> Iterator[Alignment]:
-    for some, (by_long, by_short, steps) in zip(portions, solved, strict=True):
+    for chunk, (by_long, by_short, steps) in zip(chunks, results, strict=True):
         stop = 0
-        for (m, n), own in zip((s.shape for s in some), steps, strict=True):
+        for (m, n), count in zip((s.shape for s in chunk), steps, strict=True):
             start, stop = stop, stop + m * n
-            longs, shorts = by_long[start:stop], by_short[start:stop]
+            long_shares, short_shares = by_long[start:stop], by_short[start:stop]
             if m < n:
-                rows, cols = shorts.reshape(n, m).T, longs.reshape(n, m).T
+                rows, cols = short_shares.reshape(n, m).T, long_shares.reshape(n, m).T
             else:
-                rows, cols = longs.reshape(m, n), shorts.reshape(m, n)
-            yield Alignment(rows, cols, exact=False, steps=own)
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-MAX_ARRAY_SECONDS = 0.25  # seconds that arrays may take before loading the compiler pays
-
-
-_array_seconds = 0.0
-
-
-def jit_compile(function: F) -> F:
-    """The function as machine code, made at its first call and kept on disk for later processes."""
-    from numba import njit
-
-    try:
-        return cast(F, njit(cache=True, nogil=True, error_model="numpy")(function))
-    except RuntimeError:  # neither beside the module nor in the user's folder is a place to keep it
-        return cast(F, njit(nogil=True, error_model="numpy")(function))
-
-
-def should_use_loops() -> bool:
-    """Whether loops are to be used: not while arrays will do, nor where numba is missing."""
-    return _array_seconds >= MAX_ARRAY_SECONDS and _has_numba()
-
-
-@contextmanager
-def track_array_time() -> Iterator[None]:
-    """Around the work that loops could have done."""
-    global _array_seconds
-    start = time.perf_counter()
-    yield
-    _array_seconds += time.perf_counter() - start
-
-
-@cache
-def _has_numba() -> bool:
-    try:
-        import numba  # noqa: F401
-    except ImportError:  # not installed, or not made for this numpy
-        return False
-    return True
-
-
-T = TypeVar("T")
-
-
-R = TypeVar("R")
-
-
-_thread_count: ContextVar[int] = ContextVar("threads", default=1)
+                rows, cols = long_shares.reshape(m, n), short_shares.reshape(m, n)
+            yield Alignment(rows, cols, exact=False, steps=count)
 
 
 @contextmanager
 def solver_threads(count: int) -> Iterator[None]:
-    """Within this block solvers may use so many threads; each matrix stays on one."""
+    """Let solvers use up to `count` threads within the block; a matrix stays on one thread."""
     before = _thread_count.set(count)
     try:
         yield
@@ -325,13 +307,16 @@ def solver_threads(count: int) -> Iterator[None]:
         _thread_count.reset(before)
 
 
-def map_in_threads(work: Callable[[T], R], portions: Iterable[T], count: int) -> Iterator[R]:
-    """What `work` gives for each of `count` portions, in order; the thread that asks makes them."""
+def map_in_threads(work: Callable[[T], R], chunks: Iterable[T], count: int) -> Iterator[R]:
+    """Yield `work(chunk)` for each of `count` chunks, in order.
+
+    The chunks themselves are produced on the calling thread.
+    """
     workers = min(_thread_count.get(), count)
     if workers < 2:
-        yield from map(work, portions)
+        yield from map(work, chunks)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(work, portions)
+        yield from pool.map(work, chunks)

@@ -1,20 +1,17 @@
-"""Alignments that a gradient goes through, for stacks of similarities in torch.
+"""Differentiable alignments in torch, for training with an alignment metric as the loss.
 
-These take a tensor (..., m, n) and which of its cells are present, and give one alignment of that
-shape; `scoring.reduce.precision_recall` makes scores of it. They have no spec, since they are for
-training and not for scoring.
+A `TensorSolver` takes a tensor of similarities (..., m, n) and a mask of the cells that are not
+padding, and returns one `Alignment` of that shape; `scoring.reducers.precision_recall` turns it
+into scores. Tensor solvers have no spec, since they are for training and not for scoring.
 
-The recursive methods as smooth functions of the similarities, in torch.
+- `StraightThrough`: forward the choices of a LiSAScore solver, backward those of a softmax.
+- `Gumbel`: the same with sampled choices.
+- `FixedAlignment`: any solver, with its alignment as a constant.
 
-What is refined here is on a scale of its own: 0 for the highest cell of a matrix, -1 for the
-lowest. Refining knows no scale (see `alignment.refine`), so the choices are those of the solvers,
-and a temperature means the same for every matrix, however many steps it took.
-
-Refining with a gradient, in torch.
-
-Once it is known which cells are whose rivals, a step is linear, and its gradient goes back the same
-way: every cell hands what it lost to a rival back to that rival. So only the rivals' places are
-kept, and not the dozens of matrices that writing the step out would keep.
+The softmax needs refined cells with a gradient. Refined cells are scaled to the range from -1
+(lowest cell of a matrix) to 0 (highest). Refinement is invariant to scale (see `lisa.py`), so the
+choices stay those of the solver, and a temperature means the same for every matrix and any number
+of steps. `refine_with_gradient`, at the end, is refinement as a torch autograd function.
 """
 
 from __future__ import annotations
@@ -42,19 +39,30 @@ from evenmatch.errors import InputError
 from evenmatch.protocols import Solver
 from evenmatch.types import Alignment, Array, Problem
 
+RefiningSolver: TypeAlias = Recursive | TopK | Auction
+
+# For the rows and for the columns of every matrix: the index of the best cell, the index of the
+# second-best cell, and whether there is a second one.
+Rivals = tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]
+
+_ABSENT_LOGIT = -1e9  # finite, so that a softmax over padding alone is finite and has a gradient
+_MIN_RANGE = 1e-6
+_TINY = 1e-12
+
 
 class TensorSolver(Protocol):
-    """Aligns a stack of similarities of one size; cells that are not present are left out."""
+    """Aligns a stack of similarity matrices of one size; ignores cells that are not present."""
 
     def __call__(self, similarity: Array, present: Array, /) -> Alignment: ...
 
 
 @dataclass(frozen=True)
 class StraightThrough:
-    """A recursive method as it is forward; backward as if its choices were a softmax.
+    """Straight-through estimator of a refining solver: hard choices forward, softmax backward.
 
-    So a score is what the metric gives, and still says which cells should have been chosen. A
-    lower `temperature` brings the softmax nearer to the choice, and its gradient to nothing.
+    The score is the one the metric gives, and its gradient still says which cells should have been
+    chosen. A lower `temperature` brings the softmax closer to the hard choice, and its gradient
+    closer to 0.
     """
 
     base: RefiningSolver = Recursive()
@@ -64,19 +72,19 @@ class StraightThrough:
         _check_base(self.base, self.temperature)
 
     def __call__(self, similarity: Array, present: Array) -> Alignment:
-        """Rows and columns with the values of `base` and the gradient of the softmax."""
-        cells, there = _flatten_stack(similarity, present)
-        logits = soft_logits(cells, there, self.base, self.temperature)
-        return _straight_through(similarity, *soft_choice(logits, there, self.base))
+        """Return shares with the values of `base` and the gradient of the softmax."""
+        cells, mask = _flatten_stack(similarity, present)
+        logits = soft_logits(cells, mask, self.base, self.temperature)
+        return _straight_through(similarity, *soft_choice(logits, mask, self.base))
 
 
 @dataclass(frozen=True)
 class Gumbel:
-    """A recursive method that draws its choices; backward the softmax it drew them from.
+    """A refining solver with sampled choices; backward the softmax they were sampled from.
 
-    Each line draws a cell with the probability of the softmax (the Gumbel trick), so that training
-    also meets what is nearly best. The noise of a cell depends on `seed` and its place alone: the
-    same part draws the same again, in any batch. Take another seed for every step.
+    Each line samples a cell with the softmax probability (the Gumbel-max trick), so that training
+    also sees nearly optimal alignments. The noise of a cell depends only on `seed` and the cell's
+    position: an equal solver samples the same again, in any batch. Use a new seed for every step.
     """
 
     base: RefiningSolver = Recursive()
@@ -87,124 +95,115 @@ class Gumbel:
         _check_base(self.base, self.temperature)
 
     def __call__(self, similarity: Array, present: Array) -> Alignment:
-        """Rows and columns with what was drawn and the gradient of the softmax."""
-        cells, there = _flatten_stack(similarity, present)
+        """Return shares with the values of the sampled choice and the gradient of the softmax."""
+        cells, mask = _flatten_stack(similarity, present)
         noise = cells.new_tensor(gumbel_noise(cells.shape[1], cells.shape[2], self.seed))
-        logits = soft_logits(cells, there, self.base, self.temperature) + noise
-        return _straight_through(similarity, *soft_choice(logits, there, self.base))
+        logits = soft_logits(cells, mask, self.base, self.temperature) + noise
+        return _straight_through(similarity, *soft_choice(logits, mask, self.base))
 
 
 @dataclass(frozen=True)
 class FixedAlignment:
-    """Any solver's alignment, held constant: the gradient reaches the similarities only.
+    """Any solver's alignment as a constant: the gradient reaches only the similarities.
 
-    For exact one-to-one alignment that is the true gradient wherever there is one, since its plan
-    stays as it is under small changes of the similarities.
+    For exact one-to-one alignment this is the true gradient wherever one exists, since the optimal
+    plan does not change under small changes of the similarities.
     """
 
     solver: Solver = Lsa()
 
     def __call__(self, similarity: Array, present: Array) -> Alignment:
-        """Solved as arrays, one problem for each matrix of the stack."""
-        cells, there = (a.detach().cpu().numpy() for a in _flatten_stack(similarity, present))
-        places = [np.ix_(own.any(1), own.any(0)) for own in there]
+        """Solve each matrix of the stack as a separate problem, in numpy."""
+        cells, mask = (a.detach().cpu().numpy() for a in _flatten_stack(similarity, present))
+        places = [np.ix_(cell_mask.any(1), cell_mask.any(0)) for cell_mask in mask]
         problems = [
-            Problem(own[at], np.ones(at[0].size), np.ones(at[1].size))
-            for own, at in zip(cells, places, strict=True)
+            Problem(matrix[at], np.ones(at[0].size), np.ones(at[1].size))
+            for matrix, at in zip(cells, places, strict=True)
         ]
-        found = self.solver(problems)
+        alignments = self.solver(problems)
         plans = np.zeros((2, *cells.shape))
-        for k, (alignment, at) in enumerate(zip(found, places, strict=True)):
+        for k, (alignment, at) in enumerate(zip(alignments, places, strict=True)):
             plans[0, k][at], plans[1, k][at] = alignment.rows, alignment.cols
         rows, cols = (similarity.new_tensor(plan).reshape(similarity.shape) for plan in plans)
-        return Alignment(rows, cols, exact=all(alignment.exact for alignment in found))
+        return Alignment(rows, cols, exact=all(alignment.exact for alignment in alignments))
 
 
 def _check_base(base: RefiningSolver, temperature: float) -> None:
     if isinstance(base, Recursive) and base.legacy:
-        raise InputError("the released step has no gradient to speak of; leave out legacy=True")
+        raise InputError("recursive(legacy=True) has no useful gradient; leave out legacy=True")
     if temperature <= 0:
         raise InputError(f"a temperature must be above 0, got {temperature}")
 
 
 def _flatten_stack(similarity: Array, present: Array) -> tuple[Array, Array]:
-    """Both as (matrices, m, n), however many dimensions come before the last two."""
+    """Reshape both to (matrices, m, n), whatever dimensions come before the last two."""
     shape = (-1, *similarity.shape[-2:])
     return similarity.reshape(shape), present.expand(similarity.shape).reshape(shape)
 
 
 def _straight_through(similarity: Array, strength: Array, chosen: Array) -> Alignment:
-    """Shares with the values that were chosen and the gradient of how strongly."""
+    """Return shares with the values of the `chosen` cells and the gradient of `strength`."""
     cells = similarity.detach().reshape(strength.shape)
-    passing = strength - strength.detach()
-    rows, cols = (plan + passing for plan in credit_shares(cells, chosen))
+    gradient_only = strength - strength.detach()  # 0 in value
+    rows, cols = (plan + gradient_only for plan in credit_shares(cells, chosen))
     return Alignment(rows.reshape(similarity.shape), cols.reshape(similarity.shape), exact=False)
 
 
-RefiningSolver: TypeAlias = Recursive | TopK | Auction
-
-
-_ABSENT_LOGIT = -1e9  # finite, so that a softmax over nothing is a number and has a gradient
-
-
-_MIN_RANGE = 1e-6
-
-
-_TINY = 1e-12
+# Soft choices
 
 
 def soft_logits(
     similarity: Array, present: Array, base: RefiningSolver, temperature: float
 ) -> Array:
-    """(matrices, m, n): the refined cells over the temperature; those absent far below."""
-    # the longest short side first, since no matrix may take more steps than one before it
+    """Return (matrices, m, n): refined cells divided by the temperature; padding is far below."""
+    # `refine_cells` needs the number of steps not to increase: the longest short side goes first.
     order = _short_side_lengths(present).argsort(descending=True, stable=True)
     short: list[int] = _short_side_lengths(present)[order].tolist()
     steps = short if base.iterations == "short" else [base.iterations] * len(short)
-    inside = similarity.masked_fill(~present, -float("inf"))[order]
-    cells = refine_with_gradient(inside, steps, base.factor)[order.argsort()]
+    masked = similarity.masked_fill(~present, -float("inf"))[order]
+    cells = refine_with_gradient(masked, steps, base.factor)[order.argsort()]
     return (_scale_to_unit_range(cells, present) / temperature).masked_fill(~present, _ABSENT_LOGIT)
 
 
 def soft_choice(logits: Array, present: Array, base: RefiningSolver) -> tuple[Array, Array]:
-    """How strongly each cell is chosen, from 0 to 1, and the cells that `base` would choose.
+    """Return how strongly each cell is chosen, from 0 to 1, and the cells that `base` chooses.
 
-    A line's strengths add up to 1, where each line of the shorter side takes one cell; where the
-    highest cells are taken, a strength is how far a cell lies above the highest left out.
+    For `recursive` and `auction` the strengths are a softmax over each line of the shorter side.
+    For `topk` a strength is the sigmoid of the cell's distance above the highest cell left out.
     """
     if isinstance(base, TopK):
-        inside = logits.detach().masked_fill(~present, -float("inf"))
-        cut = highest_left_out(inside, _short_side_lengths(present))[:, None, None]
-        return (logits - cut).sigmoid() * present, (inside > cut) & present
+        masked = logits.detach().masked_fill(~present, -float("inf"))
+        cut = highest_left_out(masked, _short_side_lengths(present))[:, None, None]
+        return (logits - cut).sigmoid() * present, (masked > cut) & present
     tall = (present.any(2).sum(1) >= present.any(1).sum(1))[:, None, None]
     strength = logits.softmax(1).where(tall, logits.softmax(2)) * present
     return strength, _is_best(logits, 1).where(tall, _is_best(logits, 2)) & present
 
 
 def gumbel_noise(m: int, n: int, seed: int) -> Array:
-    """Standard Gumbel noise, cell by cell the same in a matrix of any size.
+    """Return standard Gumbel noise; a cell gets the same noise in a matrix of any size.
 
     >>> bool((gumbel_noise(3, 2, seed=1) == gumbel_noise(5, 7, seed=1)[:3, :2]).all())
     True
     """
     i, j = np.indices((m, n))
-    # numbered by growing squares, so that a larger matrix only adds numbers at the end
+    # Cells are numbered by growing squares, so that a larger matrix only adds numbers at the end.
     number = np.where(i < j, j * j + i, i * i + i + j)
     uniform = np.random.default_rng(seed).random(max(m, n) ** 2)[number]
     return -np.log(-np.log(uniform.clip(min=_TINY)))
 
 
 def _short_side_lengths(present: Array) -> Array:
-    """How many units the shorter side of each matrix has."""
+    """Return the number of units on the shorter side of each matrix."""
     return present.any(2).sum(1).minimum(present.any(1).sum(1))
 
 
 def _scale_to_unit_range(cells: Array, present: Array) -> Array:
-    """From -1 to 0 over the cells present; equal cells are all 0."""
+    """Scale the present cells of each matrix to [-1, 0]; equal cells all become 0."""
     high = cells.masked_fill(~present, -float("inf")).amax((1, 2), keepdim=True)
     low = cells.masked_fill(~present, float("inf")).amin((1, 2), keepdim=True)
     spread = high - low
-    # Cells that are all but equal stay so: stretched, they would send back huge gradients.
+    # Nearly equal cells are not stretched, since that would give huge gradients.
     return (cells.masked_fill(~present, 0.0) - high) / spread.masked_fill(
         ~(spread > _MIN_RANGE), 1.0
     )
@@ -220,36 +219,37 @@ def _indexes_along(cells: Array, axis: int) -> Array:
     return arange_like(cells.shape[axis], cells).reshape(shape)
 
 
-# For the rows and the columns of every matrix: the place of the best cell, that of the second best,
-# and whether there is a second.
-Rivals = tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]
+# Refinement with a gradient. Once it is known which cells are whose rivals, a step is linear, and
+# its gradient takes the same path back: every cell passes what it lost to a rival on to that
+# rival. So only the indexes of the rivals are stored, not the dozens of intermediate matrices
+# that autograd would store for the step.
 
 
 def refine_with_gradient(similarity: Array, iterations: Sequence[int], factor: float) -> Array:
-    """As `refine.refined`, for a tensor that may want its gradient."""
-    found: Array = _autograd_function().apply(similarity, tuple(iterations), factor)
-    return found
+    """Compute `lisa.refine_cells` of a tensor, with a gradient."""
+    refined: Array = _autograd_function().apply(similarity, tuple(iterations), factor)
+    return refined
 
 
 @cache
 def _autograd_function() -> Any:
-    """The pair of passes as torch wants them: in a class below one of its own."""
+    """Define the autograd function at its first use, since its base class needs torch."""
     import torch
 
     class Refine(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, similarity: Any, iterations: tuple[int, ...], factor: float) -> Any:
-            cells, ctx.trail = _forward(_light(similarity), iterations, factor)
+            cells, ctx.history = _forward(_as_numpy(similarity), iterations, factor)
             ctx.factor = factor
             return torch.as_tensor(cells)
 
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> tuple[Any, None, None]:
-            back = _backward(_light(gradient), ctx.trail, ctx.factor)
+            back = _backward(_as_numpy(gradient), ctx.history, ctx.factor)
             return torch.as_tensor(back), None, None
 
-    def _light(values: Any) -> Array:
-        # On a processor numpy takes a step in less than half of torch's time.
+    def _as_numpy(values: Any) -> Array:
+        # On a CPU numpy takes a step in less than half of torch's time.
         plain = values.device.type == "cpu" and values.dtype in (torch.float32, torch.float64)
         return values.numpy() if plain else values
 
@@ -259,27 +259,31 @@ def _autograd_function() -> Any:
 def _forward(
     similarity: Array, iterations: Sequence[int], factor: float
 ) -> tuple[Array, list[tuple[int, Rivals | Array]]]:
-    """The refined cells, and the trail: how many matrices took each step, and what it did."""
+    """Return the refined cells and the history of steps.
+
+    An entry of the history is the number of matrices that took part, and either the rivals (of a
+    refinement step) or the powers of two (of a rescaling).
+    """
     cells, powers = rescale(similarity)
-    trail: list[tuple[int, Rivals | Array]] = [(len(cells), powers)]
+    history: list[tuple[int, Rivals | Array]] = [(len(cells), powers)]
     for number in range(max(iterations, default=0)):
-        live = sum(count > number for count in iterations)
+        active = sum(count > number for count in iterations)
         if number and number % steps_between_rescaling(factor) == 0:
-            cells[:live], powers = rescale(cells[:live])
-            trail.append((live, powers))
-        trail.append((live, _find_rivals(cells[:live])))
-        refine_step(cells[:live], factor)
-    return cells, trail
+            cells[:active], powers = rescale(cells[:active])
+            history.append((active, powers))
+        history.append((active, _find_rivals(cells[:active])))
+        refine_step(cells[:active], factor)
+    return cells, history
 
 
 def _find_rivals(cells: Array) -> Rivals:
     count, long, short = cells.shape
     matrix = arange_like(count, cells)[:, None]
     row, col = arange_like(long, cells)[None, :], arange_like(short, cells)[None, :]
-    right, down = cells.argmax(2), cells.argmax(1)
+    best_col, best_row = cells.argmax(2), cells.argmax(1)
     return (
-        (right, *_find_second_best(cells, (matrix, row, right), 2)),
-        (down, *_find_second_best(cells, (matrix, down, col), 1)),
+        (best_col, *_find_second_best(cells, (matrix, row, best_col), 2)),
+        (best_row, *_find_second_best(cells, (matrix, best_row, col), 1)),
     )
 
 
@@ -287,32 +291,34 @@ def _find_second_best(cells: Array, best: tuple[Array, ...], axis: int) -> tuple
     xp = array_namespace(cells)
     first = cells[best]
     cells[best] = -xp.inf
-    place, value = cells.argmax(axis), xp.amax(cells, axis)
+    index, value = cells.argmax(axis), xp.amax(cells, axis)
     cells[best] = first
-    return place, xp.isfinite(value)
+    return index, xp.isfinite(value)
 
 
-def _backward(gradient: Array, trail: Sequence[tuple[int, Rivals | Array]], factor: float) -> Array:
+def _backward(
+    gradient: Array, history: Sequence[tuple[int, Rivals | Array]], factor: float
+) -> Array:
     back = gradient + 0.0
-    for live, done in reversed(trail):
-        if isinstance(done, tuple):
-            back[:live] = _backward_step(back[:live], done, factor)
+    for active, step in reversed(history):
+        if isinstance(step, tuple):
+            back[:active] = _backward_step(back[:active], step, factor)
         else:
-            back[:live] /= done[:, None, None]
+            back[:active] /= step[:, None, None]
     return back
 
 
 def _backward_step(gradient: Array, rivals: Rivals, factor: float) -> Array:
-    """The gradient before a step, from the gradient after it."""
+    """Return the gradient before a refinement step, given the gradient after it."""
     count, long, short = gradient.shape
     matrix = arange_like(count, gradient)[:, None]
     row, col = arange_like(long, gradient)[None, :], arange_like(short, gradient)[None, :]
-    (right, next_right, any_right), (down, next_down, any_down) = rivals
-    from_row, from_col = gradient[matrix, row, right], gradient[matrix, down, col]
+    (best_col, second_col, has_second_col), (best_row, second_row, has_second_row) = rivals
+    at_row_best, at_col_best = gradient[matrix, row, best_col], gradient[matrix, best_row, col]
     back = gradient + 0.0
-    # The best of a line took from all others there, and the second best took from the best.
-    back[matrix, row, right] -= (gradient.sum(2) - from_row) / factor
-    back[matrix, row, next_right] -= from_row * any_right / factor
-    back[matrix, down, col] -= (gradient.sum(1) - from_col) / factor
-    back[matrix, next_down, col] -= from_col * any_down / factor
+    # The best of a line was subtracted from all others there, and the second best from the best.
+    back[matrix, row, best_col] -= (gradient.sum(2) - at_row_best) / factor
+    back[matrix, row, second_col] -= at_row_best * has_second_col / factor
+    back[matrix, best_row, col] -= (gradient.sum(1) - at_col_best) / factor
+    back[matrix, second_row, col] -= at_col_best * has_second_row / factor
     return back

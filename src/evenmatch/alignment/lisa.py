@@ -1,19 +1,22 @@
-"""row_mask: pairs one by one, first where the second choice would cost most (LiSAScore).
+"""Approximate one-to-one alignment with the four methods of LiSAScore (Mander & Phillips 2024).
 
-recursive: LiSAScore's fixed number of refining steps, then the best of each line.
+An exact assignment (`lsa`) solves one matrix at a time. These methods come close to its total and
+consist of a few simple steps that run on many matrices at once. There are two ideas:
 
-topk: LiSAScore's refining steps, then the highest cells of the whole matrix.
+- Row masking (`row_mask`): pair units one at a time, beginning with the unit that would lose most
+  by taking its second choice. This is Vogel's approximation method.
+- Refinement (`recursive`, `topk`, `auction`): repeat the step
 
-auction: LiSAScore's refining steps at full strength, as many as the shorter side has units.
+      r[i, j] ← r[i, j] - (best other in row i + best other in column j) / factor
 
-The step behind the recursive methods: a cell loses what its best rivals offer (LiSAScore).
+  A cell that wins its row and its column by a margin pulls away from the rest. Then choose cells
+  by their refined value and give each unit the credit of its best chosen cell. For a fixed choice
+  of rivals the step is linear: adding a constant to all cells, or scaling them, does not change
+  the final order.
 
-    r[i, j] ← r[i, j] - (best other in row i + best other in column j) / factor
-
-What wins its row and column by a margin pulls away from the rest. The step is linear up to the
-choice of rivals: adding a constant to all cells, or scaling them, changes no order in the end.
-
-Chosen cells into shares, where a choice may be many-to-one.
+Read the four solvers first, then row masking, refinement, and the choice of cells. Here every
+matrix has its long side as rows (see `batching.PaddedBatch`); a "line" is a row or a column.
+`compiled.py` holds the same methods as compiled loops.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import numpy as np
 from evenmatch.alignment.batching import (
     PackedMatrices,
     PaddedBatch,
+    SolverResult,
     arange_like,
     array_namespace,
     solve_in_batches,
@@ -36,86 +40,41 @@ from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
 
-_USED = -1.0  # below every cell, since those start at 0
+_TAKEN = -1.0  # marks cells of a taken partner in row masking; available cells start at 0
+
+_MIN_FACTOR = 1e-6
+
+# How far (as a logarithm) cells may grow between two rescalings: far from any overflow.
+_MAX_LOG_GROWTH = 60 * math.log(2)
 
 
 @register("alignment", "row_mask")
 @dataclass(frozen=True)
 class RowMask:
-    """Pair one by one: next the unit whose best partner is furthest ahead of its second best.
+    """Pair units one at a time, by the margin of the best partner over the second best.
 
-    Units of the shorter side choose, on ties the first; min(m, n) pairs, one-to-one, and a total
-    near the greatest (Mander & Phillips 2024, the row masking approach; Vogel's method).
+    The units of the shorter side choose, those with the widest margin first; ties go to the lower
+    index. Gives min(m, n) one-to-one pairs with a total near the greatest (Mander & Phillips 2024,
+    the row masking approach; known as Vogel's approximation method).
     """
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
-        """All problems of like size at once, whatever they are on."""
-        return solve_in_batches(problems, _solve_row_mask, _loop_row_mask)
+        """Align all problems of similar size at once, on the device they are on."""
+        return solve_in_batches(problems, self._solve, self._loop)
 
+    def _solve(self, batch: PaddedBatch) -> SolverResult:
+        xp = array_namespace(batch.similarity)
+        partner = _choose_partners(_short_side_lines(batch), batch)
+        rows = arange_like(batch.similarity.shape[1], partner)[None, :, None]
+        chosen = (rows == partner[:, None, :]) & batch.present
+        plan = xp.where(chosen, xp.ones_like(batch.similarity), 0.0)
+        return plan, plan, batch.short.tolist()
 
-def _solve_row_mask(batch: PaddedBatch) -> tuple[Array, Array, Sequence[int]]:
-    xp = array_namespace(batch.similarity)
-    partner = _choose_partners(_short_side_lines(batch), batch)
-    rows = arange_like(batch.similarity.shape[1], partner)[None, :, None]
-    chosen = (rows == partner[:, None, :]) & batch.present
-    plan = xp.where(chosen, xp.ones_like(batch.similarity), 0.0)
-    return plan, plan, batch.short.tolist()
+    def _loop(self, packed: PackedMatrices) -> SolverResult:
+        from evenmatch.alignment.compiled import row_mask_plans
 
-
-def _loop_row_mask(lying: PackedMatrices) -> tuple[Array, Array, Sequence[int]]:
-    from evenmatch.alignment.compiled import row_mask_pairs
-
-    plan = row_mask_pairs(lying.cells, lying.sizes, _USED)
-    return plan, plan, lying.sizes[:, 1].tolist()
-
-
-def _short_side_lines(batch: PaddedBatch) -> Array:
-    """(matrices, short, long): what each unit of the short side has to choose from, from 0 up."""
-    xp = array_namespace(batch.similarity)
-    present = batch.present
-    lowest = xp.amin(xp.where(present, batch.similarity, xp.inf), (1, 2))
-    from_zero = xp.where(present, batch.similarity - lowest[:, None, None], _USED)
-    count, long, short = from_zero.shape
-    # by way of one row, which lays each line's cells side by side
-    return xp.swapaxes(from_zero, 1, 2).reshape(-1).reshape(count, short, long)
-
-
-def _choose_partners(lines: Array, batch: PaddedBatch) -> Array:
-    """For each line the cell it is paired with; `lines` is used up.
-
-    A line's two best cells are looked up again only when one of them is taken away.
-    """
-    xp = array_namespace(lines)
-    count, short, long = lines.shape
-    matrix, number = arange_like(count, lines), arange_like(short, lines)[None, :]
-    best, second, lead = (a.reshape(count, short) for a in _find_leads(lines.reshape(-1, long)))
-    partner = xp.zeros_like(best)
-    # What is done, or only padding, is never chosen again, not even where all other leads are 0.
-    lead = xp.where(number < batch.short[:, None], lead, -xp.inf)
-    steps: list[int] = batch.short.tolist()
-    for step in range(steps[0]):
-        live = matrix[: sum(own > step for own in steps)]
-        line = lead[: len(live)].argmax(1)
-        cell = best[live, line]
-        partner[live, line] = cell
-        lead[live, line] = -xp.inf
-        lines[live, :, cell] = _USED
-        lost = (best[: len(live)] == cell[:, None]) | (second[: len(live)] == cell[:, None])
-        again = xp.where(lost & (lead[: len(live)] > -xp.inf))
-        best[again], second[again], lead[again] = _find_leads(lines[again])
-    return partner
-
-
-def _find_leads(lines: Array) -> tuple[Array, Array, Array]:
-    """Of each line the best cell, the second best, and by how much the first is ahead."""
-    number = arange_like(len(lines), lines)
-    best = lines.argmax(1)
-    top = lines[number, best]
-    lines[number, best] = 2 * _USED
-    second = lines.argmax(1)
-    lead = top - lines[number, second]
-    lines[number, best] = top
-    return best, second, lead
+        plan = row_mask_plans(packed.cells, packed.sizes, _TAKEN)
+        return plan, plan, packed.sizes[:, 1].tolist()
 
 
 @register("alignment", "recursive")
@@ -123,10 +82,11 @@ def _find_leads(lines: Array) -> tuple[Array, Array, Array]:
 class Recursive:
     """Refine the similarities, then let each unit of the shorter side take its best cell.
 
-    `iterations` steps divide what rivals offer by `factor` (Mander & Phillips 2024; see
-    `alignment.refine`). Nearly one-to-one, but two units may take the same partner. `legacy` is
-    the released code, whose step compared a cell with itself unless the candidate was the shorter
-    side: nothing is refined then, and what remains is one-sided greedy (the paper's figure 7).
+    Each of the `iterations` steps subtracts a cell's strongest rivals, divided by `factor`
+    (Mander & Phillips 2024). Nearly one-to-one, but two units may take the same partner. `legacy`
+    reproduces the released code, whose step compared a cell with itself unless the candidate was
+    the shorter side: nothing is refined then, which leaves one-sided greedy matching (the paper's
+    figure 7).
     """
 
     iterations: int = 10
@@ -135,45 +95,47 @@ class Recursive:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        check_steps("recursive", self.iterations, self.factor)
+        _check_refinement("recursive", self.iterations, self.factor)
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
-        """All problems of like size at once, whatever they are on."""
+        """Align all problems of similar size at once, on the device they are on."""
         return solve_in_batches(problems, self._solve, None if self.legacy else self._loop)
 
-    def _solve(self, batch: PaddedBatch) -> tuple[Array, Array, Sequence[int]]:
+    def _solve(self, batch: PaddedBatch) -> SolverResult:
         steps = [self.iterations] * len(batch.similarity)
         cells = refine_cells(batch.similarity, steps, self.factor)
         if self.legacy:
             xp = array_namespace(cells)
             cells = xp.where(batch.transposed[:, None, None], cells, self._legacy_cells(batch))
-        return *credit_shares(batch.similarity, best_in_columns(cells)), steps
+        return *credit_shares(batch.similarity, _best_in_columns(cells)), steps
 
-    def _loop(self, lying: PackedMatrices) -> tuple[Array, Array, Sequence[int]]:
-        from evenmatch.alignment.compiled import take_best
+    def _loop(self, packed: PackedMatrices) -> SolverResult:
+        from evenmatch.alignment.compiled import refine_and_take_column_best
 
-        steps = [self.iterations] * len(lying.sizes)
-        return *run_compiled(take_best, lying, steps, self.factor), steps
+        steps = [self.iterations] * len(packed.sizes)
+        return *_run_compiled(refine_and_take_column_best, packed, steps, self.factor), steps
 
     def _legacy_cells(self, batch: PaddedBatch) -> Array:
-        """What the released code made of matrices with no more columns than rows.
+        """Return the result of the released code for matrices with no more columns than rows.
 
-        A cell that is its own rival twice over is multiplied by 1 - 2 / factor in every step.
+        There a cell is its own rival in its row and in its column, so every step multiplies it by
+        1 - 2 / factor. Only the sign of that product matters for the order of the cells.
         """
         xp = array_namespace(batch.similarity)
         sign = float(np.sign(1 - 2 / self.factor)) ** self.iterations
-        kept = xp.where(batch.present, batch.similarity, 0.0) * sign
-        return xp.where(batch.present, kept, -xp.inf)
+        signed = xp.where(batch.present, batch.similarity, 0.0) * sign
+        return xp.where(batch.present, signed, -xp.inf)
 
 
 @register("alignment", "topk")
 @dataclass(frozen=True)
 class TopK:
-    """Refine the similarities, then take as many of the highest cells as the shorter side has.
+    """Refine the similarities, then take the k highest cells; k is the shorter side's length.
 
-    `iterations` steps divide what rivals offer by `factor` (Mander & Phillips 2024). No matching:
-    a unit may be taken often or never. Cells tied at the cut are all left out, so a matrix of
-    equal similarities aligns nothing.
+    Each of the `iterations` steps subtracts a cell's strongest rivals, divided by `factor`
+    (Mander & Phillips 2024). Not a matching: a unit may be taken several times or never. Cells
+    tied with the highest cell left out are left out too, so a matrix of equal similarities aligns
+    nothing.
     """
 
     iterations: int = 10
@@ -181,46 +143,33 @@ class TopK:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        check_steps("topk", self.iterations, self.factor)
+        _check_refinement("topk", self.iterations, self.factor)
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
-        """All problems of like size at once, whatever they are on."""
+        """Align all problems of similar size at once, on the device they are on."""
         return solve_in_batches(problems, self._solve, self._loop)
 
-    def _solve(self, batch: PaddedBatch) -> tuple[Array, Array, Sequence[int]]:
+    def _solve(self, batch: PaddedBatch) -> SolverResult:
         steps = [self.iterations] * len(batch.similarity)
         cells = refine_cells(batch.similarity, steps, self.factor)
         chosen = cells > highest_left_out(cells, batch.short)[:, None, None]
         return *credit_shares(batch.similarity, chosen), steps
 
-    def _loop(self, lying: PackedMatrices) -> tuple[Array, Array, Sequence[int]]:
-        from evenmatch.alignment.compiled import take_highest
+    def _loop(self, packed: PackedMatrices) -> SolverResult:
+        from evenmatch.alignment.compiled import refine_and_take_top_cells
 
-        steps = [self.iterations] * len(lying.sizes)
-        return *run_compiled(take_highest, lying, steps, self.factor), steps
-
-
-def highest_left_out(cells: Array, kept: Array) -> Array:
-    """Of each matrix the highest cell after the `kept` highest; -inf where there is none."""
-    flat = cells.reshape(len(cells), -1)
-    xp = array_namespace(cells)
-    if xp is np:
-        # from the front, where the padding comes first
-        at = flat.shape[1] - 1 - kept
-        found = np.partition(flat, np.unique(at.clip(min=0)), axis=1)
-        return np.where(at < 0, -np.inf, found[np.arange(len(flat)), at])
-    at = kept.clip(max=flat.shape[1] - 1)
-    found = flat.topk(int(at.max()) + 1, dim=1).values.gather(1, at[:, None])[:, 0]
-    return xp.where(kept < flat.shape[1], found, -xp.inf)
+        steps = [self.iterations] * len(packed.sizes)
+        return *_run_compiled(refine_and_take_top_cells, packed, steps, self.factor), steps
 
 
 @register("alignment", "auction")
 @dataclass(frozen=True)
 class Auction:
-    """Refine at full strength, then let each unit of the shorter side take its best cell.
+    """Refine with factor 1, then let each unit of the shorter side take its best cell.
 
-    `iterations` 'short' takes as many steps as the shorter side has units (Mander & Phillips
-    2024); they divide what rivals offer by `factor`. One-to-one on most matrices without ties.
+    `iterations='short'` takes as many steps as the shorter side has units; each subtracts a cell's
+    strongest rivals, divided by `factor` (Mander & Phillips 2024). One-to-one on most matrices
+    without ties.
     """
 
     iterations: int | Literal["short"] = "short"
@@ -228,156 +177,225 @@ class Auction:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        check_steps("auction", 0 if self.iterations == "short" else self.iterations, self.factor)
+        iterations = 0 if self.iterations == "short" else self.iterations
+        _check_refinement("auction", iterations, self.factor)
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
-        """All problems of like size at once, whatever they are on."""
+        """Align all problems of similar size at once, on the device they are on."""
         return solve_in_batches(problems, self._solve, self._loop)
 
-    def _solve(self, batch: PaddedBatch) -> tuple[Array, Array, Sequence[int]]:
+    def _solve(self, batch: PaddedBatch) -> SolverResult:
         steps = self._steps(batch.short)
         cells = refine_cells(batch.similarity, steps, self.factor)
-        return *credit_shares(batch.similarity, best_in_columns(cells)), steps
+        return *credit_shares(batch.similarity, _best_in_columns(cells)), steps
 
-    def _loop(self, lying: PackedMatrices) -> tuple[Array, Array, Sequence[int]]:
-        from evenmatch.alignment.compiled import take_best
+    def _loop(self, packed: PackedMatrices) -> SolverResult:
+        from evenmatch.alignment.compiled import refine_and_take_column_best
 
-        steps = self._steps(lying.sizes[:, 1])
-        return *run_compiled(take_best, lying, steps, self.factor), steps
+        steps = self._steps(packed.sizes[:, 1])
+        return *_run_compiled(refine_and_take_column_best, packed, steps, self.factor), steps
 
     def _steps(self, short: Array) -> list[int]:
-        own: list[int] = short.tolist()
-        return own if self.iterations == "short" else [self.iterations] * len(own)
+        lengths: list[int] = short.tolist()
+        return lengths if self.iterations == "short" else [self.iterations] * len(lengths)
 
 
-SMALLEST_FACTOR = 1e-6
+# Row masking
 
 
-_MAX_LOG_GROWTH = 60 * math.log(
-    2
-)  # how far numbers may grow between two rescalings, far from any overflow
+def _short_side_lines(batch: PaddedBatch) -> Array:
+    """Return (matrices, short, long): the cells each short-side unit can choose, all at least 0."""
+    xp = array_namespace(batch.similarity)
+    present = batch.present
+    lowest = xp.amin(xp.where(present, batch.similarity, xp.inf), (1, 2))
+    shifted = xp.where(present, batch.similarity - lowest[:, None, None], _TAKEN)
+    count, long, short = shifted.shape
+    # The detour over a flat array makes the cells of each line contiguous in memory.
+    return xp.swapaxes(shifted, 1, 2).reshape(-1).reshape(count, short, long)
 
 
-def check_steps(name: str, iterations: int, factor: float) -> None:
-    """Refuse numbers of steps and divisors that mean nothing."""
+def _choose_partners(lines: Array, batch: PaddedBatch) -> Array:
+    """Return the partner (cell) of each line; overwrites `lines`.
+
+    In each step the line with the greatest regret (best cell minus second best) takes its best
+    cell. The regret of another line is recomputed only if one of its two best cells was taken.
+    """
+    xp = array_namespace(lines)
+    count, short, long = lines.shape
+    matrix, number = arange_like(count, lines), arange_like(short, lines)[None, :]
+    best, second, regret = (a.reshape(count, short) for a in _find_regrets(lines.reshape(-1, long)))
+    partner = xp.zeros_like(best)
+    # -inf: lines that are done or padding are never chosen, even if all other regrets are 0.
+    regret = xp.where(number < batch.short[:, None], regret, -xp.inf)
+    steps: list[int] = batch.short.tolist()
+    for step in range(steps[0]):
+        active = matrix[: sum(total > step for total in steps)]
+        line = regret[: len(active)].argmax(1)
+        cell = best[active, line]
+        partner[active, line] = cell
+        regret[active, line] = -xp.inf
+        lines[active, :, cell] = _TAKEN
+        lost = (best[: len(active)] == cell[:, None]) | (second[: len(active)] == cell[:, None])
+        again = xp.where(lost & (regret[: len(active)] > -xp.inf))
+        best[again], second[again], regret[again] = _find_regrets(lines[again])
+    return partner
+
+
+def _find_regrets(lines: Array) -> tuple[Array, Array, Array]:
+    """Return for each line the index of its best and second-best cell, and their difference."""
+    number = arange_like(len(lines), lines)
+    best = lines.argmax(1)
+    top = lines[number, best]
+    lines[number, best] = 2 * _TAKEN
+    second = lines.argmax(1)
+    regret = top - lines[number, second]
+    lines[number, best] = top
+    return best, second, regret
+
+
+# Refinement
+
+
+def _check_refinement(name: str, iterations: int, factor: float) -> None:
     if iterations < 0:
         raise InputError(f"{name}'s iterations must not be negative, got {iterations}")
-    if factor < SMALLEST_FACTOR:
-        raise InputError(f"{name}'s factor must be at least {SMALLEST_FACTOR}, got {factor}")
+    if factor < _MIN_FACTOR:
+        raise InputError(f"{name}'s factor must be at least {_MIN_FACTOR}, got {factor}")
 
 
 def refine_cells(similarity: Array, iterations: Sequence[int], factor: float) -> Array:
-    """Matrices (one batch, padded with -inf) after each one's own number of steps.
+    """Refine a batch of matrices, padded with -inf, each with its own number of steps.
 
     `iterations` must not increase along the batch. A matrix is scaled by a power of two before its
-    cells outgrow their type: 128 steps at factor 1 overflow single precision.
+    cells overflow: 128 steps at factor 1 would overflow single precision.
     """
     cells, _ = rescale(similarity)
     steps = np.array(iterations)
     for number in range(max(iterations, default=0)):
-        live = int((steps > number).sum())
+        active = int((steps > number).sum())
         if number and number % steps_between_rescaling(factor) == 0:
-            cells[:live], _ = rescale(cells[:live])
-        refine_step(cells[:live], factor)
+            cells[:active], _ = rescale(cells[:active])
+        refine_step(cells[:active], factor)
     return cells
 
 
-def run_compiled(
-    loops: Callable[..., tuple[Array, Array]],
-    lying: PackedMatrices,
-    steps: Sequence[int],
-    factor: float,
-) -> tuple[Array, Array]:
-    """The shares that compiled `loops` give after each matrix's own number of steps."""
-    return loops(lying.cells, lying.sizes, np.array(steps), factor, steps_between_rescaling(factor))
-
-
-def steps_between_rescaling(factor: float) -> int:
-    """How many steps may be taken from one rescaling to the next."""
-    return max(1, int(_MAX_LOG_GROWTH / math.log1p(2 / factor)))
-
-
-def rescale(cells: Array) -> tuple[Array, Array]:
-    """Each matrix divided by a power of two, which rounds nothing; none exceeds 2 then.
-
-    The powers come along.
-    """
-    xp = array_namespace(cells)
-    peaks = xp.amax(xp.where(xp.isfinite(cells), abs(cells), 0.0), (1, 2))
-    powers = peaks / xp.where(peaks > 0, 2 * xp.frexp(peaks)[0], 1.0)
-    powers = xp.where(peaks > 0, powers, 1.0)
-    # through one row, which lays the cells in one piece as a step needs them
-    return (cells / powers[:, None, None]).reshape(-1).reshape(cells.shape), powers
-
-
 def refine_step(cells: Array, factor: float) -> None:
-    """One step of every matrix, in place; `cells` must lie in one piece.
+    """Take one step of every matrix, in place; `cells` must be contiguous in memory.
 
-    Nearly all cells of a line have its best as their rival, so that is subtracted everywhere; the
-    best cells themselves, whose rival is the second best, are then set to what they should be.
+    The rival of nearly every cell is the best cell of its line, so that one is subtracted
+    everywhere. The best cells themselves, whose rival is the second best, are set afterwards.
     """
     xp = array_namespace(cells)
     count, long, short = cells.shape
     matrix = arange_like(count, cells)[:, None]
     row, col = arange_like(long, cells)[None, :], arange_like(short, cells)[None, :]
-    # The best of a column is found in a copy that lays it in one piece, in half the time.
-    upright = xp.swapaxes(cells, 1, 2).reshape(-1).reshape(count, short, long)
-    right, row_best, row_most, row_next = _find_offers(cells, factor)
-    down, col_best, col_most, col_next = _find_offers(upright, factor)
-    # The best of a row may be the best of its column too, and has the weaker rival there as well.
-    its_col, its_row = matrix * short + right, matrix * long + down
+    # A contiguous copy of the columns halves the time to find the best of each.
+    columns = xp.swapaxes(cells, 1, 2).reshape(-1).reshape(count, short, long)
+    best_col, row_best, row_by_best, row_by_second = _find_rivals(cells, factor)
+    best_row, col_best, col_by_best, col_by_second = _find_rivals(columns, factor)
+    # The best cell of a row may also be the best of its column; then its rival in the column is
+    # the second best there. The same holds with rows and columns exchanged.
+    its_col, its_row = matrix * short + best_col, matrix * long + best_row
     from_col = xp.where(
-        _take(down, its_col) == row, _take(col_next, its_col), _take(col_most, its_col)
+        _take(best_row, its_col) == row, _take(col_by_second, its_col), _take(col_by_best, its_col)
     )
     from_row = xp.where(
-        _take(right, its_row) == col, _take(row_next, its_row), _take(row_most, its_row)
+        _take(best_col, its_row) == col, _take(row_by_second, its_row), _take(row_by_best, its_row)
     )
-    cells -= row_most[:, :, None]
-    cells -= col_most[:, None, :]
+    cells -= row_by_best[:, :, None]
+    cells -= col_by_best[:, None, :]
     flat = cells.reshape(-1)
-    flat[(matrix * long + row) * short + right] = row_best - row_next - from_col
-    flat[(matrix * long + down) * short + col] = col_best - from_row - col_next
+    flat[(matrix * long + row) * short + best_col] = row_best - row_by_second - from_col
+    flat[(matrix * long + best_row) * short + col] = col_best - from_row - col_by_second
 
 
-def _find_offers(lines: Array, factor: float) -> tuple[Array, Array, Array, Array]:
-    """Of each line where its best is, how high, what it takes from the others, the second from it.
+def _find_rivals(lines: Array, factor: float) -> tuple[Array, Array, Array, Array]:
+    """Return for each line: index of the best, its value, penalty by the best and by the second.
 
-    Lines are the last dimension, and lie in one piece.
+    A penalty is a value divided by `factor`: the best penalises all other cells of the line, the
+    second best penalises the best. Lines are the last dimension and contiguous in memory.
     """
     xp = array_namespace(lines)
     count, number, length = lines.shape
-    # Cells are found by their number in the whole batch, which is faster than by three indexes.
-    flat, start = (
-        lines.reshape(-1),
-        arange_like(count * number, lines).reshape(count, number) * length,
-    )
-    at = lines.argmax(2)
-    best = start + at
+    # Cells are addressed by their number in the whole batch: faster than with three indexes.
+    flat = lines.reshape(-1)
+    start = arange_like(count * number, lines).reshape(count, number) * length
+    index = lines.argmax(2)
+    best = start + index
     first = flat[best]
     flat[best] = -xp.inf
-    # numpy finds where the highest is in less time than how high it is
+    # numpy's argmax is faster than its max
     second = flat[start + lines.argmax(2)]
     flat[best] = first
-    # A line of one cell has no rivals in it, and a line of padding nothing at all.
-    most, following = (xp.where(xp.isfinite(x), x, 0.0) / factor for x in (first, second))
-    return at, first, most, following
+    # -inf is a line of one cell, which has no rival, or a line of padding: no penalty
+    by_best, by_second = (xp.where(xp.isfinite(x), x, 0.0) / factor for x in (first, second))
+    return index, first, by_best, by_second
 
 
 def _take(values: Array, number: Array) -> Array:
     return values.reshape(-1)[number]
 
 
-def best_in_columns(cells: Array) -> Array:
-    """The best cell of each column of each matrix, as True among False."""
+def rescale(cells: Array) -> tuple[Array, Array]:
+    """Divide each matrix by a power of two so that no value exceeds 2; return the powers too.
+
+    Dividing by a power of two is exact.
+    """
+    xp = array_namespace(cells)
+    peaks = xp.amax(xp.where(xp.isfinite(cells), abs(cells), 0.0), (1, 2))
+    powers = peaks / xp.where(peaks > 0, 2 * xp.frexp(peaks)[0], 1.0)
+    powers = xp.where(peaks > 0, powers, 1.0)
+    # The detour over a flat array makes the cells contiguous, as `refine_step` needs them.
+    return (cells / powers[:, None, None]).reshape(-1).reshape(cells.shape), powers
+
+
+def steps_between_rescaling(factor: float) -> int:
+    """Return how many steps may be taken from one rescaling to the next.
+
+    A step multiplies the largest value by at most 1 + 2 / factor.
+    """
+    return max(1, int(_MAX_LOG_GROWTH / math.log1p(2 / factor)))
+
+
+def _run_compiled(
+    function: Callable[..., tuple[Array, Array]],
+    packed: PackedMatrices,
+    steps: Sequence[int],
+    factor: float,
+) -> tuple[Array, Array]:
+    """Refine packed matrices and choose cells with a function of `compiled.py`."""
+    rescale_every = steps_between_rescaling(factor)
+    return function(packed.cells, packed.sizes, np.array(steps), factor, rescale_every)
+
+
+# Choosing cells, and giving credit for them
+
+
+def _best_in_columns(cells: Array) -> Array:
+    """Return a boolean mask of the best cell in each column of each matrix."""
     return arange_like(cells.shape[1], cells)[None, :, None] == cells.argmax(1)[:, None, :]
 
 
-def credit_shares(similarity: Array, chosen: Array) -> tuple[Array, Array]:
-    """Each unit's best chosen cell above 0: for the rows of each matrix, and for the columns.
+def highest_left_out(cells: Array, count: Array) -> Array:
+    """Return for each matrix the highest cell after its `count` highest; -inf if there is none."""
+    flat = cells.reshape(len(cells), -1)
+    xp = array_namespace(cells)
+    if xp is np:
+        # np.partition sorts in ascending order, so padding (-inf) comes first
+        at = flat.shape[1] - 1 - count
+        found = np.partition(flat, np.unique(at.clip(min=0)), axis=1)
+        return np.where(at < 0, -np.inf, found[np.arange(len(flat)), at])
+    at = count.clip(max=flat.shape[1] - 1)
+    found = flat.topk(int(at.max()) + 1, dim=1).values.gather(1, at[:, None])[:, 0]
+    return xp.where(count < flat.shape[1], found, -xp.inf)
 
-    A unit chosen several times still has one unit of credit to give; a chosen cell that is not
-    above 0 gives none, since LiSAScore takes maxima with 0 in place of what is not chosen. Ties go
-    to the lower index.
+
+def credit_shares(similarity: Array, chosen: Array) -> tuple[Array, Array]:
+    """Return the shares of rows and of columns: 1 at each unit's best chosen cell above 0.
+
+    A choice may be many-to-one; a unit that is chosen several times still has one unit of credit
+    to give. A chosen cell that is not above 0 gives none, since LiSAScore takes maxima with 0 in
+    place of cells that are not chosen. Ties go to the lower index.
     """
     offered = array_namespace(similarity).where(chosen & (similarity > 0), similarity, 0.0)
     count, long, short = offered.shape
@@ -390,7 +408,7 @@ def credit_shares(similarity: Array, chosen: Array) -> tuple[Array, Array]:
 
 
 def _mark_best(offered: Array, best: tuple[Array, ...]) -> Array:
-    """1 at the best cell of each unit, where that offers anything."""
+    """Return 1 at the best cell of each unit if that cell offers anything, else 0."""
     xp = array_namespace(offered)
     plan = xp.zeros_like(offered)
     plan[best] = xp.sign(offered[best])

@@ -1,4 +1,7 @@
-"""check_solver: everything a solver promises, for the authors of solvers to run in one line."""
+"""`check_solver`: test that an alignment solver keeps the contract of solvers.
+
+Authors of solvers call it in one line. The promises are listed at the end of the module.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ _SHAPES = ((1, 1), (1, 5), (4, 1), (3, 3), (4, 6), (7, 3))
 
 
 def check_solver(solver: Solver, *, excused: Collection[str] = ()) -> None:
-    """Raise PromiseError, naming the promise, unless the solver keeps all of them.
+    """Raise PromiseError for the first promise that the solver breaks.
 
-    `excused` names promises that this solver is known not to make. One that is one-to-one without
-    reaching the greatest total says `exact=False` in its alignments and needs no excuse.
+    `excused` names promises that this solver is known not to keep. A one-to-one solver that does
+    not reach the greatest total sets `exact=False` in its alignments and needs no excuse.
 
     >>> from evenmatch.alignment.assignment import Lsa
     >>> check_solver(Lsa())
@@ -30,14 +33,14 @@ def check_solver(solver: Solver, *, excused: Collection[str] = ()) -> None:
 
 
 def sample_problems(seed: int = 0) -> list[Problem]:
-    """Random problems without ties, of several shapes; half of them with unequal masses."""
+    """Return random problems without ties, of several shapes, half of them with unequal masses."""
     random = np.random.default_rng(seed)
-    found = []
+    problems = []
     for m, n in _SHAPES:
-        found.append(Problem(random.uniform(-1, 1, (m, n)), np.ones(m), np.ones(n)))
+        problems.append(Problem(random.uniform(-1, 1, (m, n)), np.ones(m), np.ones(n)))
         masses = random.uniform(0.1, 3, m), random.uniform(0.1, 3, n)
-        found.append(Problem(random.uniform(0, 1, (m, n)), *masses))
-    return found
+        problems.append(Problem(random.uniform(0, 1, (m, n)), *masses))
+    return problems
 
 
 def _edge_cases() -> Iterator[tuple[str, Problem]]:
@@ -51,7 +54,7 @@ def _edge_cases() -> Iterator[tuple[str, Problem]]:
 
 def _check_empty(solver: Solver) -> Iterator[str]:
     if list(solver([])):
-        yield "no problems gave an alignment"
+        yield "an empty list of problems gave an alignment"
     for m, n in ((0, 0), (0, 3), (2, 0)):
         yield from _shape_errors(solver, Problem(np.zeros((m, n)), np.ones(m), np.ones(n)))
 
@@ -60,7 +63,7 @@ def _check_shapes(solver: Solver) -> Iterator[str]:
     given = sample_problems()
     found = solver(given)
     if not isinstance(found, list) or len(found) != len(given):
-        yield f"{len(given)} problems gave {type(found).__name__} of {len(found)}"
+        yield f"{len(given)} problems gave a {type(found).__name__} of length {len(found)}"
     for problem in given:
         yield from _shape_errors(solver, problem)
 
@@ -78,11 +81,11 @@ def _check_shares(solver: Solver) -> Iterator[str]:
         alignment = solver([problem])[0]
         rows, cols = np.asarray(alignment.rows), np.asarray(alignment.cols)
         if not (np.isfinite(rows).all() and np.isfinite(cols).all()):
-            yield f"{name} gave a share that is no number"
+            yield f"{name} gave a share that is not finite"
         elif min(rows.min(), cols.min()) < 0:
             yield f"{name} gave a share of {min(rows.min(), cols.min())}"
-        elif max(rows.sum(1).max(), cols.sum(0).max()) > 1 + _TOLERANCE:
-            yield f"{name} gave a unit {max(rows.sum(1).max(), cols.sum(0).max())} in all"
+        elif (most := max(rows.sum(1).max(), cols.sum(0).max())) > 1 + _TOLERANCE:
+            yield f"{name} gave a unit shares that sum to {most}"
 
 
 def _check_inputs(solver: Solver) -> Iterator[str]:
@@ -90,7 +93,7 @@ def _check_inputs(solver: Solver) -> Iterator[str]:
         before = [np.array(a) for a in _arrays(problem)]
         solver([problem])
         if not all(np.array_equal(a, b) for a, b in zip(before, _arrays(problem), strict=True)):
-            yield "it wrote to the similarity or to a mass"
+            yield "it changed the similarity or a mass"
 
 
 def _arrays(problem: Problem) -> tuple[Array, Array, Array]:
@@ -107,7 +110,7 @@ def _check_independence(solver: Solver) -> Iterator[str]:
         ("by an equal solver", pickle.loads(pickle.dumps(solver))(given)),
     ):
         if not all(_same(a, b) for a, b in zip(alone, found, strict=True)):
-            yield f"a problem solved {name} came out otherwise than alone"
+            yield f"a problem solved {name} gave another alignment than alone"
 
 
 def _same(a: Alignment, b: Alignment) -> bool:
@@ -126,7 +129,7 @@ def _check_permutation(solver: Solver) -> Iterator[str]:
         plain, shuffled = solver([problem])[0], solver([moved])[0]
         back = Alignment(plain.rows[np.ix_(p, q)], plain.cols[np.ix_(p, q)])
         if not _same(back, shuffled):
-            yield f"a {m}×{n} problem with its units in another order is aligned otherwise"
+            yield f"a {m}×{n} problem with its units in another order is aligned differently"
 
 
 def _check_greedy_bound(solver: Solver) -> Iterator[str]:
@@ -151,7 +154,7 @@ def _check_exact_total(solver: Solver) -> Iterator[str]:
             best = similarity[linear_sum_assignment(similarity, maximize=True)].sum()
             total = (found.rows * similarity).sum()
             if abs(best - total) > _TOLERANCE:
-                yield f"a total of {total:.6f} was called exact, and {best:.6f} can be had"
+                yield f"a total of {total:.6f} was called exact, but {best:.6f} is possible"
 
 
 def _is_one_to_one(alignment: Alignment) -> bool:
@@ -165,18 +168,18 @@ def _is_one_to_one(alignment: Alignment) -> bool:
 
 
 _PROMISES = (
-    Promise("empty", "no problems and empty sides are solved too", _check_empty),
+    Promise("empty", "an empty list of problems and empty sides are solved too", _check_empty),
     Promise("shapes", "one alignment per problem, of the similarity's shape", _check_shapes),
-    Promise("shares", "no unit gives less than nothing or more than itself", _check_shares),
-    Promise("inputs", "what it is given stays as it was", _check_inputs),
+    Promise("shares", "shares are not negative and sum to at most 1 per unit", _check_shares),
+    Promise("inputs", "similarities and masses are not changed", _check_inputs),
     Promise("alone", "an alignment depends on its own problem only", _check_independence),
-    Promise("permutation", "moving the units moves their alignment along", _check_permutation),
+    Promise("permutation", "permuting the units permutes the alignment", _check_permutation),
     Promise(
         "greedy bound",
-        "where no similarity is negative, the best partner is the most",
+        "without negative similarities no unit gains more than with its best partner",
         _check_greedy_bound,
     ),
     Promise(
-        "exact total", "exact and one-to-one means the greatest total there is", _check_exact_total
+        "exact total", "an exact one-to-one alignment has the greatest total", _check_exact_total
     ),
 )

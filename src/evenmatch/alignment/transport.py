@@ -1,4 +1,11 @@
-"""Alignments that share a unit out: optimal transport between the two sides' masses (F_CONT)."""
+"""Alignments by optimal transport between the masses of the two sides (F_CONT).
+
+A transport plan moves the candidate's mass onto the reference's; a unit may be split over several
+partners. `emd` finds a plan of least cost, where the cost is the negative similarity. `sinkhorn`
+adds an entropy term, which makes the plan smooth and the solution approximate. Both scale masses
+to sum to 1 on each side (`normalize_mass`) and turn the plan into shares of each unit's own mass
+(`plan_to_shares`).
+"""
 
 from __future__ import annotations
 
@@ -18,25 +25,90 @@ from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
 
 _MAX_PIVOTS = 1_000_000
-
-
-_CHUNK_SIZE = 32  # problems a thread takes
-
-
-_import_lock = Lock()  # the import changes what other threads would see of it
-
+_CHUNK_SIZE = 32  # problems that a thread solves at a time
 
 _HIDE_TORCH = "POT_BACKEND_DISABLE_PYTORCH"
+_import_lock = Lock()  # importing POT changes os.environ and sys.modules for a moment
+
+
+@register("alignment", "emd")
+@dataclass(frozen=True)
+class Emd:
+    """Exact optimal transport of the candidate's mass onto the reference's mass (F_CONT).
+
+    The earth mover's distance with the negative similarity as the cost. Masses are scaled to sum
+    to 1 on each side. With equal masses precision equals recall.
+    """
+
+    def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
+        """Align each problem exactly, with POT's network simplex."""
+        prepared = [_prepare_problem(p) for p in problems if np.size(p.similarity)]
+        chunks = [prepared[i : i + _CHUNK_SIZE] for i in range(0, len(prepared), _CHUNK_SIZE)]
+        plans = (
+            plan for chunk in map_in_threads(_solve_chunk, chunks, len(chunks)) for plan in chunk
+        )
+        solved = (_make_alignment(p, *plan) for p, plan in zip(prepared, plans, strict=True))
+        return [
+            next(solved) if np.size(p.similarity) else _empty_alignment(np.shape(p.similarity))
+            for p in problems
+        ]
+
+
+@register("alignment", "sinkhorn")
+@dataclass(frozen=True)
+class Sinkhorn:
+    """Optimal transport with entropy regularisation: smoother than `emd`, and approximate.
+
+    `epsilon` is the strength of the regularisation, on the scale of the similarity. Iteration stops
+    when every row's mass is reached within `tolerance`, or after `iterations` steps.
+    """
+
+    epsilon: float = 0.05
+    iterations: int = 1000
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.epsilon <= 0:
+            raise InputError(f"sinkhorn's epsilon must be above 0, got {self.epsilon}")
+        if self.iterations < 1:
+            raise InputError(f"sinkhorn's iterations must be at least 1, got {self.iterations}")
+
+    def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
+        """Align each problem in the log domain: exp(-1/epsilon) underflows below epsilon 0.0014."""
+        return [self._solve_one(p) for p in problems]
+
+    def _solve_one(self, problem: Problem) -> Alignment:
+        similarity = np.asarray(problem.similarity, dtype=np.float64)
+        if not similarity.size:
+            return _empty_alignment(similarity.shape, exact=False)
+        h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
+        with np.errstate(divide="ignore"):
+            log_h, log_r = np.log(h), np.log(r)
+        kernel = similarity / self.epsilon
+        v = np.zeros(r.shape)
+        steps = 0
+        # Scale rows (u) and columns (v) in turn until the plan has the wanted row masses.
+        while True:
+            steps += 1
+            u = log_h - _log_sum_exp(kernel + v, 1)
+            v = log_r - _log_sum_exp(kernel + u[:, None], 0)
+            plan = np.exp(kernel + u[:, None] + v)
+            if steps >= self.iterations or abs(plan.sum(1) - h).max() < self.tolerance:
+                break
+        # The last step makes the columns exact and the rows only within the tolerance, so cap them.
+        rows, cols = plan_to_shares(plan, np.maximum(h, plan.sum(1)), np.maximum(r, plan.sum(0)))
+        return Alignment(rows, cols, exact=False, steps=steps)
 
 
 def normalize_mass(mass: Array) -> Array:
-    """Masses scaled to sum to 1; where there is none at all, every unit gets the same.
+    """Scale masses to sum to 1; if all of them are 0, every unit gets the same mass.
 
     >>> normalize_mass(np.array([1.0, 3.0]))
     array([0.25, 0.75])
     """
     mass = np.asarray(mass, dtype=np.float64)
-    # The ufuncs' own reductions: on a few numbers the methods take twice as long.
+    # On a few numbers the reductions of ufuncs take half the time of the array methods.
     if mass.size and (lowest := np.minimum.reduce(mass)) < 0:
         raise InputError(f"a mass must not be negative, got {lowest}")
     total = np.add.reduce(mass)
@@ -44,23 +116,51 @@ def normalize_mass(mass: Array) -> Array:
 
 
 def plan_to_shares(plan: Array, row_mass: Array, col_mass: Array) -> tuple[Array, Array]:
-    """A transport plan, which is used up, as shares of each row's and each column's own mass."""
+    """Divide a transport plan by each row's and by each column's mass; overwrites the plan."""
     masses = row_mass[:, None], col_mass
     if np.minimum.reduce(row_mass) > 0 < np.minimum.reduce(col_mass):
         rows = plan / masses[0]
-        return rows, np.divide(plan, masses[1], out=plan)  # a second array would take as long
+        return rows, np.divide(plan, masses[1], out=plan)  # allocating an array would double this
     # A unit without mass gets nothing.
     rows, cols = (np.divide(plan, m, out=np.zeros_like(plan), where=m > 0) for m in masses)
     return rows, cols
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _TransportProblem:
+    """A problem in the form POT expects; `transposed` if the candidate's units are the sinks."""
+
+    sources: Array
+    sinks: Array
+    cost: Array
+    transposed: bool
+
+
+def _prepare_problem(problem: Problem) -> _TransportProblem:
+    similarity = np.asarray(problem.similarity, dtype=np.float64)
+    h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
+    r *= np.add.reduce(h) / np.add.reduce(r)  # POT needs totals that agree to the last bit
+    if len(h) <= len(r):
+        return _TransportProblem(h, r, np.negative(similarity, order="C"), transposed=False)
+    # POT is a sixth faster with the shorter side as its sources.
+    return _TransportProblem(r, h, np.negative(similarity.T, order="C"), transposed=True)
+
+
+def _solve_chunk(problems: Sequence[_TransportProblem]) -> list[tuple[Array, int]]:
+    """Return the plan and POT's status code for each problem; POT releases the GIL."""
+    with _import_lock:
+        solve = _network_simplex()
+    results = [solve(p.sources, p.sinks, p.cost, _MAX_PIVOTS, 1) for p in problems]
+    return [(plan, status) for plan, _, _, _, status in results]
+
+
 @cache
 def _network_simplex() -> Callable[..., Any]:
-    """POT's compiled solver.
+    """Import POT's compiled network simplex, without importing torch.
 
-    `import ot` imports torch wherever it is installed, which takes seconds and would make an
-    alignment of two matrices wait for a deep-learning framework. So torch is hidden from that
-    import, and what was imported is forgotten, so that the user's own `import ot` finds torch.
+    `import ot` imports torch if it is installed. That takes seconds, and aligning two matrices
+    should not wait for a deep-learning framework. So torch is hidden from that import; afterwards
+    POT's modules are removed from `sys.modules`, so that the user's own `import ot` finds torch.
     """
     hide = not {"ot", "torch"} & sys.modules.keys() and _HIDE_TORCH not in os.environ
     try:
@@ -80,61 +180,11 @@ def _network_simplex() -> Callable[..., Any]:
     return solve
 
 
-@register("alignment", "emd")
-@dataclass(frozen=True)
-class Emd:
-    """The cheapest way to move the candidate's mass onto the reference's, exact.
-
-    Masses are scaled to sum to 1 on each side. With equal masses precision equals recall.
-    """
-
-    def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
-        """Exact, by POT's network simplex."""
-        posed = [_make_transport_problem(p) for p in problems if np.size(p.similarity)]
-        portions = [posed[i : i + _CHUNK_SIZE] for i in range(0, len(posed), _CHUNK_SIZE)]
-        moved = (
-            plan for some in map_in_threads(_solve_chunk, portions, len(portions)) for plan in some
-        )
-        solved = (_make_alignment(p, *plan) for p, plan in zip(posed, moved, strict=True))
-        return [
-            next(solved) if np.size(p.similarity) else _empty_alignment(np.shape(p.similarity))
-            for p in problems
-        ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _TransportProblem:
-    """A problem as POT wants it; `turned` where the candidate's units are its sinks."""
-
-    sources: Array
-    sinks: Array
-    cost: Array
-    transposed: bool
-
-
-def _make_transport_problem(problem: Problem) -> _TransportProblem:
-    similarity = np.asarray(problem.similarity, dtype=np.float64)
-    h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
-    r *= np.add.reduce(h) / np.add.reduce(r)  # POT wants totals that agree to the last bit
-    if len(h) <= len(r):
-        return _TransportProblem(h, r, np.negative(similarity, order="C"), transposed=False)
-    # POT is a sixth faster with the shorter side as its sources
-    return _TransportProblem(r, h, np.negative(similarity.T, order="C"), transposed=True)
-
-
-def _solve_chunk(posed: Sequence[_TransportProblem]) -> list[tuple[Array, int]]:
-    """The plan of each, and POT's word on how the search ended; it lets other threads run."""
-    with _import_lock:
-        solve = _network_simplex()
-    found = [solve(p.sources, p.sinks, p.cost, _MAX_PIVOTS, 1) for p in posed]
-    return [(plan, status) for plan, _, _, _, status in found]
-
-
-def _make_alignment(posed: _TransportProblem, plan: Array, status: int) -> Alignment:
-    if posed.transposed:
-        rows, cols = plan_to_shares(plan.T, posed.sinks, posed.sources)
+def _make_alignment(problem: _TransportProblem, plan: Array, status: int) -> Alignment:
+    if problem.transposed:
+        rows, cols = plan_to_shares(plan.T, problem.sinks, problem.sources)
     else:
-        rows, cols = plan_to_shares(plan, posed.sources, posed.sinks)
+        rows, cols = plan_to_shares(plan, problem.sources, problem.sinks)
     return Alignment(rows, cols, exact=status == 1)
 
 
@@ -142,54 +192,8 @@ def _empty_alignment(shape: tuple[int, ...], *, exact: bool = True) -> Alignment
     return Alignment(np.zeros(shape), np.zeros(shape), exact=exact)
 
 
-@register("alignment", "sinkhorn")
-@dataclass(frozen=True)
-class Sinkhorn:
-    """Transport blurred by entropy: smoother than `emd`, and approximate.
-
-    `epsilon` is the blur on the scale of the similarity. Stops when every row's mass is met to
-    `tolerance`, or after `iterations`.
-    """
-
-    epsilon: float = 0.05
-    iterations: int = 1000
-    tolerance: float = 1e-6
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-        if self.epsilon <= 0:
-            raise InputError(f"sinkhorn's epsilon must be above 0, got {self.epsilon}")
-        if self.iterations < 1:
-            raise InputError(f"sinkhorn's iterations must be at least 1, got {self.iterations}")
-
-    def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
-        """In the log domain, since exp(-1/epsilon) underflows below epsilon = 0.0014."""
-        return [self._solve_one(p) for p in problems]
-
-    def _solve_one(self, problem: Problem) -> Alignment:
-        similarity = np.asarray(problem.similarity, dtype=np.float64)
-        if not similarity.size:
-            return _empty_alignment(similarity.shape, exact=False)
-        h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
-        with np.errstate(divide="ignore"):
-            log_h, log_r = np.log(h), np.log(r)
-        kernel = similarity / self.epsilon
-        v = np.zeros(r.shape)
-        steps = 0
-        while True:
-            steps += 1
-            u = log_h - _log_sum_exp(kernel + v, 1)
-            v = log_r - _log_sum_exp(kernel + u[:, None], 0)
-            plan = np.exp(kernel + u[:, None] + v)
-            if steps >= self.iterations or abs(plan.sum(1) - h).max() < self.tolerance:
-                break
-        # Columns are met exactly by the last step; rows only to the tolerance, so cap them.
-        rows, cols = plan_to_shares(plan, np.maximum(h, plan.sum(1)), np.maximum(r, plan.sum(0)))
-        return Alignment(rows, cols, exact=False, steps=steps)
-
-
 def _log_sum_exp(values: Array, axis: int) -> Array:
-    """log(sum(exp(values))) without overflow; the sum of nothing but zeros is -inf."""
+    """Return log(sum(exp(values))) without overflow; -inf where all values are -inf."""
     top = values.max(axis, keepdims=True)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
