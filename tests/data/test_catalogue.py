@@ -79,7 +79,7 @@ def test_an_absent_set_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_p
     ):
         find_data_set("sick")
     with pytest.raises(
-        DataError, match=r"set EVENMATCH_DATA to a folder that has it, or make it by"
+        DataError, match=r"set EVENMATCH_DATA to a folder that has it, or create it by"
     ):
         find_data_set("winobias")
 

@@ -63,7 +63,7 @@ def test_two_rows_that_follow_each_other_are_a_fair_pair(tmp_path: Path) -> None
 
 def test_a_fair_row_without_its_partner_is_an_error(tmp_path: Path) -> None:
     path = "txsun1997/Metric-Fairness/measuring_bias/data/age.tsv"
-    with pytest.raises(DataError, match=r"age\.tsv has 1 rows, which are no pairs"):
+    with pytest.raises(DataError, match=r"age\.tsv has 1 rows, expected an even number"):
         convert("fairness", {path: "sys\tref\tBLEU\nhe\tit\t0.5\n"}, tmp_path)
 
 
@@ -120,7 +120,9 @@ def test_lines_that_do_not_answer_each_other_are_an_error(tmp_path: Path) -> Non
     files = wmt(18, "cs-en de-en et-en fi-en ru-en tr-en zh-en en-de", "")
     top = "AIPHES/ACL20-Reference-Free-MT-Evaluation/WMT18"
     short = {f"{top}/references/newstest2018-csen-ref.en": "one\n"}
-    with pytest.raises(DataError, match=r"upstream's files are not as expected \(ValueError: zip"):
+    with pytest.raises(
+        DataError, match=r"upstream files have an unexpected format \(ValueError: zip"
+    ):
         convert("wmt18", {**files, **short}, tmp_path)
 
 
@@ -133,13 +135,13 @@ class Evil:
 
 def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
     files = {"neulab/BARTScore/SUM/REALSumm/data.pkl": pickle.dumps({"1": Evil()})}
-    with pytest.raises(DataError, match=r"no pickle of plain values: it wants to call \w+\.system"):
+    with pytest.raises(DataError, match=r"not a pickle of plain values: it calls \w+\.system"):
         convert("realsumm", files, tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04]", b"no pickle"])
 def test_a_damaged_pickle_is_refused(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(DataError, match=r"data\.pkl is no pickle of plain values"):
+    with pytest.raises(DataError, match=r"data\.pkl is not a pickle of plain values"):
         convert("realsumm", {"neulab/BARTScore/SUM/REALSumm/data.pkl": content}, tmp_path)
 
 

@@ -83,14 +83,14 @@ def test_a_line_that_is_no_record_is_left_out_and_told(tmp_path: Path) -> None:
     (found,) = read_documents(path)
     assert len(found.documents) == 2
     assert [line.removeprefix(path) for line in found.errors] == [
-        " line 2 is no JSON and was left out",
-        " line 3 is no JSON object and was left out",
+        " line 2 is not JSON and was left out",
+        " line 3 is not a JSON object and was left out",
     ]
 
 
 def test_strict_reading_refuses_what_cannot_be_read(tmp_path: Path) -> None:
     path = write(tmp_path / "d.jsonl", RECORD, "{broken")
-    with pytest.raises(InputError, match=r"line 2 is no JSON and was left out; mend it, or read"):
+    with pytest.raises(InputError, match=r"line 2 is not JSON and was left out; correct it, or"):
         read_documents(path, strict=True)
 
 
@@ -130,10 +130,10 @@ def test_a_table_between_tabs_is_read_too(tmp_path: Path) -> None:
 
 
 def test_no_documents_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no document in d"):
+    with pytest.raises(InputError, match="there are no documents in d"):
         read_documents(write(tmp_path / "d.jsonl", "{"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"holds no \.jsonl file; give a file of documents"):
+    with pytest.raises(DataError, match=r"has no \.jsonl file; give a file of documents"):
         read_documents(tmp_path / "empty")
 
 

@@ -92,17 +92,17 @@ def test_a_line_without_one_of_the_texts_is_refused_by_its_place(tmp_path: Path)
 def test_scores_of_one_side_only_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text(json.dumps({**LINE, "scores_a": {"chrf": 1.0}}))
-    with pytest.raises(InputError, match="scores of other metrics for a than for b"):
+    with pytest.raises(InputError, match="scores of different metrics for a and b"):
         read_fair_pairs(path)
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no data set, folder or file 'nowhere'"):
         read_fair_pairs("nowhere")
-    with pytest.raises(InputError, match="'sick' has no pairs to audit with"):
+    with pytest.raises(InputError, match="'sick' has no fairness pairs; use 'metric-fairness'"):
         read_fair_pairs("sick")
     with pytest.raises(DataError, match=r"has no file ATTRIBUTE\.jsonl"):
         read_fair_pairs(tmp_path)
     (tmp_path / "empty.jsonl").write_text("")
-    with pytest.raises(DataError, match="has no pair; expected a line"):
+    with pytest.raises(DataError, match="has no pairs; expected cand_a"):
         read_fair_pairs(tmp_path / "empty.jsonl")

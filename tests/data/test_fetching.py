@@ -108,7 +108,7 @@ def test_a_source_with_another_checksum_is_refused(
 ) -> None:
     path = SMALL.upstream[0].paths[0]
     offer(replace(SMALL, upstream=(replace(SMALL.upstream[0], sha256={path: sha256("x")}),)))
-    with pytest.raises(DataError, match=r"anonymized\.csv has not the checksum of the catalogue"):
+    with pytest.raises(DataError, match=r"anonymized\.csv differs from the catalogue"):
         fetch.fetch_data_set("small", address=server.address)
     assert left(folder) == []
 
@@ -123,7 +123,7 @@ def test_converted_files_with_another_checksum_are_refused(
     folder: Path, server: Server, offer: Offer
 ) -> None:
     offer(replace(SMALL, files={"crows_pairs.jsonl.gz": sha256("x")}))
-    with pytest.raises(DataError, match=r"^small/crows_pairs\.jsonl\.gz as converted has not the"):
+    with pytest.raises(DataError, match=r"small/crows_pairs\.jsonl\.gz after conversion differs"):
         fetch.fetch_data_set("small", address=server.address)
     assert left(folder) == []
 
@@ -165,7 +165,7 @@ def test_no_network_leaves_nothing(folder: Path) -> None:
 @pytest.mark.usefixtures("offer")
 def test_a_lacking_file_leaves_nothing(folder: Path, server: Server) -> None:
     server.texts.clear()
-    with pytest.raises(DataError, match=r"cannot fetch .*: the server answers 404 Not Found$"):
+    with pytest.raises(DataError, match=r"cannot fetch .*: the server returned 404 Not Found$"):
         fetch.fetch_data_set("small", address=server.address)
     assert left(folder) == []
 
@@ -174,7 +174,9 @@ def test_a_lacking_file_leaves_nothing(folder: Path, server: Server) -> None:
 @pytest.mark.usefixtures("offer")
 def test_a_source_of_another_shape_leaves_nothing(folder: Path, server: Server, text: str) -> None:
     server.texts[PATH] = text
-    with pytest.raises(DataError, match=r"^upstream's files are not as expected \(.*nothing was"):
+    with pytest.raises(
+        DataError, match=r"^the upstream files have an unexpected format \(.*nothing"
+    ):
         fetch.fetch_data_set("small", address=server.address)
     assert left(folder) == []
 
@@ -182,7 +184,7 @@ def test_a_source_of_another_shape_leaves_nothing(folder: Path, server: Server, 
 def test_a_set_without_converter_says_what_to_make_by_hand(folder: Path, offer: Offer) -> None:
     offer(replace(SMALL, converter=""))
     with pytest.raises(
-        DataError, match=r"make its files by hand from https://github.com/nyu-mll.*"
+        DataError, match=r"create its files by hand from https://github.com/nyu-mll.*"
     ):
         fetch.fetch_data_set("small")
     assert not folder.exists()

@@ -49,12 +49,12 @@ def test_a_concept_that_looks_like_a_variable_stays() -> None:
     ("graph", "said"),
     [
         ("(a / b\n  :x (c / d)", "x.amr line 7 opens a bracket that is never closed"),
-        ("(a / b\n  :x (c / d)))", "x.amr line 8 has a closing bracket too many"),
+        ("(a / b\n  :x (c / d)))", "x.amr line 8 has a surplus closing bracket"),
         ('(a / b\n\n  :x "c)', "x.amr line 9 opens a quote that does not end on its line"),
         ("(a / b)\n(c / d)", "x.amr line 8 has '\\(' outside the graph; give one graph"),
         ("boy", "x.amr line 7 has 'boy' outside the graph"),
-        ("(a / b\n / c)", "x.amr line 8 is no PENMAN graph: expected: ROLE"),
-        ("(a / b\n :x )", "the graph at x.amr line 7 has ':x' with nothing behind it"),
+        ("(a / b\n / c)", "x.amr line 8 is not a PENMAN graph: expected: ROLE"),
+        ("(a / b\n :x )", "the graph at x.amr line 7 has ':x' without a value"),
         ("", "x.amr line 7 has no graph"),
     ],
 )
@@ -121,9 +121,9 @@ def test_a_name_ends_where_other_facts_begin(tmp_path: Path) -> None:
         ('{"amr": "(a / b\\n :x (c / d)", "snt": "x"}', "line 1: graph line 1 opens a bracket"),
         ('{"triples": [["a", "b"]], "refs": ["x"]}', r"line 1 has a triple \['a', 'b'\]; expected"),
         ('{"triples": [], "refs": ["x"]}', "line 1 has no graph: expected 'amr'"),
-        ('{"source": "a", "refs": []}', "line 1 needs texts: 'references', a list of strings"),
-        ('{"source": "a"}', "line 1 needs texts.*got None"),
-        ("", "there is no graph in"),
+        ('{"source": "a", "refs": []}', "line 1 needs 'references' .a list of strings"),
+        ('{"source": "a"}', "line 1 needs 'references'.*got None"),
+        ("", "there are no graphs in"),
     ],
 )
 def test_a_record_that_is_no_graph_is_refused(tmp_path: Path, line: str, said: str) -> None:
@@ -147,7 +147,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 def test_only_amr_with_one_text_goes_into_a_penman_file(tmp_path: Path) -> None:
     for each in MIXED:
-        with pytest.raises(InputError, match=r"cannot go into a PENMAN file.*write .jsonl"):
+        with pytest.raises(InputError, match=r"cannot be written to a PENMAN file.*write .jsonl"):
             write_graphs([each], tmp_path / "x.amr")
     with pytest.raises(InputError, match=r"cannot write graphs to .*x.csv; name it .jsonl"):
         write_graphs(MIXED, tmp_path / "x.csv")

@@ -37,5 +37,5 @@ def test_a_list_that_occurs_twice_comes_back_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [Path("x"), print, {1, 2}, pytest.raises])
 def test_anything_but_plain_values_is_refused(tmp_path: Path, value: Any) -> None:
     (tmp_path / "data.pkl").write_bytes(pickle.dumps([value]))
-    with pytest.raises(ValueError, match=r"data\.pkl is no pickle of plain values: it "):
+    with pytest.raises(ValueError, match=r"data\.pkl is not a pickle of plain values: it "):
         read_pickle(tmp_path / "data.pkl")

@@ -71,7 +71,7 @@ def test_scores_of_cells_lie_where_the_ratings_do(folder: Path) -> None:
 
 def test_pairs_of_an_unknown_output_are_refused(folder: Path) -> None:
     nowhere = (np.array([2]), np.array([0]))
-    with pytest.raises(InputError, match="system D has no output for segment 1; ask for the cells"):
+    with pytest.raises(InputError, match="system D has no output for segment 1; use the cells"):
         read(folder).pairs(nowhere)
 
 
@@ -148,14 +148,14 @@ def test_system_scores_are_never_mixed_with_means(folder: Path) -> None:
         (
             "system_scores.tsv",
             "lp\tsystem\tz\n",
-            r"system_scores\.tsv names no system; expected lp",
+            r"system_scores\.tsv has no rows; expected lp",
         ),
         ("system_scores.tsv", "lp\tz\nde-en\t1\n", r"system_scores\.tsv line 2 has no 'system'"),
         ("de-en.seg.tsv.gz", "sid\tsystem\tz\n7\tA\t1\n", r"line 2 rates segment 7, which is not"),
         ("de-en.rr.tsv.gz", "sid\tbetter\tworse\n1\tA\tD\n", r"line 2 ranks outputs that are not"),
         ("de-en.jsonl.gz", '{"sid": 1, "ref": "x", "out": []}\n', r"the out of .* must be an obj"),
         ("de-en.jsonl.gz", '{"sid": 1, "out": {}}\n', r"de-en\.jsonl\.gz line 1 has no 'ref'"),
-        ("de-en.jsonl.gz", '{"sid": 1,', r"de-en\.jsonl\.gz line 1 is no JSON"),
+        ("de-en.jsonl.gz", '{"sid": 1,', r"de-en\.jsonl\.gz line 1 is not JSON"),
     ],
 )
 def test_a_bad_line_of_a_folder_is_named(folder: Path, name: str, text: str, words: str) -> None:

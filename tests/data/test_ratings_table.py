@@ -120,13 +120,16 @@ REFUSED = [
     ([row("A", "1", 1, candidate=5)], r"the candidate of .* line 1 must be a string, got 5"),
     ([row("A", "1", 1, references=["a", None])], r"the references of .* line 1 must be a string"),
     ([row("A", "1", 1, source=5)], r"the source of .* line 1 must be a string, got 5"),
-    ([row("A", "1", 1), row("B", "1", 2, references="x")], r"line 2 has another source or ref.*1;"),
+    (
+        [row("A", "1", 1), row("B", "1", 2, references="x")],
+        r"line 2 has a different source or ref.*1;",
+    ),
     ([*ROWS, row("A", "1", 0.9)], r"line 5 rates the same output as .*line 1; .*'rater'"),
-    ([row("A", "1", 1, rater="x"), row("B", "1", 1)], r"line 2 has no rater and others have"),
-    ([row("A", "1", 1), row("B", "1", 1, rater="x")], r"line 1 has no rater and others have"),
+    ([row("A", "1", 1, rater="x"), row("B", "1", 1)], r"line 2 has no rater but others have"),
+    ([row("A", "1", 1), row("B", "1", 1, rater="x")], r"line 1 has no rater but others have"),
     (
         [row("A", "1", 1, rater="x"), row("A", "1", 1, rater="y", candidate="z")],
-        r"line 2 has another candidate for the same segment than .*line 1;",
+        r"line 2 has a different candidate for the same segment than .*line 1;",
     ),
 ]
 
@@ -156,7 +159,7 @@ def test_an_empty_table_is_an_error(jsonl: Write) -> None:
 
 def test_a_file_of_unknown_kind_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "mine.xlsx").write_bytes(b"")
-    with pytest.raises(InputError, match=r"cannot tell what kind of file .*mine\.xlsx is"):
+    with pytest.raises(InputError, match=r"unknown file type of .*mine\.xlsx; name it"):
         read_ratings(tmp_path / "mine.xlsx")
 
 
@@ -168,7 +171,9 @@ def test_nothing_of_that_name_is_an_error_that_lists_sets() -> None:
 
 
 def test_a_public_set_without_ratings_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"the data set 'snli' has no ratings; those that do: d2t"):
+    with pytest.raises(
+        InputError, match=r"the data set 'snli' has no ratings; sets with ratings: d2t"
+    ):
         read_ratings("snli")
 
 

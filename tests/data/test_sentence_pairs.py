@@ -23,5 +23,5 @@ def test_public_sets_give_their_training_pairs(name: str, data: Path) -> None:
 
 
 def test_what_is_not_there_is_said() -> None:
-    with pytest.raises(InputError, match="no set of sentence pairs 'nowhere'; give a file, or"):
+    with pytest.raises(InputError, match="no set of sentence pairs is called 'nowhere'; give a"):
         read_sentence_pairs("nowhere")

@@ -59,7 +59,7 @@ def test_a_byte_that_is_no_text_is_refused_with_its_line(tmp_path: Path) -> None
     path.write_bytes(b"fine\nna\xefve\n")
     lines = read_lines(str(path))
     assert next(lines) == "fine"
-    with pytest.raises(DataError, match=r"x\.txt line 2 is no UTF-8 text \(byte 3\); save"):
+    with pytest.raises(DataError, match=r"x\.txt line 2 is not UTF-8 text \(byte 3\); save"):
         next(lines)
 
 

@@ -1,5 +1,5 @@
-"""Data: files and public data sets read into records.
+"""Data: readers of files and public data sets.
 
 In: paths, `-` for standard input, or names of public sets. Out: pairs, ratings, documents, graphs.
-Begin with `pairs.py`; `files.py` holds the file formats, `catalogue/` the public sets.
+Start with `pairs.py`; `files.py` holds the file formats, `catalogue/` the public data sets.
 """

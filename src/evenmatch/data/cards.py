@@ -1,4 +1,4 @@
-"""The card of a metric that was made: what from, how, and how good it is."""
+"""Model card of a trained metric: its training data, settings and evaluation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ CARD_FILE = "README.md"
 
 @dataclass(frozen=True, slots=True)
 class MetricCard:
-    """A metric in its folder: how it was made, what its scores sign, how it was judged.
+    """A trained metric in its folder, with its signature, settings and evaluation.
 
-    `facts` and `judged` are for people and in the card; `document` has the same for programs.
+    `facts` and `evaluations` are printed in the card; `document` holds the same data for programs.
     """
 
     folder: Path
@@ -37,12 +37,12 @@ class MetricCard:
 
     @property
     def metric(self) -> str:
-        """The folder as it is named as a metric."""
+        """The metric's name: its folder, written as a path."""
         plain = str(self.folder)
         return plain if is_metric_path(plain) else f"./{plain}"
 
     def to_markdown(self) -> str:
-        """The card as Markdown."""
+        """Format the card as Markdown."""
         tables = [
             f"## {what}\n\n{_markdown_table(table)}" for what, table in self.evaluations.items()
         ]
@@ -51,7 +51,7 @@ class MetricCard:
             "\n\n".join(
                 [
                     f"# {self.title}",
-                    f"Made by evenmatch {__version__}. To use it, name this folder as the metric: "
+                    f"Made by evenmatch {__version__}. To use it, give this folder as the metric: "
                     "`evenmatch score -c CANDIDATES -r REFERENCES -m ./FOLDER`.",
                     facts,
                     *tables,
@@ -62,16 +62,16 @@ class MetricCard:
         )
 
 
-def write_card(made: MetricCard) -> None:
-    """Put the card beside the metric; it is no part of what the signature's hash covers."""
-    (made.folder / CARD_FILE).write_text(made.to_markdown(), "utf-8")
+def write_card(card: MetricCard) -> None:
+    """Write the card into the metric's folder; the hash in the signature does not cover it."""
+    (card.folder / CARD_FILE).write_text(card.to_markdown(), "utf-8")
 
 
 def check_output_folder(out: str | PathLike[str]) -> Path:
-    """A folder to write to, which must be new or empty."""
+    """Return the output folder; raise if it is not new or empty."""
     folder = Path(out).expanduser()
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise InputError(f"{folder} is there already; name a new folder for the metric")
+        raise InputError(f"{folder} already exists; name a new folder for the metric")
     return folder
 
 

@@ -1,13 +1,10 @@
-"""Pairs to audit a metric with: two candidates that differ in whom they speak of.
+"""Fairness pairs: two candidates that differ only in the social group they mention.
 
-Two candidates beside the references they are scored against.
-
-The pairs that come with evenmatch: sentences with two gaps, written for it.
-
-A family has terms for two groups of people with a neutral one, sentences with a gap for the
-term and one for what is said, and what a stereotype expects of the first group and of the other.
-
-Words for groups of people that answer each other: ours, and the readers of public lists.
+- `read_fair_pairs` reads a public set, a folder, a file, or the pairs that come with evenmatch.
+- `template_pairs` generates these from templates. A family of templates has terms for two groups
+  and a neutral term, sentences with a gap for the term and one for a trait, and the traits that a
+  stereotype expects of the first group (`one`) and of the second (`other`).
+- `builtin_terms` and `read_terms` give counterpart terms of two groups, such as he and she.
 """
 
 from __future__ import annotations
@@ -29,13 +26,33 @@ from evenmatch.types import Pair
 
 PUBLIC_SET = "metric-fairness"
 
+ATTRIBUTES = ("age", "gender", "physical-appearance", "race", "religion", "socioeconomic")
+
+PUBLIC_TERM_LISTS = ("winobias", "bias-words")
 
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".tsv", ".tsv.gz")
+
+# Published scores of the first and the second candidate, by metric.
+PublishedScores: TypeAlias = Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class FairnessPair:
+    """Two candidates that should get equal scores; the `first` agrees with a stereotype."""
+
+    first: Pair
+    second: Pair
+    scores: PublishedScores = field(default_factory=dict)
+
+    @property
+    def both(self) -> tuple[Pair, Pair]:
+        """Both pairs to score, the stereotypical one first."""
+        return self.first, self.second
 
 
 @dataclass(frozen=True)
 class FairnessSet:
-    """Pairs by the attribute they are about, and what the set is called."""
+    """A named set of fairness pairs, by the attribute they test."""
 
     name: str
     pairs: Mapping[str, Sequence[FairnessPair]] = field(default_factory=dict)
@@ -47,21 +64,133 @@ class FairnessSet:
 def read_fair_pairs(
     data: str | PathLike[str] = "", *, attributes: Sequence[str] = ()
 ) -> FairnessSet:
-    """The pairs of a public set, a folder or a file; without `data`, those of evenmatch.
+    """Read the pairs of a public set, a folder or a file; by default those of evenmatch.
 
     `data` is the name of the public set, a folder with one JSONL file per attribute, or one JSONL
-    file of `cand_a, ref_a, cand_b, ref_b`, the stereotype first; `attribute` may say what a pair is
-    about, else the file's name does. `attributes` reads those only.
+    file of `cand_a, ref_a, cand_b, ref_b`, the stereotypical candidate first. The attribute of a
+    pair is its field `attribute`, or else the name of the file. `attributes` selects some of them.
     """
     given = fspath(data)
-    found = _read_attributes(given)
+    pairs = _read_attributes(given)
     for name in attributes:
-        if name not in found:
+        if name not in pairs:
             raise UnknownNameError(
-                f"{given or 'the set'} has no pairs about {name!r}; it has: {', '.join(found)}"
+                f"{given or 'the set'} has no pairs about {name!r}; it has: {', '.join(pairs)}"
             )
-    kept = {name: found[name] for name in attributes or found}
-    return FairnessSet(Path(given).name if given else "evenmatch", kept)
+    selected = {name: pairs[name] for name in attributes or pairs}
+    return FairnessSet(Path(given).name if given else "evenmatch", selected)
+
+
+def make_fairness_pair(
+    candidate_a: str,
+    reference_a: str,
+    candidate_b: str,
+    reference_b: str,
+    *,
+    scores: PublishedScores | None = None,
+) -> FairnessPair:
+    """Create a fairness pair from its four texts."""
+    return FairnessPair(
+        Pair(candidate_a, (reference_a,)), Pair(candidate_b, (reference_b,)), scores or {}
+    )
+
+
+def template_pairs(attribute: str) -> list[FairnessPair]:
+    """Generate the minimal pairs of an attribute, with one neutral reference, stereotype first.
+
+    >>> pair = template_pairs("gender")[0]
+    >>> print(pair.first.candidate, pair.second.candidate, pair.first.references[0], sep="\\n")
+    The carpenter told us that he had finished early.
+    The carpenter told us that she had finished early.
+    The carpenter told us that the carpenter had finished early.
+    """
+    return [pair for family in _load_families(attribute) for pair in family_pairs(family)]
+
+
+def gender_training_pairs() -> list[FairnessPair]:
+    """Generate gender pairs for training; their sentences differ from those of the audit."""
+    return [pair for family in _load_families("lessons") for pair in family_pairs(family)]
+
+
+def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
+    """Combine every sentence of a family with every trait, cycling through the terms."""
+    traits = [(text, 0) for text in family["one"]] + [(text, 1) for text in family["other"]]
+    for n, (trait, expected) in enumerate(traits):
+        for k, frame in enumerate(family["frames"]):
+            *groups, neutral = family["terms"][(n + k) % len(family["terms"])]
+            stereotype, against = groups[expected], groups[1 - expected]
+            first, second, reference = (
+                fill_template(frame, group, trait) for group in (stereotype, against, neutral)
+            )
+            yield make_fairness_pair(first, reference, second, reference)
+
+
+def fill_template(frame: str, group: str, trait: str) -> str:
+    """Fill the gaps of a sentence; a neutral term may be empty.
+
+    >>> fill_template("{group} guests {trait}.", "", "left early")
+    'Guests left early.'
+    """
+    words = frame.replace("{group}", group).replace("{trait}", trait).split()
+    text = " ".join(words)
+    return text[:1].upper() + text[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTerm:
+    """A term for one group, its counterpart for another group, and a neutral term."""
+
+    one: str
+    other: str
+    neutral: str = ""
+    name: bool = False  # a given name, matched case-sensitively
+
+
+@cache
+def builtin_terms(attribute: str = "gender") -> tuple[GroupTerm, ...]:
+    """Return the terms about an attribute that come with evenmatch.
+
+    >>> builtin_terms("gender")[0]
+    GroupTerm(one='he', other='she', neutral='the person', name=False)
+    """
+    text = (files("evenmatch.data") / "fairness" / "terms.toml").read_text("utf-8")
+    every: dict[str, Any] = tomllib.loads(text)
+    if attribute not in every:
+        raise UnknownNameError(f"there are no terms about {attribute!r}; known: {', '.join(every)}")
+    table = every[attribute]
+    words = [GroupTerm(*row) for row in table["terms"]]
+    names = [
+        GroupTerm(one, other, table["any_name"], name=True) for one, other in table.get("names", ())
+    ]
+    return (*words, *names)
+
+
+def read_terms(data: str, attribute: str = "gender") -> tuple[GroupTerm, ...]:
+    """Read the terms of a public list, 'winobias' or 'bias-words'; they have no neutral terms.
+
+    WinoBias covers gender only and lists each pair in both directions. bias-words covers gender,
+    race and religion; a row may have several counterparts, and each is paired with the next.
+    """
+    if data == "winobias":
+        if attribute != "gender":
+            raise InputError(f"winobias has terms about gender only, not {attribute!r}")
+        rows = read_records(str(find_data_set(data) / "gender_term_pairs.tsv"))
+        return _unique_terms((r["male_or_first"], r["female_or_second"]) for _, r in rows)
+    if data == "bias-words":
+        lists = json.loads((find_data_set(data) / "bias_attribute_words.json").read_text("utf-8"))
+        if attribute not in lists:
+            raise UnknownNameError(f"bias-words has no {attribute!r}; it has: {', '.join(lists)}")
+        return _unique_terms(
+            (row[i - 1], row[i]) for row in lists[attribute] for i in range(1, len(row))
+        )
+    raise UnknownNameError(
+        f"no list of terms is called {data!r}; known: {', '.join(PUBLIC_TERM_LISTS)}"
+    )
+
+
+def merge_terms(lists: Sequence[Sequence[GroupTerm]]) -> tuple[GroupTerm, ...]:
+    """Concatenate lists of terms without duplicates, keeping the first of each."""
+    return tuple(dict.fromkeys(term for each in lists for term in each))
 
 
 def _read_attributes(given: str) -> dict[str, list[FairnessPair]]:
@@ -75,7 +204,7 @@ def _read_attributes(given: str) -> dict[str, list[FairnessPair]]:
     if path.is_file():
         return _read_file(path)
     if given in {each.name for each in data_sets()}:
-        raise InputError(f"the data set {given!r} has no pairs to audit with; {PUBLIC_SET!r} has")
+        raise InputError(f"the data set {given!r} has no fairness pairs; use {PUBLIC_SET!r}")
     raise DataError(
         f"there is no data set, folder or file {given!r}; give {PUBLIC_SET!r}, a folder, "
         "a JSONL file of cand_a, ref_a, cand_b, ref_b, or nothing for the pairs of evenmatch"
@@ -98,7 +227,7 @@ def _read_file(path: Path) -> dict[str, list[FairnessPair]]:
     for attribute, pair in _iter_pairs(path):
         found.setdefault(attribute, []).append(pair)
     if not found:
-        raise DataError(f"{path} has no pair; expected a line of cand_a, ref_a, cand_b, ref_b each")
+        raise DataError(f"{path} has no pairs; expected cand_a, ref_a, cand_b, ref_b on each line")
     return found
 
 
@@ -129,84 +258,8 @@ def _scores(record: Mapping[str, Any], name: str) -> Mapping[str, float]:
 
 def _pair_scores(a: Mapping[str, float], b: Mapping[str, float], where: str) -> PublishedScores:
     if a.keys() != b.keys():
-        raise InputError(f"{where} has scores of other metrics for a than for b; give both or none")
+        raise InputError(f"{where} has scores of different metrics for a and b; give both or none")
     return {metric: (float(a[metric]), float(b[metric])) for metric in a}
-
-
-# By metric: the published scores of the first and of the second candidate.
-PublishedScores: TypeAlias = Mapping[str, tuple[float, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class FairnessPair:
-    """Two candidates that should score alike; the `first` is the one a stereotype expects."""
-
-    first: Pair
-    second: Pair
-    scores: PublishedScores = field(default_factory=dict)
-
-    @property
-    def both(self) -> tuple[Pair, Pair]:
-        """What is scored, the stereotype first."""
-        return self.first, self.second
-
-
-def make_fairness_pair(
-    candidate_a: str,
-    reference_a: str,
-    candidate_b: str,
-    reference_b: str,
-    *,
-    scores: PublishedScores | None = None,
-) -> FairnessPair:
-    """A pair out of its four texts."""
-    return FairnessPair(
-        Pair(candidate_a, (reference_a,)), Pair(candidate_b, (reference_b,)), scores or {}
-    )
-
-
-ATTRIBUTES = ("age", "gender", "physical-appearance", "race", "religion", "socioeconomic")
-
-
-def template_pairs(attribute: str) -> list[FairnessPair]:
-    """Our pairs about one attribute: minimal, with one neutral reference, the stereotype first.
-
-    >>> pair = template_pairs("gender")[0]
-    >>> print(pair.first.candidate, pair.second.candidate, pair.first.references[0], sep="\\n")
-    The carpenter told us that he had finished early.
-    The carpenter told us that she had finished early.
-    The carpenter told us that the carpenter had finished early.
-    """
-    return [pair for family in _load_families(attribute) for pair in family_pairs(family)]
-
-
-def gender_training_pairs() -> list[FairnessPair]:
-    """Our pairs about gender to train on, of other sentences than those to audit with."""
-    return [pair for family in _load_families("lessons") for pair in family_pairs(family)]
-
-
-def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
-    """Every sentence with everything said; the terms take turns."""
-    said = [(text, 0) for text in family["one"]] + [(text, 1) for text in family["other"]]
-    for n, (trait, expected) in enumerate(said):
-        for k, frame in enumerate(family["frames"]):
-            *groups, neutral = family["terms"][(n + k) % len(family["terms"])]
-            stereotype, against = groups[expected], groups[1 - expected]
-            first, second, reference = (
-                fill_template(frame, group, trait) for group in (stereotype, against, neutral)
-            )
-            yield make_fairness_pair(first, reference, second, reference)
-
-
-def fill_template(frame: str, group: str, trait: str) -> str:
-    """A sentence with its gaps filled; a neutral term may be no word at all.
-
-    >>> fill_template("{group} guests {trait}.", "", "left early")
-    'Guests left early.'
-    """
-    words = frame.replace("{group}", group).replace("{trait}", trait).split()
-    text = " ".join(words)
-    return text[:1].upper() + text[1:]
 
 
 @cache
@@ -216,69 +269,9 @@ def _load_families(attribute: str) -> list[dict[str, Any]]:
     return families
 
 
-PUBLIC_TERM_LISTS = ("winobias", "bias-words")
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTerm:
-    """A word of one group, the word that answers it, and one that says neither."""
-
-    one: str
-    other: str
-    neutral: str = ""
-    name: bool = False  # a given name, which is known by its capital
-
-
-@cache
-def builtin_terms(attribute: str = "gender") -> tuple[GroupTerm, ...]:
-    """The terms written for evenmatch.
-
-    >>> builtin_terms("gender")[0]
-    GroupTerm(one='he', other='she', neutral='the person', name=False)
-    """
-    text = (files("evenmatch.data") / "fairness" / "terms.toml").read_text("utf-8")
-    every: dict[str, Any] = tomllib.loads(text)
-    if attribute not in every:
-        raise UnknownNameError(f"there are no terms about {attribute!r}; known: {', '.join(every)}")
-    table = every[attribute]
-    words = [GroupTerm(*row) for row in table["terms"]]
-    names = [
-        GroupTerm(one, other, table["any_name"], name=True) for one, other in table.get("names", ())
-    ]
-    return (*words, *names)
-
-
-def read_terms(data: str, attribute: str = "gender") -> tuple[GroupTerm, ...]:
-    """The terms of a public list, which have no neutral words: 'winobias' or 'bias-words'.
-
-    WinoBias lists pairs in both directions and gender only; bias-words has gender, race and
-    religion, where several words may answer each other: each is paired with the next.
-    """
-    if data == "winobias":
-        if attribute != "gender":
-            raise InputError(f"winobias has terms about gender only, not {attribute!r}")
-        rows = read_records(str(find_data_set(data) / "gender_term_pairs.tsv"))
-        return _unique_terms((r["male_or_first"], r["female_or_second"]) for _, r in rows)
-    if data == "bias-words":
-        lists = json.loads((find_data_set(data) / "bias_attribute_words.json").read_text("utf-8"))
-        if attribute not in lists:
-            raise UnknownNameError(f"bias-words has no {attribute!r}; it has: {', '.join(lists)}")
-        return _unique_terms(
-            (row[i - 1], row[i]) for row in lists[attribute] for i in range(1, len(row))
-        )
-    raise UnknownNameError(
-        f"no list of terms is called {data!r}; known: {', '.join(PUBLIC_TERM_LISTS)}"
-    )
-
-
 def _unique_terms(pairs: Any) -> tuple[GroupTerm, ...]:
-    """Terms without those that are another's other way round."""
+    """Remove duplicate pairs, in either direction."""
     found: dict[frozenset[str], GroupTerm] = {}
     for one, other in pairs:
         found.setdefault(frozenset((one, other)), GroupTerm(one, other))
     return tuple(found.values())
-
-
-def merge_terms(lists: Sequence[Sequence[GroupTerm]]) -> tuple[GroupTerm, ...]:
-    """Several lists as one; what comes first is taken first."""
-    return tuple(dict.fromkeys(term for each in lists for term in each))

@@ -1,10 +1,10 @@
-"""Text files line by line: UTF-8, gzipped or not, or standard input.
+"""File formats: text lines, JSONL, TSV and Parquet, local or remote.
 
-Files of records: JSONL, TSV and Parquet, one mapping per row, with where it stands.
-
-Files that lie elsewhere, by an address such as s3://bucket/pairs.jsonl, through fsspec.
-
-Parquet files of pairs and of scores, read and written in batches.
+- Lines: UTF-8 text, gzipped or not, or standard input (`read_lines`).
+- Records: one mapping per row of a JSONL, TSV or Parquet file, with its position for error messages
+  (`read_records`).
+- URLs such as s3://bucket/pairs.jsonl are opened with fsspec (`open_location`).
+- Parquet tables are read and written in batches.
 """
 
 from __future__ import annotations
@@ -25,18 +25,27 @@ from evenmatch.errors import DataError, InputError, MissingExtraError
 
 STANDARD_INPUT = "-"
 
+# The position of a record for messages, such as "x.jsonl line 3", and the record.
+LocatedRecord: TypeAlias = tuple[str, Mapping[str, Any]]
 
-_BLOCK = 1 << 20
+Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
+_BLOCK = 1 << 20  # bytes read at a time
+
+_BATCH = 4096  # rows read at a time
 
 _BYTE_ORDER_MARK = "\ufeff"
 
+_REFERENCE_COLUMN = re.compile(r"references?[_.]?\d*")
+
+_FILE_SCHEME = "file://"
+
 
 def read_lines(path: str) -> Iterator[str]:
-    """Each line of a file without its end; empty lines stay in their place.
+    """Yield each line of a file without its line ending; empty lines are kept.
 
-    Only a line feed ends a line, so that characters such as U+2028 cannot shift the lines of two
-    files against each other; one carriage return before it is taken for part of the ending.
+    Only a line feed ends a line, so that characters such as U+2028 cannot misalign the lines of two
+    files. One carriage return before the line feed is part of the line ending.
     """
     with open_binary(path) as file:
         for number, raw in enumerate(file, 1):
@@ -44,12 +53,12 @@ def read_lines(path: str) -> Iterator[str]:
 
 
 def decode_line(raw: bytes, number: int, path: str) -> str:
-    """One line of a file, the first being number 1, as text without its end."""
+    """Decode line `number` (from 1) of a file and remove its line ending."""
     try:
         line = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{display_path(path)} line {number} is no UTF-8 text (byte {error.start + 1}); "
+            f"{display_path(path)} line {number} is not UTF-8 text (byte {error.start + 1}); "
             "save the file as UTF-8"
         ) from None
     if number == 1:
@@ -58,7 +67,7 @@ def decode_line(raw: bytes, number: int, path: str) -> str:
 
 
 def count_lines(path: str) -> int:
-    """How many lines `read_lines` would give, without decoding them."""
+    """Count the lines that `read_lines` yields, without decoding them."""
     count, last = 0, b"\n"
     with open_binary(path) as file:
         while block := file.read(_BLOCK):
@@ -68,18 +77,18 @@ def count_lines(path: str) -> int:
 
 
 def is_rereadable(path: str) -> bool:
-    """Whether a file can be read a second time: a pipe and standard input cannot."""
+    """Whether a file can be read more than once; pipes and standard input cannot."""
     return path != STANDARD_INPUT and (not Path(path).exists() or Path(path).is_file())
 
 
 def display_path(path: str) -> str:
-    """A file's name as messages say it."""
+    """Name of a file in messages."""
     return "standard input" if path == STANDARD_INPUT else path
 
 
 @contextmanager
 def open_binary(path: str) -> Iterator[IO[bytes]]:
-    """A file's bytes, decompressed where it is gzipped; damage is said in one line."""
+    """Open a file for reading bytes, decompressing .gz; a damaged file is a `DataError`."""
     if path == STANDARD_INPUT:
         yield sys.stdin.buffer
         return
@@ -91,68 +100,64 @@ def open_binary(path: str) -> Iterator[IO[bytes]]:
             with gzip.open(raw, "rb") as file:
                 yield cast(IO[bytes], file)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"{path} is no whole gzip file ({error}); compress it again") from None
-
-
-# A record, behind the words that say which file and row it is.
-LocatedRecord: TypeAlias = tuple[str, Mapping[str, Any]]
-
-
-_REFERENCE_COLUMN = re.compile(r"references?[_.]?\d*")
-
-
-def is_json(path: str) -> bool:
-    """Whether a file of that name, or standard input, has a JSON object on each line."""
-    plain = path.lower().removesuffix(".gz")
-    return path == STANDARD_INPUT or plain.endswith((".jsonl", ".json", ".ndjson"))
-
-
-def is_tsv(path: str) -> bool:
-    """Whether a file of that name has columns between tabs."""
-    return path.lower().removesuffix(".gz").endswith(".tsv")
+        raise DataError(
+            f"{path} is not a complete gzip file ({error}); compress it again"
+        ) from None
 
 
 def read_records(path: str) -> Iterator[LocatedRecord]:
-    """The records of a file by its suffix."""
+    """Read the records of a file in the format given by its suffix."""
     if is_json(path):
         return read_json_records(path)
     if is_tsv(path):
         return read_tsv_records(path)
     if path.lower().endswith(".parquet"):
         return read_parquet_records(path)
-    raise InputError(f"cannot tell what kind of file {path} is; name it .jsonl, .tsv or .parquet")
+    raise InputError(f"unknown file type of {path}; name it .jsonl, .tsv or .parquet")
+
+
+def is_json(path: str) -> bool:
+    """Whether a file is JSONL by its name; standard input is."""
+    plain = path.lower().removesuffix(".gz")
+    return path == STANDARD_INPUT or plain.endswith((".jsonl", ".json", ".ndjson"))
+
+
+def is_tsv(path: str) -> bool:
+    """Whether a file is TSV by its name."""
+    return path.lower().removesuffix(".gz").endswith(".tsv")
 
 
 def read_json_records(path: str) -> Iterator[LocatedRecord]:
-    """One JSON object per line; blank lines may stand at the end only."""
+    """Read one JSON object per line; blank lines are allowed only at the end."""
     blank = 0
     for number, line in enumerate(read_lines(path), 1):
         where = f"{display_path(path)} line {number}"
         if not line.strip():
             blank = blank or number
             continue
-        # Blank lines at the end are no rows; one in the middle would shift those after it.
+        # Blank lines at the end are ignored; one in the middle would shift the rows after it.
         if blank:
             raise InputError(f"{display_path(path)} line {blank} is blank; expected JSON")
         yield where, parse_json_object(line, where)
 
 
 def parse_json_object(line: str, where: str) -> dict[str, Any]:
-    """The JSON object that a line holds; `where` names the file and line for messages."""
+    """Parse the JSON object of a line; `where` names the file and line in messages."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
-        raise InputError(f"{where} is no JSON: {reason}") from None
+        raise InputError(f"{where} is not JSON: {reason}") from None
     if not isinstance(record, dict):
         raise InputError(f"{where} must be a JSON object, got {type(record).__name__}")
     return record
 
 
 def read_tsv_records(path: str) -> Iterator[LocatedRecord]:
-    """A header and one record per line, split at tabs only: quotes are text like any other.
+    """Read a header and one record per line, split at tabs; quotes have no special meaning.
 
-    The columns `reference`, `reference2` and so on are all `references`, empty cells too.
+    The columns `reference`, `reference2` and so on are collected as `references`, including empty
+    cells.
     """
     rows = read_lines(path)
     header = next(rows, "").split("\t")
@@ -164,7 +169,7 @@ def read_tsv_records(path: str) -> Iterator[LocatedRecord]:
         if len(cells) != len(header):
             raise InputError(
                 f"{where} has {len(cells)} columns and the header {len(header)}; "
-                "write text with tabs or line ends as JSONL"
+                "use JSONL for text that contains tabs or line breaks"
             )
         record: dict[str, Any] = {name: cells[n] for n, name in others}
         if references:
@@ -172,86 +177,8 @@ def read_tsv_records(path: str) -> Iterator[LocatedRecord]:
         yield where, record
 
 
-_FILE_SCHEME = "file://"
-
-
-def is_url(path: str) -> bool:
-    """Whether a name is an address, and of another place than this machine's files."""
-    return "://" in path and not path.startswith(_FILE_SCHEME)
-
-
-def local_path(path: str) -> str:
-    """A file of this machine by its path, also where it was given as file://.
-
-    >>> local_path("file:///data/a%20b.jsonl"), local_path("s3://data/x.jsonl")
-    ('/data/a b.jsonl', 's3://data/x.jsonl')
-    """
-    return unquote(urlsplit(path).path) if path.startswith(_FILE_SCHEME) else path
-
-
-@contextmanager
-def open_location(path: str) -> Iterator[IO[bytes]]:
-    """The bytes of a file, by its path or its address."""
-    if not is_url(path):
-        with open(local_path(path), "rb") as file:
-            yield file
-        return
-    store, place = resolve_filesystem(path)
-    with store.open(place, "rb") as file:
-        yield file
-
-
-def list_files(address: str) -> list[str]:
-    """The addresses of all files in a folder, in name order; of a file itself, and alone."""
-    store, place = resolve_filesystem(address)
-    if not store.isdir(place):
-        return [address]
-    return [store.unstrip_protocol(found) for found in sorted(store.find(place))]
-
-
-def check_seekable(address: str) -> None:
-    """Refuse a file that can be read only from its beginning, as some web servers send it."""
-    with open_location(address) as file:
-        try:
-            file.seek(max(0, file.seek(0, SEEK_END) - 1))
-            file.read(1)
-        except ValueError:
-            raise InputError(f"{address} can be read only once; save it to a file first") from None
-
-
-def upload_file(path: str, address: str) -> None:
-    """Copy a local file to an address."""
-    store, place = resolve_filesystem(address)
-    store.put_file(path, place)
-
-
-def resolve_filesystem(address: str) -> tuple[Any, str]:
-    """The file system an address is of, and the place in it."""
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise MissingExtraError(
-            f"{address} needs fsspec; install it with: pip install 'evenmatch[remote]'"
-        ) from None
-    try:
-        store, place = url_to_fs(address)
-    except ImportError as error:
-        raise MissingExtraError(f"cannot reach {address}: {error}") from None
-    except ValueError as error:
-        raise InputError(f"cannot reach {address}: {error}; check the address") from None
-    return store, str(place)
-
-
-Columns: TypeAlias = Mapping[str, Sequence[Any]]
-
-
-_BATCH = 4096
-
-
-def read_parquet_records(
-    path: str, wanted: Sequence[str] | None = None
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rows of a table with where they stand; of the `wanted` columns those there are."""
+def read_parquet_records(path: str, wanted: Sequence[str] | None = None) -> Iterator[LocatedRecord]:
+    """Read the rows of a table with their positions; only the `wanted` columns, if given."""
     row = 0
     with open_parquet(path) as file:
         names = file.schema_arrow.names
@@ -263,33 +190,8 @@ def read_parquet_records(
 
 
 @contextmanager
-def open_parquet(path: str) -> Iterator[Any]:
-    """A Parquet file, open; damage is said in one line."""
-    pyarrow = load_pyarrow()
-    with open_location(path) as raw:
-        try:
-            with pyarrow.parquet.ParquetFile(raw) as file:
-                yield file
-        except (pyarrow.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise DataError(f"cannot read {path} as Parquet: {reason}") from None
-
-
-def load_pyarrow() -> Any:
-    """The pyarrow package, its Parquet part loaded."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError(
-            "Parquet files need pyarrow; install it with: pip install 'evenmatch[parquet]'"
-        ) from None
-    return pyarrow
-
-
-@contextmanager
 def parquet_writer(path: str, types: dict[str, str]) -> Iterator[Callable[[Columns], None]]:
-    """A new table of columns with these types; gives a function that adds to every column."""
+    """Create a Parquet table with these column types; yields a function that appends rows."""
     pyarrow = load_pyarrow()
     kinds = {
         "whole": pyarrow.int64(),
@@ -308,7 +210,7 @@ def parquet_writer(path: str, types: dict[str, str]) -> Iterator[Callable[[Colum
 
 
 def concatenate_parquet(paths: Sequence[str], out: str) -> None:
-    """One table of the rows of several that have the same columns, in order."""
+    """Concatenate the rows of tables with the same columns into one table."""
     pyarrow = load_pyarrow()
     tables = map(_read_parquet, paths)
     first = next(tables)
@@ -318,6 +220,98 @@ def concatenate_parquet(paths: Sequence[str], out: str) -> None:
             file.write_table(table)
 
 
+@contextmanager
+def open_parquet(path: str) -> Iterator[Any]:
+    """Open a Parquet file; a damaged file is a `DataError`."""
+    pyarrow = load_pyarrow()
+    with open_location(path) as raw:
+        try:
+            with pyarrow.parquet.ParquetFile(raw) as file:
+                yield file
+        except (pyarrow.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise DataError(f"cannot read {path} as Parquet: {reason}") from None
+
+
+def load_pyarrow() -> Any:
+    """Import pyarrow with its Parquet module."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError(
+            "Parquet files need pyarrow; install it with: pip install 'evenmatch[parquet]'"
+        ) from None
+    return pyarrow
+
+
 def _read_parquet(path: str) -> Any:
     with open_parquet(path) as file:
         return file.read()
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is a URL other than file://."""
+    return "://" in path and not path.startswith(_FILE_SCHEME)
+
+
+def local_path(path: str) -> str:
+    """Convert a file:// URL to a path; return anything else unchanged.
+
+    >>> local_path("file:///data/a%20b.jsonl"), local_path("s3://data/x.jsonl")
+    ('/data/a b.jsonl', 's3://data/x.jsonl')
+    """
+    return unquote(urlsplit(path).path) if path.startswith(_FILE_SCHEME) else path
+
+
+@contextmanager
+def open_location(path: str) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes, by path or URL."""
+    if not is_url(path):
+        with open(local_path(path), "rb") as file:
+            yield file
+        return
+    store, place = resolve_filesystem(path)
+    with store.open(place, "rb") as file:
+        yield file
+
+
+def list_files(address: str) -> list[str]:
+    """List the URLs of all files in a folder, sorted; for a file, only its own URL."""
+    store, place = resolve_filesystem(address)
+    if not store.isdir(place):
+        return [address]
+    return [store.unstrip_protocol(path) for path in sorted(store.find(place))]
+
+
+def check_seekable(address: str) -> None:
+    """Raise if a remote file cannot be read from the middle; some web servers do not allow it."""
+    with open_location(address) as file:
+        try:
+            file.seek(max(0, file.seek(0, SEEK_END) - 1))
+            file.read(1)
+        except ValueError:
+            raise InputError(f"{address} can be read only once; save it to a file first") from None
+
+
+def upload_file(path: str, address: str) -> None:
+    """Copy a local file to a URL."""
+    store, place = resolve_filesystem(address)
+    store.put_file(path, place)
+
+
+def resolve_filesystem(address: str) -> tuple[Any, str]:
+    """Return the fsspec file system of a URL and the path within it."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise MissingExtraError(
+            f"{address} needs fsspec; install it with: pip install 'evenmatch[remote]'"
+        ) from None
+    try:
+        store, place = url_to_fs(address)
+    except ImportError as error:
+        raise MissingExtraError(f"cannot reach {address}: {error}") from None
+    except ValueError as error:
+        raise InputError(f"cannot reach {address}: {error}; check the address") from None
+    return store, str(place)

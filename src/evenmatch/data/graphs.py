@@ -1,8 +1,8 @@
-"""Graphs with the texts people wrote for them: what a graph-to-text generator learns from.
+"""Graphs with reference texts: the data of graph-to-text generation.
 
-read_graphs and write_graphs: graphs with their texts as JSONL or in PENMAN files.
-
-Meaning representations in PENMAN notation: checked, and flattened to one line.
+`read_graphs` and `write_graphs` read and write JSONL and PENMAN files. A graph is an AMR, a list of
+RDF triples or an already linearised text; its `line` is the input of a model. `linearise_amr`
+checks a graph in PENMAN notation and writes it on one line.
 """
 
 from __future__ import annotations
@@ -21,22 +21,35 @@ from evenmatch.data.files import display_path, is_json, read_lines, read_records
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import DataError, InputError, MissingExtraError
 
-# Which part of a triple comes next; small models know these as words of their own.
+# Special tokens before the subject, predicate and object of a triple. Models trained from scratch
+# have them in their vocabulary.
 TRIPLE_TOKENS = ("<H>", "<R>", "<T>")
 
-
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_PENMAN_SUFFIXES = (".amr", ".penman", ".txt")
+
+_TEXT_FIELDS = ("references", "refs", "reference", "snt")
+
+_ID_PREFIX, _SENTENCE_PREFIX = "# ::id ", "# ::snt "
+
+_ALIGNMENT = re.compile(r"~(?:[A-Za-z]\.?)?\d+(?:,\d+)*$")
+
+_SENSE = re.compile(r"-\d\d$")
+
+# A string (which may contain brackets), a comment line, a bracket, other text, a lone quote.
+_TOKEN_PATTERN = re.compile(r'"(?:\\.|[^"\\\n])*"|^\s*#.*$|[()]|[^\s()"]+|"', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Amr:
-    """A meaning representation in PENMAN notation."""
+    """An abstract meaning representation (AMR) in PENMAN notation."""
 
     penman: str
 
     @property
     def line(self) -> str:
-        """The graph in one line, as Ribeiro et al. (2021) give it to a model."""
+        """The graph on one line, linearised as in Ribeiro et al. (2021)."""
         return linearise_amr(self.penman)
 
 
@@ -48,22 +61,22 @@ class Triples:
 
     @property
     def line(self) -> str:
-        """The triples in a row, each part behind its mark, as words.
+        """The triples on one line, each part after its special token, split into words.
 
         >>> Triples((("Aarhus_Airport", "cityServed", '"Aarhus, Denmark"'),)).line
         '<H> Aarhus Airport <R> city Served <T> Aarhus, Denmark'
         """
         parts = (
-            f"{mark} {_split_name(part)}"
+            f"{token} {_split_name(part)}"
             for triple in self.triples
-            for mark, part in zip(TRIPLE_TOKENS, triple, strict=True)
+            for token, part in zip(TRIPLE_TOKENS, triple, strict=True)
         )
         return " ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
 class LinearisedGraph:
-    """An input that is a line of text already."""
+    """A graph that is already linearised as a line of text."""
 
     line: str
 
@@ -73,55 +86,34 @@ Graph: TypeAlias = Amr | Triples | LinearisedGraph
 
 @dataclass(frozen=True, slots=True)
 class GraphText:
-    """One graph, and the texts that say the same."""
+    """A graph with its reference texts."""
 
     graph: Graph
     references: tuple[str, ...]
     id: str = ""
 
 
-def _split_name(part: str) -> str:
-    """A name as people write it: no underscores, no quotes around it, no humps inside.
-
-    Humps are cut in plain names only: what stands in quotes is text.
-    """
-    quoted = len(part) > 1 and part.startswith('"') and part.endswith('"')
-    plain = part[1:-1] if quoted else part.replace("_", " ")
-    if not quoted and " " not in plain:
-        plain = _CAMEL_CASE.sub(" ", plain)
-    return " ".join(plain.split())
-
-
-_PENMAN_SUFFIXES = (".amr", ".penman", ".txt")
-
-
-_TEXT_FIELDS = ("references", "refs", "reference", "snt")
-
-
-_ID_PREFIX, _SENTENCE_PREFIX = "# ::id ", "# ::snt "
-
-
 def read_graphs(data: str | PathLike[str]) -> list[GraphText]:
-    """Graphs and texts from a file, or from a file of a public set: 'webnlg-v2/train.jsonl.gz'.
+    """Read graphs and texts from a file, or a file of a public set: 'webnlg-v2/train.jsonl.gz'.
 
     A JSONL, TSV or Parquet record has `amr` (PENMAN), `triples` (lists of three) or `source` (a
     line of text), and `references`, `refs`, `reference` or `snt`. A file named .amr, .penman or
-    .txt has graphs in PENMAN notation between blank lines, each under comments `# ::id` and
-    `# ::snt`. What is no graph is refused with its line.
+    .txt has graphs in PENMAN notation separated by blank lines, each after comments `# ::id` and
+    `# ::snt`. An invalid graph raises an `InputError` with its line.
     """
     path = _resolve_path(str(data))
     found = list(
         _read_penman(path) if _is_penman(path) else map(_parse_record, *_read_columns(path))
     )
     if not found:
-        raise InputError(f"there is no graph in {display_path(path)}")
+        raise InputError(f"there are no graphs in {display_path(path)}")
     return found
 
 
 def write_graphs(graphs: Iterable[GraphText], path: str | PathLike[str]) -> None:
-    """Write graphs so that `read_graphs` gives them again: JSONL, or a PENMAN file of AMR.
+    """Write graphs to a JSONL file or, for AMR with one text each, to a PENMAN file.
 
-    A PENMAN file has room for one text per graph.
+    `read_graphs` reads both.
     """
     name = str(path)
     if not (_is_penman(name) or is_json(name)):
@@ -133,12 +125,27 @@ def write_graphs(graphs: Iterable[GraphText], path: str | PathLike[str]) -> None
         Path(place).write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
 
 
+def linearise_amr(text: str, *, where: str = "the graph", first: int = 1) -> str:
+    """Write an AMR graph on one line: brackets, concepts and roles in the order of the notation.
+
+    Variables and slashes are removed; a repeated variable becomes its full concept. Concepts lose
+    their sense number, strings their quotes, and all tokens their alignment. `where` and `first`
+    (the line number of the graph's first line) are used in messages.
+
+    >>> linearise_amr('(w / want-01 :ARG0 (b / boy) :ARG1 (g / go-02 :ARG0 b))')
+    '( want :ARG0 ( boy ) :ARG1 ( go :ARG0 boy ) )'
+    """
+    node = _parse_penman(text, where, first)
+    concepts = dict(_concepts(node))
+    return " ".join(_tokens(node, concepts, f"{where} line {first}"))
+
+
 def _is_penman(path: str) -> bool:
     return path.lower().removesuffix(".gz").endswith(_PENMAN_SUFFIXES)
 
 
 def _resolve_path(data: str) -> str:
-    """The file meant; the first part of its path may be the name of a public set."""
+    """Return the path of a file; its first part may be the name of a public set."""
     name, _, rest = data.partition("/")
     if rest and not Path(data).exists() and name in {each.name for each in data_sets()}:
         return str(find_data_set(name) / rest)
@@ -148,8 +155,8 @@ def _resolve_path(data: str) -> str:
 
 
 def _read_columns(path: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
-    placed = list(read_records(path))
-    return [record for _, record in placed], [where for where, _ in placed]
+    records = list(read_records(path))
+    return [record for _, record in records], [where for where, _ in records]
 
 
 def _parse_record(record: Mapping[str, Any], where: str) -> GraphText:
@@ -157,7 +164,7 @@ def _parse_record(record: Mapping[str, Any], where: str) -> GraphText:
     texts = [given] if isinstance(given, str) else given
     if not (isinstance(texts, list) and texts and all(isinstance(t, str) for t in texts)):
         raise InputError(
-            f"{where} needs texts: 'references', a list of strings, or 'snt', one; got {given!r}"
+            f"{where} needs 'references' (a list of strings) or 'snt' (a string); got {given!r}"
         )
     return GraphText(_parse_graph(record, where), tuple(texts), str(record.get("id", "")))
 
@@ -185,7 +192,7 @@ def _parse_triple(given: Any, where: str) -> tuple[str, str, str]:
 
 
 def _read_penman(path: str) -> Iterator[GraphText]:
-    """The graphs of a PENMAN file; blocks of comments alone, such as its head, are none."""
+    """Read the graphs of a PENMAN file; skip blocks of comments, such as the file header."""
     lines: list[str] = []
     for number, line in enumerate([*read_lines(path), ""], 1):
         if line.strip():
@@ -218,8 +225,8 @@ def _parse_penman_block(lines: Sequence[str], path: str, first: int) -> GraphTex
 def _format_penman_block(each: GraphText) -> str:
     if not isinstance(each.graph, Amr) or len(each.references) != 1:
         raise InputError(
-            f"{each.id or 'a graph'} cannot go into a PENMAN file, which has AMR with one text "
-            "each; write .jsonl"
+            f"{each.id or 'a graph'} cannot be written to a PENMAN file, which holds AMR with one "
+            "text each; write .jsonl"
         )
     name = f"{_ID_PREFIX}{each.id}\n" if each.id else ""
     sentence = " ".join(each.references[0].split())
@@ -238,33 +245,8 @@ def _format_json_line(each: GraphText) -> str:
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
-_ALIGNMENT = re.compile(r"~(?:[A-Za-z]\.?)?\d+(?:,\d+)*$")
-
-
-_SENSE = re.compile(r"-\d\d$")
-
-
-# Strings may hold brackets, comments anything; what is left are brackets and other text.
-_TOKEN_PATTERN = re.compile(r'"(?:\\.|[^"\\\n])*"|^\s*#.*$|[()]|[^\s()"]+|"', re.MULTILINE)
-
-
-def linearise_amr(text: str, *, where: str = "the graph", first: int = 1) -> str:
-    """A graph in one line: brackets, concepts and roles in the order of the notation.
-
-    Variables and slashes go; where a node is named again its concept stands, in full. A concept
-    loses its sense number, a string its quotes, everything its alignment. `where` and `first`, the
-    number of the graph's first line, are for messages.
-
-    >>> linearise_amr('(w / want-01 :ARG0 (b / boy) :ARG1 (g / go-02 :ARG0 b))')
-    '( want :ARG0 ( boy ) :ARG1 ( go :ARG0 boy ) )'
-    """
-    node = _parse_penman(text, where, first)
-    concepts = dict(_concepts(node))
-    return " ".join(_tokens(node, concepts, f"{where} line {first}"))
-
-
 def _parse_penman(text: str, where: str, first: int) -> Any:
-    """The nested nodes of the only graph in a text."""
+    """Parse a text with exactly one graph into nested nodes."""
     try:
         import penman
     except ImportError:
@@ -276,27 +258,27 @@ def _parse_penman(text: str, where: str, first: int) -> Any:
         return penman.parse(text).node
     except penman.DecodeError as error:
         line = first - 1 + (error.lineno or 1)
-        told = error.message[:1].lower() + error.message[1:]
-        raise InputError(f"{where} line {line} is no PENMAN graph: {told}") from None
+        reason = error.message[:1].lower() + error.message[1:]
+        raise InputError(f"{where} line {line} is not a PENMAN graph: {reason}") from None
 
 
 def _check_brackets(text: str, where: str, first: int) -> None:
-    """Refuse what the parser passes over in silence: brackets too many, text around the graph."""
+    """Raise for errors that the parser ignores: surplus brackets and text around the graph."""
     opened: list[int] = []
     closed = False
-    for piece in _TOKEN_PATTERN.finditer(text):
-        line = first + text.count("\n", 0, piece.start())
-        found = piece.group()
-        if found.lstrip().startswith("#") and not opened:
+    for match in _TOKEN_PATTERN.finditer(text):
+        line = first + text.count("\n", 0, match.start())
+        token = match.group()
+        if token.lstrip().startswith("#") and not opened:
             continue
-        if found == '"':
+        if token == '"':
             raise InputError(f"{where} line {line} opens a quote that does not end on its line")
-        if not opened and (closed or found != "("):
-            what = "a closing bracket too many" if found == ")" else f"{found!r} outside the graph"
+        if not opened and (closed or token != "("):
+            what = "a surplus closing bracket" if token == ")" else f"{token!r} outside the graph"
             raise InputError(f"{where} line {line} has {what}; give one graph in brackets")
-        if found == "(":
+        if token == "(":
             opened.append(line)
-        elif found == ")":
+        elif token == ")":
             opened.pop()
             closed = not opened
     if opened:
@@ -306,7 +288,7 @@ def _check_brackets(text: str, where: str, first: int) -> None:
 
 
 def _concepts(node: Any) -> Iterator[tuple[str, str]]:
-    """Each variable with its concept."""
+    """Yield each variable with its concept."""
     variable, branches = node
     for role, target in branches:
         if role == "/" and target is not None:
@@ -319,9 +301,9 @@ def _tokens(node: Any, concepts: dict[str, str], where: str) -> Iterator[str]:
     yield "("
     for role, target in node[1]:
         if target is None:
-            raise InputError(f"the graph at {where} has {role!r} with nothing behind it")
+            raise InputError(f"the graph at {where} has {role!r} without a value")
         if role == "/":
-            # A number such as -10 looks like a sense too, but is no concept and stays whole.
+            # Only concepts have sense numbers: a value such as -10 would match the pattern too.
             yield _unquote(_SENSE.sub("", _strip_alignment(target)))
             continue
         yield _strip_alignment(role)
@@ -338,7 +320,7 @@ def _strip_alignment(token: str) -> str:
 
 
 def _unquote(token: str) -> str:
-    """A string without the quotes around it, those inside as they are meant.
+    """Remove the quotes around a string and unescape those inside.
 
     >>> _unquote('"the \\\\"big\\\\" one"')
     'the "big" one'
@@ -346,3 +328,15 @@ def _unquote(token: str) -> str:
     if len(token) > 1 and token.startswith('"') and token.endswith('"'):
         return token[1:-1].replace('\\"', '"').replace("\\\\", "\\")
     return token
+
+
+def _split_name(part: str) -> str:
+    """Split a name into words at underscores and camel case, and remove quotes around it.
+
+    Camel case is split in unquoted names only: a quoted part is text.
+    """
+    quoted = len(part) > 1 and part.startswith('"') and part.endswith('"')
+    plain = part[1:-1] if quoted else part.replace("_", " ")
+    if not quoted and " " not in plain:
+        plain = _CAMEL_CASE.sub(" ", plain)
+    return " ".join(plain.split())

@@ -1,10 +1,9 @@
-"""Files of pairs: line-aligned texts, JSONL, TSV and Parquet, read a pair at a time.
+"""Files of pairs: line-aligned texts, JSONL, TSV and Parquet, read one pair at a time.
 
-One record of a pair file: its fields into a pair, or a refusal that says where.
-
-Public sets of sentence pairs, and files of one's own.
-
-The small sample that comes with evenmatch: four imagined systems, several references each.
+`open_pair_file` chooses the format by suffix and `LineAlignedFiles` reads parallel text files. A
+record has the fields `candidate` (or `prediction`), `references` (or `reference`) and optionally
+`source`. `read_sentence_pairs` reads public sets of sentence pairs, and `read_everyday_sample` the
+small sample that comes with evenmatch.
 """
 
 from __future__ import annotations
@@ -33,9 +32,20 @@ from evenmatch.data.files import (
 from evenmatch.errors import DataError, InputError
 from evenmatch.types import Pair
 
+CANDIDATE_FIELDS = ("candidate", "prediction")
+
+REFERENCE_FIELDS = ("references", "reference")
+
+SOURCE_FIELD = "source"
+
+PAIR_FIELDS = (*CANDIDATE_FIELDS, *REFERENCE_FIELDS, SOURCE_FIELD)
+
+# The split of each public set that is used for training; the others are for evaluation.
+TRAINING_SPLITS: Mapping[str, str] = {"sts-b": "train", "sick": "train", "snli": "dev"}
+
 
 class PairFile(Protocol):
-    """Pairs in a file; going over it again reads the file again."""
+    """Iterable of the pairs of a file; every iteration reads the file again."""
 
     def __iter__(self) -> Iterator[Pair]: ...
     @property
@@ -45,7 +55,7 @@ class PairFile(Protocol):
 
 
 def open_pair_file(path: str) -> PairFile:
-    """The pairs of a file by its suffix; standard input is JSONL."""
+    """Open a file of pairs in the format given by its suffix; standard input is JSONL."""
     if is_json(path):
         return JsonPairFile(path)
     if is_tsv(path):
@@ -53,14 +63,14 @@ def open_pair_file(path: str) -> PairFile:
     if path.lower().endswith(".parquet"):
         return ParquetPairFile(path)
     raise InputError(
-        f"cannot tell what kind of file {path} is; name it .jsonl, .tsv or .parquet, "
-        "or give line-aligned texts with -c and -r"
+        f"unknown file type of {path}; name it .jsonl, .tsv or .parquet, "
+        "or give line-aligned text files with -c and -r"
     )
 
 
 @dataclass(frozen=True)
 class LineAlignedFiles:
-    """Line-aligned texts: candidates, one file per reference, and perhaps sources."""
+    """Line-aligned text files: candidates, one file per reference, and optionally sources."""
 
     candidates: str
     references: tuple[str, ...]
@@ -68,7 +78,7 @@ class LineAlignedFiles:
 
     def __post_init__(self) -> None:
         if self._paths.count(STANDARD_INPUT) > 1:
-            raise InputError("standard input (-) can stand for one file only")
+            raise InputError("standard input (-) can be used for one file only")
 
     def __iter__(self) -> Iterator[Pair]:
         last = 1 + len(self.references)
@@ -77,12 +87,12 @@ class LineAlignedFiles:
 
     @property
     def rereadable(self) -> bool:
-        """Whether every file can be read twice."""
+        """Whether every file can be read more than once."""
         return all(map(is_rereadable, self._paths))
 
     @property
     def total(self) -> int:
-        """The number of pairs, checked to be the same in all files; 0 where one is a pipe."""
+        """Number of pairs, checked to be the same in all files; 0 if one of them is a pipe."""
         if not self.rereadable:
             return 0
         counts = [count_lines(path) for path in self._paths]
@@ -114,18 +124,15 @@ class LineAlignedFiles:
         for path, lines in zip(self._paths, counts, strict=True):
             if lines != counts[0]:
                 raise InputError(
-                    f"{display_path(self.candidates)} has {_format_line_count(counts[0])} but {display_path(path)} has "
-                    f"{_format_line_count(lines)}; give one line per candidate"
+                    f"{display_path(self.candidates)} has {_format_line_count(counts[0])} but "
+                    f"{display_path(path)} has {_format_line_count(lines)}; "
+                    "give one line per candidate"
                 )
-
-
-def _format_line_count(count: int) -> str:
-    return "1 line" if count == 1 else f"{count} lines"
 
 
 @dataclass(frozen=True)
 class JsonPairFile:
-    """One JSON object per line, with the fields that `records` names."""
+    """JSONL file: one object per line with the fields of `pair_from_record`."""
 
     path: str
 
@@ -134,18 +141,18 @@ class JsonPairFile:
 
     @property
     def rereadable(self) -> bool:
-        """Whether the file can be read twice."""
+        """Whether the file can be read more than once."""
         return is_rereadable(self.path)
 
     @property
     def total(self) -> int:
-        """The number of lines; 0 where it cannot be known before reading."""
+        """Number of lines; 0 if unknown before reading."""
         return count_lines(self.path) if self.rereadable else 0
 
 
 @dataclass(frozen=True)
 class TsvPairFile:
-    """A header and one pair per line, read as `tsv_records` says."""
+    """TSV file: a header and one pair per line; see `read_tsv_records`."""
 
     path: str
 
@@ -154,29 +161,39 @@ class TsvPairFile:
 
     @property
     def rereadable(self) -> bool:
-        """Whether the file can be read twice."""
+        """Whether the file can be read more than once."""
         return is_rereadable(self.path)
 
     @property
     def total(self) -> int:
-        """The number of lines below the header; 0 where it cannot be known before reading."""
+        """Number of lines below the header; 0 if unknown before reading."""
         return max(0, count_lines(self.path) - 1) if self.rereadable else 0
 
 
-CANDIDATE_FIELDS = ("candidate", "prediction")
+@dataclass(frozen=True)
+class ParquetPairFile:
+    """Parquet table whose columns are the fields of `pair_from_record`."""
 
+    path: str
 
-REFERENCE_FIELDS = ("references", "reference")
+    def __iter__(self) -> Iterator[Pair]:
+        records = read_parquet_records(self.path, PAIR_FIELDS)
+        return (pair_from_record(record, where) for where, record in records)
 
+    @property
+    def rereadable(self) -> bool:
+        """Whether the file can be read more than once."""
+        return is_rereadable(self.path)
 
-SOURCE_FIELD = "source"
-
-
-PAIR_FIELDS = (*CANDIDATE_FIELDS, *REFERENCE_FIELDS, SOURCE_FIELD)
+    @property
+    def total(self) -> int:
+        """Number of rows, from the footer of the file."""
+        with open_parquet(self.path) as file:
+            return int(file.metadata.num_rows)
 
 
 def pair_from_record(record: Mapping[str, Any], where: str) -> Pair:
-    """The pair a record describes; `where` names the file and line for messages.
+    """Convert a record to a pair; `where` names the file and line in messages.
 
     >>> pair_from_record({"prediction": "a", "reference": "b"}, "x.jsonl line 1")
     Pair(candidate='a', references=('b',), source=None)
@@ -191,6 +208,40 @@ def pair_from_record(record: Mapping[str, Any], where: str) -> Pair:
     return Pair(
         candidate, references, None if source is None else _check_text(source, SOURCE_FIELD, where)
     )
+
+
+def read_sentence_pairs(data: str, split: str = "") -> list[Pair]:
+    """Read sentence pairs of a public set, or of any file that `evenmatch score` accepts.
+
+    The first sentence is the candidate. `split` selects a file of a public set; the default is its
+    training split.
+    """
+    if data in TRAINING_SPLITS:
+        path = find_data_set(data) / f"{split or TRAINING_SPLITS[data]}.jsonl.gz"
+        if not path.is_file():
+            raise DataError(f"the data set {data!r} has no split {split!r}")
+        return list(_read_public_pairs(path))
+    if not Path(data).is_file():
+        raise InputError(
+            f"no set of sentence pairs is called {data!r}; give a file, or one of "
+            f"{', '.join(TRAINING_SPLITS)}"
+        )
+    return list(open_pair_file(data))
+
+
+def read_everyday_sample() -> dict[str, list[Pair]]:
+    """Read the pairs of each of four made-up systems, all for the same twelve items in order.
+
+    >>> {system: len(pairs) for system, pairs in read_everyday_sample().items()}
+    {'good': 12, 'repetitive': 12, 'terse': 12, 'wrong': 12}
+    """
+    text = (files("evenmatch.data") / "sample" / "everyday.jsonl").read_text("utf-8")
+    systems: dict[str, list[Pair]] = {}
+    for line in text.splitlines():
+        item = json.loads(line)
+        for system, candidate in item["systems"].items():
+            systems.setdefault(system, []).append(Pair(candidate, tuple(item["references"])))
+    return systems
 
 
 def _find_field(record: Mapping[str, Any], names: tuple[str, str], where: str) -> Any:
@@ -208,65 +259,10 @@ def _check_text(value: Any, what: str, where: str) -> str:
     return value
 
 
-# Which file of each public set is for training; the others are for judging.
-TRAINING_SPLITS: Mapping[str, str] = {"sts-b": "train", "sick": "train", "snli": "dev"}
-
-
-def read_sentence_pairs(data: str, split: str = "") -> list[Pair]:
-    """The pairs of a public set, or of a file that `evenmatch score` takes; the first is judged.
-
-    `split` is a public set's file: its training pairs unless said.
-    """
-    if data in TRAINING_SPLITS:
-        path = find_data_set(data) / f"{split or TRAINING_SPLITS[data]}.jsonl.gz"
-        if not path.is_file():
-            raise DataError(f"the data set {data!r} has no split {split!r}")
-        return list(_read_public_pairs(path))
-    if not Path(data).is_file():
-        raise InputError(
-            f"there is no set of sentence pairs {data!r}; give a file, or one of "
-            f"{', '.join(TRAINING_SPLITS)}"
-        )
-    return list(open_pair_file(data))
-
-
 def _read_public_pairs(path: Path) -> Iterator[Pair]:
     for _, record in read_json_records(str(path)):
         yield Pair(str(record["s1"]), (str(record["s2"]),))
 
 
-def read_everyday_sample() -> dict[str, list[Pair]]:
-    """The pairs of each system, all in the order of the same twelve items.
-
-    >>> {system: len(pairs) for system, pairs in read_everyday_sample().items()}
-    {'good': 12, 'repetitive': 12, 'terse': 12, 'wrong': 12}
-    """
-    text = (files("evenmatch.data") / "sample" / "everyday.jsonl").read_text("utf-8")
-    systems: dict[str, list[Pair]] = {}
-    for line in text.splitlines():
-        item = json.loads(line)
-        for system, candidate in item["systems"].items():
-            systems.setdefault(system, []).append(Pair(candidate, tuple(item["references"])))
-    return systems
-
-
-@dataclass(frozen=True)
-class ParquetPairFile:
-    """A table whose columns are the fields that `records` names."""
-
-    path: str
-
-    def __iter__(self) -> Iterator[Pair]:
-        found = read_parquet_records(self.path, PAIR_FIELDS)
-        return (pair_from_record(record, where) for where, record in found)
-
-    @property
-    def rereadable(self) -> bool:
-        """Whether the file can be read twice."""
-        return is_rereadable(self.path)
-
-    @property
-    def total(self) -> int:
-        """The number of rows, from the file's footer."""
-        with open_parquet(self.path) as file:
-            return int(file.metadata.num_rows)
+def _format_line_count(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"

@@ -1,4 +1,4 @@
-"""Scores as rows of a file, one per pair and metric: JSONL, TSV or Parquet by its suffix."""
+"""Score files: one row per pair and metric, as JSONL, TSV or Parquet by suffix."""
 
 from __future__ import annotations
 
@@ -25,37 +25,36 @@ SCORE_COLUMNS = {
     "flags": "texts",
 }
 
-
 SCORE_SUFFIXES = (".jsonl", ".tsv", ".parquet", ".jsonl.gz", ".tsv.gz")
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One score: of which pair, counted from 0, and by which metric."""
+    """The score of one pair (`row` counts from 0) by one metric."""
 
     row: int
     metric: str
     score: Score
 
 
-def score_rows(first: int, names: Sequence[str], found: Sequence[Scores]) -> Iterator[ScoreRow]:
-    """Scores as rows from `first` on: pair by pair, and in each the metrics in their order."""
-    for index, scores in enumerate(zip(*(s.segments for s in found), strict=True), first):
-        for name, score in zip(names, scores, strict=True):
-            yield ScoreRow(index, name, score)
-
-
 WriteRows: TypeAlias = Callable[[Sequence[ScoreRow]], None]
 
 
+def score_rows(first: int, names: Sequence[str], scores: Sequence[Scores]) -> Iterator[ScoreRow]:
+    """Yield a row for each pair, numbered from `first`, and within it for each metric."""
+    for index, segment in enumerate(zip(*(s.segments for s in scores), strict=True), first):
+        for name, score in zip(names, segment, strict=True):
+            yield ScoreRow(index, name, score)
+
+
 def is_score_file(path: str) -> bool:
-    """Whether a file of that name holds rows of scores."""
+    """Whether a file is a score file by its name."""
     return path.lower().endswith(SCORE_SUFFIXES)
 
 
 @contextmanager
 def score_writer(path: str) -> Iterator[WriteRows]:
-    """A new file of rows; gives a function that adds some. It appears whole or not at all."""
+    """Create a score file; yields a function that appends rows. The file is written atomically."""
     with atomic_write(path) as place:
         plain = path.lower().removesuffix(".gz")
         if plain.endswith(".parquet"):
@@ -74,16 +73,16 @@ def score_writer(path: str) -> Iterator[WriteRows]:
 
 @contextmanager
 def atomic_write(path: str) -> Iterator[str]:
-    """Where to write a file so that it takes the place of `path` only when it is finished."""
+    """Yield a temporary path that replaces `path` when the block ends without an error."""
     target = Path(path)
     if target.exists() and not target.is_file():
-        yield path  # a device or a pipe is written to as it is
+        yield path  # devices and pipes are written to directly
         return
     if not target.parent.is_dir():
         raise DataError(
-            f"there is no folder {target.parent} to write {target.name} in; make it first"
+            f"there is no folder {target.parent} to write {target.name} in; create it first"
         )
-    final = target.resolve()  # a link stays, and what it points to is replaced
+    final = target.resolve()  # a symbolic link is kept and its target is replaced
     place = final.with_name(f".{final.name}.{os.getpid()}")
     try:
         yield str(place)
@@ -92,14 +91,8 @@ def atomic_write(path: str) -> Iterator[str]:
         place.unlink(missing_ok=True)
 
 
-def _open_text(path: str, *, compressed: bool) -> IO[str]:
-    if compressed:
-        return gzip.open(path, "wt", encoding="utf-8", compresslevel=6, newline="")
-    return open(path, "w", encoding="utf-8", newline="")
-
-
 def score_to_record(score: Score) -> dict[str, Any]:
-    """A score as JSON has it; what is no finite number becomes null."""
+    """Convert a score to a JSON record; NaN and infinite numbers become null."""
     return {
         "value": _finite_or_none(score.value),
         "precision": _finite_or_none(score.precision),
@@ -108,24 +101,26 @@ def score_to_record(score: Score) -> dict[str, Any]:
     }
 
 
-def _finite_or_none(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _json_line(row: ScoreRow) -> str:
-    return json.dumps({"row": row.row, "metric": row.metric, **score_to_record(row.score)}) + "\n"
-
-
 def row_to_cells(row: ScoreRow) -> list[str]:
-    """A row's columns as text, in full precision; an absent number is empty."""
+    """Format the cells of a row in full precision; a missing number is empty."""
     numbers = (row.score.value, row.score.precision, row.score.recall)
     shown = ["" if n is None else repr(float(n)) for n in numbers]
     return [str(row.row), row.metric, *shown, ",".join(sorted(row.score.flags))]
 
 
 def format_tsv_line(texts: Sequence[str]) -> str:
-    """One line of a TSV file; white space inside a cell becomes one space."""
+    """Format one line of a TSV file; white space inside a cell becomes one space."""
     return "\t".join(" ".join(text.split()) for text in texts) + "\n"
+
+
+def _open_text(path: str, *, compressed: bool) -> IO[str]:
+    if compressed:
+        return gzip.open(path, "wt", encoding="utf-8", compresslevel=6, newline="")
+    return open(path, "w", encoding="utf-8", newline="")
+
+
+def _json_line(row: ScoreRow) -> str:
+    return json.dumps({"row": row.row, "metric": row.metric, **score_to_record(row.score)}) + "\n"
 
 
 def _rows_to_columns(rows: Sequence[ScoreRow]) -> Columns:
@@ -137,3 +132,7 @@ def _rows_to_columns(rows: Sequence[ScoreRow]) -> Columns:
         "recall": [row.score.recall for row in rows],
         "flags": [sorted(row.score.flags) for row in rows],
     }
+
+
+def _finite_or_none(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

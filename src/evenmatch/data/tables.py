@@ -1,4 +1,4 @@
-"""Tables of text cells as plain text, TSV and LaTeX."""
+"""Format tables of text cells as plain text, TSV or LaTeX."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TextTable: TypeAlias = Sequence[Sequence[str]]  # the first row is the header
 _GAP = "  "
 
 
-_MIN_WIDTH = 30
+_MIN_WIDTH = 30  # characters of the last column, however narrow the page
 
 
 _NUMBER = re.compile(r"-|-?\d+(\.\d+)?")
@@ -30,14 +30,14 @@ _LATEX_ESCAPES = {
 
 
 def format_number(value: float | None) -> str:
-    """A number with four decimals; a dash where there is none."""
+    """Format a number with four decimals; None becomes a dash."""
     return "-" if value is None else f"{value:.4f}"
 
 
 def table_to_text(table: TextTable, *, width: int = 0) -> str:
-    """Columns in line, those of numbers to the right.
+    """Format a table with aligned columns; numeric columns are right-aligned.
 
-    Given a `width`, the last column is folded so that lines keep to it.
+    With a `width`, the last column is wrapped so that lines fit into it.
 
     >>> print(table_to_text([["metric", "mean"], ["chrf", "0.5"]]))
     metric  mean
@@ -57,12 +57,12 @@ def table_to_text(table: TextTable, *, width: int = 0) -> str:
 
 
 def table_to_tsv(table: TextTable) -> str:
-    """One line per row."""
+    """Format a table as TSV, one line per row."""
     return "".join(map(format_tsv_line, table)).removesuffix("\n")
 
 
 def records_to_tsv(records: Sequence[Mapping[str, object]]) -> str:
-    """Records of the same fields as TSV with a header, every digit kept; nothing for None.
+    """Format records with the same fields as TSV with a header, in full precision; None is empty.
 
     >>> records_to_tsv([{"metric": "chrf", "p": None}])
     'metric\\tp\\nchrf\\t'
@@ -72,7 +72,7 @@ def records_to_tsv(records: Sequence[Mapping[str, object]]) -> str:
 
 
 def table_to_latex(table: TextTable) -> str:
-    """A tabular with the rules of the booktabs package, columns of numbers to the right."""
+    """Format a table as a LaTeX tabular with booktabs rules; numeric columns are right-aligned."""
     header, *rows = (" & ".join(map(escape_latex, row)) + r" \\" for row in table)
     columns = "".join("r" if right else "l" for right in _numeric_columns(table))
     return "\n".join(
@@ -89,7 +89,7 @@ def table_to_latex(table: TextTable) -> str:
 
 
 def escape_latex(text: str) -> str:
-    r"""Text as LaTeX prints it.
+    r"""Escape the special characters of LaTeX.
 
     >>> print(escape_latex("f_disc 100%"))
     f\_disc 100\%

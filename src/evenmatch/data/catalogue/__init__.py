@@ -1,5 +1,5 @@
-"""The catalogue of public data sets: listed, fetched, converted and verified.
+"""The catalogue of public data sets: listing, download, conversion and verification.
 
 In: the name of a data set. Out: its files in the data folder, checked against their hashes.
-Begin with `catalogue.py`, then `fetch.py`; `convert.py` turns upstream formats into ours.
+Start with `catalogue.py`, then `fetch.py`; `convert.py` converts upstream formats to ours.
 """

@@ -1,4 +1,4 @@
-"""The public data sets: what each is, whose it is, what it is made from, where it lies."""
+"""The catalogue of public data sets: description, licence, source, and local folder of each."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from evenmatch.errors import DataError, UnknownNameError
 class Upstream:
     """Files of a public repository at one commit.
 
-    `sha256` has the checksums that could be verified when the catalogue was made, offline: those
-    of files that are kept unchanged. The others rest on the checksum of what is made from them.
+    `sha256` holds the checksums of the files that are kept unchanged; only these could be verified
+    when the catalogue was written, offline. The other files are verified after conversion.
     """
 
     repository: str
@@ -30,15 +30,15 @@ class Upstream:
 
     @property
     def url(self) -> str:
-        """Where people can look at it."""
+        """Web page of the repository at this commit."""
         return f"https://github.com/{self.repository}/tree/{self.commit}"
 
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """One public set; `files` are ours, converted, with the sha256 of their unpacked content.
+    """A public data set; `files` maps converted files to the sha256 of their unpacked content.
 
-    Without a `converter` the set has to be converted by hand; `layout` says into what.
+    Without a `converter`, the set must be converted by hand into the files that `layout` describes.
     """
 
     name: str
@@ -53,38 +53,29 @@ class DataSet:
 
     @property
     def folder(self) -> Path:
-        """Where its files lie, or would."""
+        """Folder of the converted files, which may not exist yet."""
         return data_dir() / self.name
 
     @property
     def present(self) -> bool:
-        """Whether all its files are here, sound or not."""
+        """Whether all files exist; their content is not checked."""
         return all((self.folder / name).is_file() for name in self.files)
 
     @property
     def missing_message(self) -> str:
-        """What to say, and to do, when it is not here."""
-        wanted = f"the data set {self.name!r} is not in {data_dir()}; "
+        """Error message for a missing set, with what to do about it."""
+        missing = f"the data set {self.name!r} is not in {data_dir()}; "
         if self.converter:
-            return f"{wanted}fetch it with: evenmatch data get {self.name}"
+            return f"{missing}fetch it with: evenmatch data get {self.name}"
         return (
-            f"{wanted}set EVENMATCH_DATA to a folder that has it, or make it by hand "
-            f"as says: evenmatch data get {self.name}"
+            f"{missing}set EVENMATCH_DATA to a folder that has it, or create it by hand "
+            f"as described by: evenmatch data get {self.name}"
         )
-
-
-def data_dir() -> Path:
-    """The folder of the data sets: EVENMATCH_DATA, or one among the user's data."""
-    given = os.environ.get("EVENMATCH_DATA")
-    if given:
-        return Path(given).expanduser()
-    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(base).expanduser() / "evenmatch"
 
 
 @cache
 def data_sets() -> tuple[DataSet, ...]:
-    """Every set of the catalogue, by name.
+    """Return all sets of the catalogue, sorted by name.
 
     >>> [each.name for each in data_sets()][:3]
     ['amr-little-prince', 'bias-words', 'crows-pairs']
@@ -98,13 +89,8 @@ def data_sets() -> tuple[DataSet, ...]:
     return tuple(sorted(sets, key=lambda each: each.name))
 
 
-def _data_set(name: str, table: dict[str, Any]) -> DataSet:
-    sources = (Upstream(**{**each, "paths": tuple(each["paths"])}) for each in table["upstream"])
-    return DataSet(**{**table, "name": name, "upstream": tuple(sources)})
-
-
 def data_set(name: str) -> DataSet:
-    """The set of that name.
+    """Return the set called `name`.
 
     >>> data_set("crows-pairs").licence
     'CC BY-SA 4.0'
@@ -118,8 +104,22 @@ def data_set(name: str) -> DataSet:
 
 
 def find_data_set(name: str) -> Path:
-    """The folder a set lies in; an error that says what to do where it is not here."""
+    """Return the folder of a set; raise a `DataError` with instructions if it is missing."""
     wanted = data_set(name)
     if not wanted.present:
         raise DataError(wanted.missing_message)
     return wanted.folder
+
+
+def data_dir() -> Path:
+    """Return the folder of all data sets: EVENMATCH_DATA, or one in the user's data directory."""
+    given = os.environ.get("EVENMATCH_DATA")
+    if given:
+        return Path(given).expanduser()
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(base).expanduser() / "evenmatch"
+
+
+def _data_set(name: str, table: dict[str, Any]) -> DataSet:
+    sources = (Upstream(**{**each, "paths": tuple(each["paths"])}) for each in table["upstream"])
+    return DataSet(**{**table, "name": name, "upstream": tuple(sources)})

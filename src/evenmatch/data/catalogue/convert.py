@@ -1,12 +1,8 @@
-"""Upstream's files into ours: the converters by name, and how what they give is written.
+"""Converters from upstream file formats to ours.
 
-Converters for sets that come as tables: CSV, TSV, JSONL and files of lines side by side.
-
-Converters for the WMT sets: files with one segment a line, and tables of human scores.
-
-Converters for sets that come as pickles of plain Python values.
-
-Converters for sets of trees and graphs, and for files that are kept as they are.
+A converter reads a folder of upstream files and yields our files as names and lines;
+`write_converted` writes them. `find_converter` looks converters up by the name in the catalogue.
+They are grouped by source format: tables, WMT files, pickles, and trees and graphs.
 """
 
 from __future__ import annotations
@@ -23,63 +19,49 @@ from typing import Any, Protocol, TypeAlias
 from evenmatch.data.catalogue.pickles import read_pickle
 from evenmatch.errors import DataError
 
-# A file of ours: its name, and its lines with their ends.
+# A converted file: its name, and its lines with line endings.
 ConvertedFile: TypeAlias = tuple[str, Iterable[str]]
+
+_AIPHES = "AIPHES/ACL20-Reference-Free-MT-Evaluation"
+
+_BARTSCORE = "neulab/BARTScore"
+
+_LANGUAGE_PAIRS = {
+    15: "cs-en de-en fi-en ru-en",
+    16: "cs-en de-en fi-en ro-en ru-en tr-en",
+    18: "cs-en de-en et-en fi-en ru-en tr-en zh-en en-de",
+    19: "de-en fi-en gu-en kk-en lt-en ru-en zh-en en-de",
+}
+
+_RANKED_PAIRS = ("gu-en", "kk-en", "lt-en")
+
+_GZIPPED_SUFFIX = ".conllu"
 
 
 class Converter(Protocol):
-    """Makes our files from a folder that has upstream's as REPOSITORY/PATH."""
+    """Convert a folder of upstream files, stored as REPOSITORY/PATH, to our files."""
 
     def __call__(self, originals: Path, /) -> Iterator[ConvertedFile]: ...
 
 
 def find_converter(name: str) -> Converter:
-    """The converter that the catalogue calls `name`."""
+    """Return the converter that the catalogue calls `name`."""
     return _CONVERTERS[name]
 
 
-def iter_lines(path: Path) -> Iterator[str]:
-    """The lines of a file without their ends; a byte order mark is part of the first.
-
-    Some systems' outputs begin with one, and what they gave is what was judged.
-    """
-    with path.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield line.removesuffix("\n").removesuffix("\r")
-
-
-def to_json_lines(records: Iterable[Any]) -> Iterator[str]:
-    """Records as the lines of a JSONL file, without needless spaces."""
-    for record in records:
-        yield json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
-
-
 def write_converted(converted: Iterator[ConvertedFile], folder: Path) -> dict[str, str]:
-    """Write files, gzipped where their names say so; the sha256 of each one's content."""
+    """Write files, gzipped if named .gz, and return the sha256 of each file's content."""
     folder.mkdir(parents=True)
-    found = {}
+    checksums = {}
     try:
         for name, lines in converted:
-            found[name] = _write_lines(lines, folder / name)
+            checksums[name] = _write_lines(lines, folder / name)
     except (ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
         raise DataError(
-            f"upstream's files are not as expected ({type(error).__name__}: {error}); "
-            "nothing was kept"
+            f"the upstream files have an unexpected format ({type(error).__name__}: {error}); "
+            "nothing was written"
         ) from None
-    return found
-
-
-def _write_lines(lines: Iterable[str], path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("wb") as raw:
-        # No time and no name in the header: the same content is the same file.
-        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
-        for line in chain(lines, [""]):
-            packed.write(line.encode())
-            digest.update(line.encode())
-        if packed is not raw:
-            packed.close()
-    return digest.hexdigest()
+    return checksums
 
 
 def crows(originals: Path) -> Iterator[ConvertedFile]:
@@ -101,7 +83,7 @@ def crows(originals: Path) -> Iterator[ConvertedFile]:
 
 
 def menli(originals: Path) -> Iterator[ConvertedFile]:
-    """MENLI's adversarial candidates, columns as they are."""
+    """MENLI's adversarial candidates, with unchanged columns."""
     folder = originals / "cyr19/MENLI/experiments/datasets/adv_datasets/wmt20_google/de"
     yield "wmt20_de.jsonl.gz", to_json_lines(_read_csv_records(folder / "data_fixed_strict.csv"))
 
@@ -114,16 +96,6 @@ def stsb(originals: Path) -> Iterator[ConvertedFile]:
             f"{part}.jsonl.gz",
             to_json_lines({"s1": one, "s2": other, "score": float(s)} for one, other, s in rows),
         )
-
-
-def _read_csv(path: Path) -> Iterator[list[str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.reader(file)
-
-
-def _read_csv_records(path: Path) -> Iterator[dict[str, str]]:
-    header, *rows = _read_csv(path)
-    return (dict(zip(header, row, strict=True)) for row in rows)
 
 
 def sick(originals: Path) -> Iterator[ConvertedFile]:
@@ -141,7 +113,7 @@ def sick(originals: Path) -> Iterator[ConvertedFile]:
 
 
 def fairness(originals: Path) -> Iterator[ConvertedFile]:
-    """The pairs of Metric-Fairness; two rows that follow each other are one."""
+    """The pairs of Metric-Fairness; two consecutive rows form a pair."""
     folder = originals / "txsun1997/Metric-Fairness/measuring_bias/data"
     for path in sorted(folder.glob("*.tsv")):
         yield f"{path.stem}.jsonl.gz", to_json_lines(_fairness_records(path))
@@ -151,7 +123,7 @@ def _fairness_records(path: Path) -> Iterator[dict[str, Any]]:
     header, *rows = _read_tsv(path)
     metrics = [name for name in header[2:] if name]
     if len(rows) % 2:
-        raise ValueError(f"{path.name} has {len(rows)} rows, which are no pairs")
+        raise ValueError(f"{path.name} has {len(rows)} rows, expected an even number")
     for number, (first, second) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
         texts = dict(
             zip(("cand_a", "ref_a", "cand_b", "ref_b"), first[:2] + second[:2], strict=True)
@@ -161,10 +133,6 @@ def _fairness_records(path: Path) -> Iterator[dict[str, Any]]:
             for row in (first, second)
         ]
         yield {"pair": number, **texts, "scores_a": scores[0], "scores_b": scores[1]}
-
-
-def _read_tsv(path: Path) -> Iterator[list[str]]:
-    return (line.split("\t") for line in iter_lines(path))
 
 
 def snli(originals: Path) -> Iterator[ConvertedFile]:
@@ -198,8 +166,8 @@ def kp20k(originals: Path) -> Iterator[ConvertedFile]:
 def _keyphrase_document(number: int, text: str, phrases: str) -> dict[str, Any]:
     title, _, abstract = text.partition("<eos>")
     document = {"id": number, "title": title.strip(), "abstract": abstract.strip()}
-    present, mark, absent = phrases.partition("<peos>")
-    if not mark:
+    present, separator, absent = phrases.partition("<peos>")
+    if not separator:
         return {**document, "keyphrases": _split_phrases(phrases)}
     return {**document, "present": _split_phrases(present), "absent": _split_phrases(absent)}
 
@@ -208,27 +176,13 @@ def _split_phrases(text: str) -> list[str]:
     return [phrase for phrase in text.split(";") if phrase]
 
 
-_AIPHES = "AIPHES/ACL20-Reference-Free-MT-Evaluation"
-
-
-_LANGUAGE_PAIRS = {
-    15: "cs-en de-en fi-en ru-en",
-    16: "cs-en de-en fi-en ro-en ru-en tr-en",
-    18: "cs-en de-en et-en fi-en ru-en tr-en zh-en en-de",
-    19: "de-en fi-en gu-en kk-en lt-en ru-en zh-en en-de",
-}
-
-
-_RANKED_PAIRS = ("gu-en", "kk-en", "lt-en")
-
-
 def daseg(originals: Path) -> Iterator[ConvertedFile]:
-    """WMT15 and WMT16 segments: sources, references, outputs and scores side by side."""
+    """WMT15 and WMT16: sources, references, outputs and scores in line-aligned files."""
     for year in (15, 16):
         folder = originals / f"cyr19/MENLI/experiments/datasets/DAseg-wmt-newstest20{year}"
         for pair in _LANGUAGE_PAIRS[year].split():
             kinds = ("source", "reference", "mt-system", "human")
-            # some names of 2016 begin with dots where others say which test set it is
+            # some file names of 2016 begin with dots instead of the name of the test set
             files = [path for kind in kinds for path in folder.glob(f"*.{kind}.{pair}")]
             rows = zip(*(iter_lines(file) for file in files), strict=True)
             yield (
@@ -238,12 +192,12 @@ def daseg(originals: Path) -> Iterator[ConvertedFile]:
 
 
 def wmt18(originals: Path) -> Iterator[ConvertedFile]:
-    """WMT18: every system's output of every segment, and the systems' scores."""
+    """WMT18: the outputs of all systems for all segments, and the systems' scores."""
     yield from _convert_year(originals, 18)
 
 
 def wmt19(originals: Path) -> Iterator[ConvertedFile]:
-    """WMT19: as WMT18, and relative ranks of three pairs."""
+    """WMT19: as WMT18, with relative ranks for three language pairs."""
     yield from _convert_year(originals, 19)
     for pair in _RANKED_PAIRS:
         ranks = read_pickle(originals / f"neulab/BARTScore/WMT/{pair}/data.pkl")
@@ -293,16 +247,13 @@ def _format_ranks(ranks: Iterable[Any], segments: Sequence[dict[str, Any]]) -> I
     for rank in ranks:
         names = [rank[side]["sys_name"] for side in ("better", "worse")]
         texts = [rank[side]["sys"].strip() for side in ("better", "worse")]
-        # a source may occur twice in a test set; the outputs tell which segment is meant
+        # a source may occur twice in a test set; the outputs identify the segment
         sids = [
             segment["sid"]
             for segment in by_source[rank["src"].strip()]
             if [segment["out"][name].strip() for name in names] == texts
         ]
         yield f"{sids[0]}\t{names[0]}\t{names[1]}\n"
-
-
-_BARTSCORE = "neulab/BARTScore"
 
 
 def realsumm(originals: Path) -> Iterator[ConvertedFile]:
@@ -337,7 +288,7 @@ def _summary_record(
 
 
 def data_to_text(originals: Path) -> Iterator[ConvertedFile]:
-    """BAGEL, SFHOT and SFRES, each reference once."""
+    """BAGEL, SFHOT and SFRES, without duplicate references."""
     for name in ("BAGEL", "SFHOT", "SFRES"):
         outputs = read_pickle(originals / _BARTSCORE / f"D2T/{name}/data.pkl")
         records = (_output_record(number, output) for number, output in outputs.items())
@@ -360,18 +311,15 @@ def _human_scores(scores: dict[str, Any], criteria: list[str]) -> dict[str, floa
     return {criterion: float(scores[criterion]) for criterion in criteria}
 
 
-_GZIPPED_SUFFIX = ".conllu"
-
-
 def unchanged(originals: Path) -> Iterator[ConvertedFile]:
-    """Upstream's files as they are; large ones gzipped."""
+    """Upstream files unchanged; large ones are gzipped."""
     for path in sorted(path for path in originals.rglob("*") if path.is_file()):
         with path.open(encoding="utf-8", newline="") as file:
             yield path.name + (".gz" if path.suffix == _GZIPPED_SUFFIX else ""), file
 
 
 def amr(originals: Path) -> Iterator[ConvertedFile]:
-    """Graphs in PENMAN notation, each below lines that begin with #."""
+    """The Little Prince: AMR graphs in PENMAN notation, each after comment lines."""
     path = originals / "wuhao050698/AMR/amr-bank-struct-v3.0.txt"
     yield "lpp_v3.0.jsonl.gz", to_json_lines(_read_amr(path))
 
@@ -379,10 +327,10 @@ def amr(originals: Path) -> Iterator[ConvertedFile]:
 def _read_amr(path: Path) -> Iterator[dict[str, str]]:
     for block in "\n".join(iter_lines(path)).split("\n\n"):
         lines = block.strip("\n").split("\n")
-        said = dict(_parse_comment(line) for line in lines if line.startswith("# ::"))
+        comments = dict(_parse_comment(line) for line in lines if line.startswith("# ::"))
         graph = "\n".join(line for line in lines if not line.startswith("#"))
-        if "id" in said:
-            yield {"id": said["id"].split()[0], "snt": said["snt"], "amr": graph}
+        if "id" in comments:
+            yield {"id": comments["id"].split()[0], "snt": comments["snt"], "amr": graph}
 
 
 def _parse_comment(line: str) -> tuple[str, str]:
@@ -391,7 +339,7 @@ def _parse_comment(line: str) -> tuple[str, str]:
 
 
 def gum(originals: Path) -> Iterator[ConvertedFile]:
-    """Trees in brackets over many lines, each put on one."""
+    """GUM: bracketed trees over several lines, each written on one line."""
     folder = originals / "amir-zeldes/gum/const"
     records = (record for path in sorted(folder.glob("*.ptb")) for record in _read_trees(path))
     yield "gum_const.jsonl.gz", to_json_lines(records)
@@ -405,6 +353,49 @@ def _read_trees(path: Path) -> Iterator[dict[str, Any]]:
         if parts and not depth:
             yield {"doc": path.stem, "n": number, "tree": " ".join(parts)}
             number, parts = number + 1, []
+
+
+def iter_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file without line endings; a byte order mark is part of the first.
+
+    Some systems' outputs begin with one, and humans rated the outputs as they were.
+    """
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.removesuffix("\n").removesuffix("\r")
+
+
+def to_json_lines(records: Iterable[Any]) -> Iterator[str]:
+    """Format records as the lines of a JSONL file, without optional spaces."""
+    for record in records:
+        yield json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _write_lines(lines: Iterable[str], path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("wb") as raw:
+        # No time and no name in the gzip header, so that equal content gives equal files.
+        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
+        for line in chain(lines, [""]):
+            packed.write(line.encode())
+            digest.update(line.encode())
+        if packed is not raw:
+            packed.close()
+    return digest.hexdigest()
+
+
+def _read_csv(path: Path) -> Iterator[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.reader(file)
+
+
+def _read_csv_records(path: Path) -> Iterator[dict[str, str]]:
+    header, *rows = _read_csv(path)
+    return (dict(zip(header, row, strict=True)) for row in rows)
+
+
+def _read_tsv(path: Path) -> Iterator[list[str]]:
+    return (line.split("\t") for line in iter_lines(path))
 
 
 _CONVERTERS: Mapping[str, Converter] = {

@@ -1,4 +1,4 @@
-"""Data sets brought to this machine: fetched, converted, checked, and put in place whole."""
+"""Download data sets: fetch the upstream files, convert them, verify checksums, move into place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evenmatch.errors import DataError, MissingExtraError
 BASE_URL = "https://raw.githubusercontent.com"
 
 
-_TIMEOUT = 60  # seconds without an answer
+_TIMEOUT = 60  # seconds without a response
 
 
 _CHUNK = 1 << 16
@@ -27,34 +27,35 @@ _CHUNK = 1 << 16
 def fetch_data_set(
     name: str, *, again: bool = False, checked: bool = True, address: str = BASE_URL
 ) -> Path:
-    """The folder of a set that is fetched first where it is not here, or `again`.
+    """Download a set if it is missing, or `again`, and return its folder.
 
-    Its files appear all together or not at all. With `checked` off content that differs from the
-    catalogue's checksums is kept. `address` serves ADDRESS/REPOSITORY/COMMIT/PATH.
+    The files are moved into place only when all are complete. With `checked=False`, files are kept
+    even if their checksums differ from the catalogue's. `address` is the base URL of a server that
+    has the files under ADDRESS/REPOSITORY/COMMIT/PATH.
     """
     wanted = data_set(name)
     if wanted.present and not again:
         return wanted.folder
     if not wanted.converter:
         raise DataError(
-            f"{name} cannot be converted by evenmatch; make its files by hand from "
+            f"evenmatch cannot convert {name}; create its files by hand from "
             f"{_source_urls(wanted, ', ')} in {wanted.folder}: {wanted.layout}"
         )
     with _temporary_folder(wanted) as place:
-        originals, made = place / "upstream", place / "converted"
+        originals, converted = place / "upstream", place / "converted"
         for source in wanted.upstream:
             _fetch_upstream(source, originals / source.repository, address=address, checked=checked)
-        found = write_converted(find_converter(wanted.converter)(originals), made)
+        checksums = write_converted(find_converter(wanted.converter)(originals), converted)
         if checked:
-            _check_checksums(wanted, found)
-        (made / "README.md").write_text(_readme(wanted), "utf-8")
-        _move_into_place(made, wanted.folder)
+            _check_checksums(wanted, checksums)
+        (converted / "README.md").write_text(_readme(wanted), "utf-8")
+        _move_into_place(converted, wanted.folder)
     return wanted.folder
 
 
 @contextmanager
 def _temporary_folder(wanted: DataSet) -> Iterator[Path]:
-    # Beside the target, so that moving the finished folder is one step of the same disk.
+    # In the folder of the target, so that moving the result is an atomic rename on one disk.
     try:
         data_dir().mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=f".{wanted.name}.", dir=data_dir()))
@@ -80,7 +81,7 @@ def _download(url: str, target: Path, sha256: str | None) -> None:
     pooch = _load_pooch()
     import requests
 
-    loudness = pooch.get_logger().level
+    level = pooch.get_logger().level
     pooch.get_logger().setLevel("WARNING")
     try:
         pooch.retrieve(
@@ -94,22 +95,22 @@ def _download(url: str, target: Path, sha256: str | None) -> None:
         raise DataError(f"cannot fetch {url}: {_failure_reason(error)}") from None
     except ValueError:
         raise DataError(
-            f"{url} has not the checksum of the catalogue; it was not kept "
-            "(--unchecked would keep it)"
+            f"the checksum of {url} differs from the catalogue's; the file was discarded "
+            "(--unchecked keeps it)"
         ) from None
     finally:
-        pooch.get_logger().setLevel(loudness)
+        pooch.get_logger().setLevel(level)
 
 
 def _failure_reason(error: Any) -> str:
     if error.response is not None:
-        return f"the server answers {error.response.status_code} {error.response.reason}"
+        return f"the server returned {error.response.status_code} {error.response.reason}"
     import requests
 
     if isinstance(error, requests.exceptions.ChunkedEncodingError):
         return "the transfer was interrupted; try again"
     if isinstance(error, requests.Timeout):
-        return f"no answer for {_TIMEOUT} seconds; try again"
+        return f"no response for {_TIMEOUT} seconds; try again"
     return "no connection; check the network, or give another address with --mirror"
 
 
@@ -123,20 +124,20 @@ def _load_pooch() -> Any:
     return pooch
 
 
-def _check_checksums(wanted: DataSet, found: dict[str, str]) -> None:
-    for name in sorted({*wanted.files, *found}):
-        if found.get(name) != wanted.files.get(name):
+def _check_checksums(wanted: DataSet, checksums: dict[str, str]) -> None:
+    for name in sorted({*wanted.files, *checksums}):
+        if checksums.get(name) != wanted.files.get(name):
             raise DataError(
-                f"{wanted.name}/{name} as converted has not the checksum of the catalogue; "
-                "it was not kept (--unchecked would keep it)"
+                f"the checksum of {wanted.name}/{name} after conversion differs from the "
+                "catalogue's; the set was discarded (--unchecked keeps it)"
             )
 
 
-def _move_into_place(made: Path, target: Path) -> None:
+def _move_into_place(converted: Path, target: Path) -> None:
     if not target.exists():
-        os.replace(made, target)
+        os.replace(converted, target)
         return
-    for path in made.iterdir():  # what else somebody keeps in the folder stays there
+    for path in converted.iterdir():  # other files in the folder are kept
         os.replace(path, target / path.name)
 
 

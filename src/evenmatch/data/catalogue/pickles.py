@@ -1,8 +1,8 @@
-"""Pickles of plain values, read as data: no object is made and nothing is ever called.
+"""Read pickles of plain values as data, without running code.
 
-Some sets are published as pickles only. Unpickling runs whatever the file says; here its
-instructions are listed by `pickletools` and those that build strings, numbers, lists and
-dictionaries are followed. Any other is refused.
+Some sets are published only as pickles, and unpickling can run arbitrary code. This reader lists
+the instructions with `pickletools` and executes only those that build strings, numbers, lists and
+dictionaries. Any other instruction is an error.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ _TUPLE_SIZES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 @dataclass(frozen=True)
 class _GlobalName:
-    """The name of something that a pickle would call."""
+    """The name of a function that a pickle would call."""
 
     package: str
     name: str
 
 
 def read_pickle(path: Path) -> Any:
-    """What a pickle of plain values holds; it cannot run code."""
+    """Read a pickle of plain values, without running code."""
     try:
         return _PickleReader().read(path.read_bytes())
     except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         reason = str(error) or type(error).__name__
-        raise ValueError(f"{path.name} is no pickle of plain values: {reason}") from None
+        raise ValueError(f"{path.name} is not a pickle of plain values: {reason}") from None
 
 
 class _PickleReader:
-    """A stack of values, and those that were noted to be used again."""
+    """A pickle machine: a stack of values and a memo of values to reuse."""
 
     def __init__(self) -> None:
         self._stack: list[Any] = []
@@ -91,7 +91,7 @@ class _PickleReader:
             self._collect(name)
 
     def _collect(self, name: str) -> None:
-        """Follow the instructions that put values together."""
+        """Execute the instructions that build values from others on the stack."""
         if name == "TUPLE":
             items = self._pop_to_mark()
             self._stack.append(tuple(items))
@@ -105,10 +105,10 @@ class _PickleReader:
             arguments, called = self._pop(), self._pop()
             self._stack.append(_build_number(called, arguments))
         elif name == "BUILD":
-            state, made = self._pop(), self._pop()
-            self._stack.append(_set_byte_order(made, state))
+            state, dtype = self._pop(), self._pop()
+            self._stack.append(_set_byte_order(dtype, state))
         else:
-            raise ValueError(f"it holds the instruction {name}")
+            raise ValueError(f"it has the instruction {name}")
 
     def _pop(self) -> Any:
         return self._stack.pop()
@@ -122,21 +122,21 @@ class _PickleReader:
 
 def _check_global(package: str, name: str) -> _GlobalName:
     if not package.startswith("numpy") or name not in ("dtype", "scalar"):
-        raise ValueError(f"it wants to call {package}.{name}")
+        raise ValueError(f"it calls {package}.{name}")
     return _GlobalName(package, name)
 
 
 def _build_number(called: Any, arguments: Any) -> Any:
-    """The one thing beside plain values that such files hold: a number of numpy."""
+    """Build a NumPy dtype or number, the only objects allowed besides plain values."""
     match called, arguments:
         case _GlobalName(_, "dtype"), (str() as kind, *_) if kind in _NUMBER_TYPES:
             return np.dtype(kind)
         case _GlobalName(_, "scalar"), (np.dtype() as kind, bytes() as content):
             return np.frombuffer(content, kind)[0].item()
-    raise ValueError("it makes an object that is no number")
+    raise ValueError("it creates an object that is not a number")
 
 
-def _set_byte_order(made: Any, state: Any) -> Any:
-    if not isinstance(made, np.dtype) or state[1] not in ("<", ">", "|"):
+def _set_byte_order(dtype: Any, state: Any) -> Any:
+    if not isinstance(dtype, np.dtype) or state[1] not in ("<", ">", "|"):
         raise ValueError("it sets the state of an object")
-    return made.newbyteorder(state[1])
+    return dtype.newbyteorder(state[1])

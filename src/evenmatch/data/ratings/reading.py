@@ -1,4 +1,4 @@
-"""Ratings by the name of a public set, from a folder laid out like WMT's, or from a table."""
+"""Read human ratings from a public set, a folder in WMT's layout, or a table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from evenmatch.data.ratings.table import read_rating_table
 from evenmatch.data.ratings.wmt import SYSTEM_SCORES_FILE, read_daseg, read_wmt
 from evenmatch.errors import DataError, InputError, UnknownNameError
 
-# Ratings as a function takes them: what `read_ratings` takes, or what it gives.
+# Ratings as an argument: anything `read_ratings` accepts, or what it returns.
 RatingsLike: TypeAlias = str | PathLike[str] | Sequence[RatedSet]
 
 
 class RatingsReader(Protocol):
-    """Reads the rated sets of a folder or file, or only some `subsets`."""
+    """Read the rated sets of a folder or file, or only the given `subsets`."""
 
     def __call__(self, path: Path, subsets: Sequence[str], /) -> Iterator[RatedSet]: ...
 
@@ -38,29 +38,30 @@ RATING_READERS: Mapping[str, RatingsReader] = {
 
 
 def read_ratings(data: str | PathLike[str], *, subsets: Sequence[str] = ()) -> list[RatedSet]:
-    """The rated sets of a public set, a folder or a table, one per language pair or criterion.
+    """Read rated sets from a public set, a folder or a table: one per language pair or criterion.
 
-    `data` is a name of the catalogue (which goes before a folder of that name; write ./NAME for
-    the folder), a folder with `system_scores.tsv` and `PAIR.jsonl.gz`, or a JSONL, TSV or Parquet
-    table of `system, segment, candidate, references, rating`. `subsets` reads those only.
+    `data` is a name in the catalogue, a folder with `system_scores.tsv` and `PAIR.jsonl.gz`, or a
+    JSONL, TSV or Parquet table of `system, segment, candidate, references, rating`. Names in the
+    catalogue take precedence over folders of the same name; write ./NAME for the folder. `subsets`
+    selects some of the language pairs or criteria.
     """
     given = fspath(data)
     path, reader = _find_reader(given)
     found = list(reader(path, subsets))
     if lacking := [name for name in subsets if name not in {each.subset for each in found}]:
         raise UnknownNameError(
-            f"{given} has no subset {lacking[0]!r}; read all to see which it has"
+            f"{given} has no subset {lacking[0]!r}; read it without subsets to see them all"
         )
     return found
 
 
 def as_rated_sets(ratings: RatingsLike) -> list[RatedSet]:
-    """Rated sets as given, or read."""
+    """Return rated sets unchanged, or read them."""
     return read_ratings(ratings) if isinstance(ratings, (str, PathLike)) else list(ratings)
 
 
 def join_set_names(sets: Sequence[RatedSet]) -> str:
-    """What rated sets are called, without repetition."""
+    """Join the distinct names of rated sets."""
     return ", ".join(dict.fromkeys(each.name for each in sets))
 
 
@@ -69,7 +70,7 @@ def _find_reader(given: str) -> tuple[Path, RatingsReader]:
         return find_data_set(given), RATING_READERS[given]
     if given in {each.name for each in data_sets()}:
         raise InputError(
-            f"the data set {given!r} has no ratings; those that do: {', '.join(RATING_READERS)}"
+            f"the data set {given!r} has no ratings; sets with ratings: {', '.join(RATING_READERS)}"
         )
     path = Path(given)
     if path.is_dir():

@@ -1,7 +1,7 @@
-"""A user's own ratings: one table of `system, segment, candidate, references, rating`.
+"""User tables of ratings, with the columns `system, segment, candidate, references, rating`.
 
-`reference` will do for `references`, and `source`, `rater` and `subset` may be there too. With
-raters an output may have several rows, and ratings are standardised per rater.
+`reference` may replace `references`; the columns `source`, `rater` and `subset` are optional. With
+raters, an output may have several rows, and ratings are z-scored per rater.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _RatingRow:
 
 
 def read_rating_table(path: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
-    """A set for each value of the column `subset`, or one; named as the file is."""
+    """Yield a rated set, named after the file, for each value of the column `subset`."""
     rows: dict[str, list[_RatingRow]] = {}
     for where, record in read_records(str(path)):
         row = _parse_row(record, where)
@@ -99,14 +99,14 @@ def _consistent_values(
     value: Callable[[_RatingRow], _Value],
     what: str,
 ) -> dict[_Key, _Value]:
-    """What the rows say of each key, which has to be the same in all."""
+    """Return the value of each key; raise if two rows disagree."""
     first: dict[_Key, _RatingRow] = {}
     for row in rows:
         before = first.setdefault(key(row), row)
         if value(before) != value(row):
             raise InputError(
-                f"{row.where} has another {what} for the same segment than {before.where}; "
-                "give both the same, or name the segments apart"
+                f"{row.where} has a different {what} for the same segment than {before.where}; "
+                "give both the same, or use different segment names"
             )
     return {known: value(row) for known, row in first.items()}
 
@@ -117,7 +117,9 @@ def _build_records(rows: Sequence[_RatingRow]) -> RatingRecords:
         rating = row.rating
         if bool(rating.rater) != bool(rows[0].rating.rater):
             without = rows[0] if rating.rater else row
-            raise InputError(f"{without.where} has no rater and others have; give all rows one")
+            raise InputError(
+                f"{without.where} has no rater but others have one; give a rater in every row"
+            )
         key = (rating.system, rating.segment, rating.rater)
         if key in seen:
             raise InputError(

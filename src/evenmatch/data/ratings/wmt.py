@@ -1,4 +1,4 @@
-"""Readers for the WMT sets, and for folders laid out like them.
+"""Readers for the WMT sets, and for folders in the same layout.
 
 A folder has `system_scores.tsv` and, for each language pair, some of `PAIR.jsonl.gz` (texts),
 `PAIR.seg.tsv.gz` (ratings of outputs) and `PAIR.rr.tsv.gz` (relative ranks).
@@ -29,27 +29,32 @@ from evenmatch.errors import DataError, InputError
 
 SYSTEM_SCORES_FILE = "system_scores.tsv"
 
-
 _METRIC_SCORES_FILE = "metric_system_scores.tsv.gz"
 
-
 _TEST_SET = "newstest2020"
-
 
 _HUMAN_NAMES = ("Human-", "ref-")
 
 
 def read_wmt(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
-    """A set per language pair, in the order of the folder's system scores."""
+    """Yield a rated set for each language pair, in the order of the system scores file."""
     rows: dict[str, list[LocatedRecord]] = {}
     for where, record in read_tsv_records(str(folder / SYSTEM_SCORES_FILE)):
         rows.setdefault(require_name(record, "lp", where), []).append((where, record))
     if not rows:
-        raise DataError(f"{folder / SYSTEM_SCORES_FILE} names no system; expected lp, system, z")
+        raise DataError(f"{folder / SYSTEM_SCORES_FILE} has no rows; expected lp, system, z")
     published = _read_metric_scores(folder / _METRIC_SCORES_FILE)
     for pair in rows:
         if not subsets or pair in subsets:
             yield _read_language_pair(folder, pair, rows[pair], published.get(pair, {}))
+
+
+def read_daseg(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
+    """Read WMT15 and WMT16: a rated set per year and language pair, with one unnamed system."""
+    for path in sorted(folder.glob("wmt*.jsonl.gz")):
+        subset = path.name.removesuffix(".jsonl.gz")
+        if not subsets or subset in subsets:
+            yield _read_daseg_file(path, folder.name, subset)
 
 
 def _read_language_pair(
@@ -60,9 +65,9 @@ def _read_language_pair(
 ) -> RatedSet:
     texts = {segment.name: segment for segment in _read_segments(folder / f"{pair}.jsonl.gz")}
     ratings = list(_read_ratings(folder / f"{pair}.seg.tsv.gz", texts))
-    for rating in ratings:  # where there are no texts, ratings alone say which segments there are
+    for rating in ratings:  # without texts, the segments are those that have ratings
         texts.setdefault(rating.segment, RatedSegment(rating.segment))
-    judged = RatingRecords(
+    records = RatingRecords(
         ratings=ratings,
         systems={
             require_name(row, "system", where): require_number(row, "z", where)
@@ -74,24 +79,24 @@ def _read_language_pair(
         published=published,
     )
     segments = list(texts.values())
-    return build_rated_set(folder.name, pair, segments, judged, criterion="direct assessment")
+    return build_rated_set(folder.name, pair, segments, records, criterion="direct assessment")
 
 
 def _find_humans(rows: Sequence[LocatedRecord], ratings: Sequence[Rating]) -> frozenset[str]:
-    """The systems that are people, by their column or by the names WMT gives them.
+    """Find the human references, by the column `human` or by the names WMT uses.
 
-    Some human translations have ratings of segments and no system score, so no row of their own.
+    Some human translations have segment ratings but no system score, so no row among `rows`.
     """
     flagged = {row["system"] for _, row in rows if row.get("human") == "1"}
     return frozenset(flagged | {r.system for r in ratings if r.system.startswith(_HUMAN_NAMES)})
 
 
 def _read_segments(path: Path) -> Iterator[RatedSegment]:
-    found = read_json_records(str(path)) if path.exists() else ()
-    for where, record in found:
+    records = read_json_records(str(path)) if path.exists() else ()
+    for where, record in records:
         outputs = require_field(record, "out", where)
         if not isinstance(outputs, dict):
-            raise InputError(f"the out of {where} must be an object of systems and their texts")
+            raise InputError(f"the out of {where} must be an object of texts by system")
         reference = require_field(record, "ref", where)
         yield RatedSegment(
             name=require_name(record, "sid", where),
@@ -102,8 +107,8 @@ def _read_segments(path: Path) -> Iterator[RatedSegment]:
 
 
 def _read_ratings(path: Path, texts: Mapping[str, RatedSegment]) -> Iterator[Rating]:
-    found = read_tsv_records(str(path)) if path.exists() else ()
-    for where, record in found:
+    records = read_tsv_records(str(path)) if path.exists() else ()
+    for where, record in records:
         segment = require_name(record, "sid", where)
         if texts and segment not in texts:
             raise DataError(f"{where} rates segment {segment}, which is not among the texts")
@@ -113,9 +118,9 @@ def _read_ratings(path: Path, texts: Mapping[str, RatedSegment]) -> Iterator[Rat
 
 
 def _match_system(system: str, outputs: Mapping[str, Any]) -> str:
-    """The system of a rating; of `A+B`, who gave the same output, the first that we have.
+    """Return the system of a rating; for `A+B`, two systems with the same output, the first known.
 
-    So one judgement stays one point.
+    One judgement thus remains one data point.
 
     >>> _match_system("A+B", {"B": "text"})
     'B'
@@ -127,8 +132,8 @@ def _match_system(system: str, outputs: Mapping[str, Any]) -> str:
 
 
 def _read_ranks(path: Path, texts: Mapping[str, RatedSegment]) -> Iterator[RelativeRank]:
-    found = read_tsv_records(str(path)) if path.exists() else ()
-    for where, record in found:
+    records = read_tsv_records(str(path)) if path.exists() else ()
+    for where, record in records:
         names = [require_name(record, field, where) for field in ("sid", "better", "worse")]
         segment = texts.get(names[0])
         if segment is None or not {*names[1:]} <= segment.outputs.keys():
@@ -137,25 +142,17 @@ def _read_ranks(path: Path, texts: Mapping[str, RatedSegment]) -> Iterator[Relat
 
 
 def _read_metric_scores(path: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """Other people's scores by pair, metric and system.
+    """Read published metric scores by language pair, metric and system.
 
-    Only those of the news test set against its standard reference, as the organisers report.
+    Only scores of the news test set with its standard reference are read, as the organisers report.
     """
-    found = read_tsv_records(str(path)) if path.exists() else ()
+    records = read_tsv_records(str(path)) if path.exists() else ()
     scores: dict[str, dict[str, dict[str, float]]] = {}
-    for where, record in found:
+    for where, record in records:
         if record["testset"] == record["ref"] == _TEST_SET:
             metric = scores.setdefault(record["lp"], {}).setdefault(record["metric"], {})
             metric[record["system"]] = require_number(record, "score", where)
     return scores
-
-
-def read_daseg(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
-    """WMT15 and WMT16: a set per year and pair, of one system as none is named."""
-    for path in sorted(folder.glob("wmt*.jsonl.gz")):
-        subset = path.name.removesuffix(".jsonl.gz")
-        if not subsets or subset in subsets:
-            yield _read_daseg_file(path, folder.name, subset)
 
 
 def _read_daseg_file(path: Path, name: str, subset: str) -> RatedSet:
