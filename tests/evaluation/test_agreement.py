@@ -138,7 +138,7 @@ def test_a_system_is_scored_by_its_corpus_score_unless_told_otherwise(
 def test_a_metric_where_lower_is_better_agrees_by_being_low(rated: RatedSet) -> None:
     found = em.correlate("ter", rated, resamples=10)
     assert found.entries[0].value > 0.9
-    assert "negated, as lower is better: ter" in found.notes()
+    assert "negated because lower is better: ter" in found.notes()
 
 
 def test_averages_follow_the_sets_of_each_data_set(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_published_scores_stand_beside_ours(rated: RatedSet) -> None:
     found = em.correlate(["rouge1"], known, published=True, resamples=10)
     assert found.metrics == ("rouge1", "rouge1 (published)", "other")
     assert agreements(found)["rouge1 (published)"] == pytest.approx(1.0)
-    assert "scores as published: rouge1 (published), other" in found.notes()
+    assert "published scores: rouge1 (published), other" in found.notes()
 
 
 def test_progress_counts_the_pairs_of_all_sets(tmp_path: Path) -> None:
@@ -197,11 +197,11 @@ def test_the_same_seed_gives_the_same_table(rated: RatedSet) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"level": "document"}, "no level is called 'document'; known: system, segment"),
-        ({"method": "cosine"}, "no method is called 'cosine'; known: pearson"),
-        ({"outliers": "all"}, "no way with outliers is called 'all'; known: listed, mad, keep"),
-        ({"level": "segment", "published": True}, "published scores are of systems"),
-        ({"metrics": []}, "the list of metrics is empty; name at least one"),
+        ({"level": "document"}, "unknown level 'document'; known: system, segment"),
+        ({"method": "cosine"}, "unknown method 'cosine'; known: pearson"),
+        ({"outliers": "all"}, "unknown outlier rule 'all'; known: listed, mad, keep"),
+        ({"level": "segment", "published": True}, "published scores exist only at level 'system'"),
+        ({"metrics": []}, "the list of metrics is empty; give at least one"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -215,7 +215,7 @@ def test_ratings_of_systems_alone_are_none_of_outputs(rated: RatedSet) -> None:
     bare = dataclasses.replace(
         rated, ratings=np.full(rated.ratings.shape, np.nan), system_ratings=np.arange(5.0)
     )
-    with pytest.raises(em.DataError, match=r"mine has no output with .* at the level system"):
+    with pytest.raises(em.DataError, match=r"mine has no output with .* at level 'system'"):
         em.correlate(LSA, bare, "segment")
 
 

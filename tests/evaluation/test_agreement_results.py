@@ -31,7 +31,9 @@ def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
 
 def run(results: Any, monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> str:
     page = folder / "agreement.md"
-    monkeypatch.setattr(sys, "argv", ["agreement.py", "--results", str(folder), "--page", str(page), *options])
+    monkeypatch.setattr(
+        sys, "argv", ["agreement.py", "--results", str(folder), "--page", str(page), *options]
+    )
     results.main()
     return page.read_text("utf-8")
 
@@ -43,7 +45,7 @@ def test_differences_are_those_of_the_agreements(tmp_path: Path) -> None:
     assert difference.metric == f"{LSA} - {GREEDY}"
     assert difference.value == pytest.approx(lsa - greedy)
     assert difference.low < difference.value < difference.high
-    with pytest.raises(em.InputError, match="'chrf' was not compared; known: align"):
+    with pytest.raises(em.InputError, match="'chrf' is not in this agreement; known: align"):
         agreement_differences(found, [("chrf", GREEDY)])
 
 

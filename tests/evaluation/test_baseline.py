@@ -62,11 +62,11 @@ def test_blank_texts_and_repeated_lines_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("lines", "count", "message"),
     [
-        (["a", "a"], 5, "got 1 lines that differ; give at least two"),
-        ([], 5, "got 0 lines that differ; give at least two"),
+        (["a", "a"], 5, "got 1 distinct lines; give at least two"),
+        ([], 5, "got 0 distinct lines; give at least two"),
         ("a b", 5, "texts must be a list of lines, got one string"),
         (["a", 3], 5, "the text of line 1 must be a string, got 3"),
-        (["a", "b"], 0, "pairs must be a whole number, at least 1, got 0"),
+        (["a", "b"], 0, "pairs must be an integer of at least 1, got 0"),
     ],
 )
 def test_lines_that_cannot_be_paired_are_refused(lines: Any, count: int, message: str) -> None:
@@ -150,7 +150,7 @@ def test_it_prints_the_layers_and_the_spec_to_use(measured: Baseline) -> None:
 
 @pytest.mark.model
 def test_a_metric_that_is_rescaled_already_is_refused(measured: Baseline) -> None:
-    with pytest.raises(em.InputError, match="is rescaled already; give it without rescale"):
+    with pytest.raises(em.InputError, match="is already rescaled; give it without rescale"):
         measure_baseline(TEXTS, em.spec(measured.rescaled))
 
 
@@ -158,7 +158,7 @@ def test_a_metric_that_is_rescaled_already_is_refused(measured: Baseline) -> Non
     "metric", ["chrf", "align(vectors=hashed)", em.AlignMetric(vectors=em.Hashed())]
 )
 def test_a_metric_without_layers_is_refused(metric: Any) -> None:
-    with pytest.raises(em.InputError, match="has no layers; give an alignment metric over a tran"):
+    with pytest.raises(em.InputError, match="has no layers; give an alignment metric with a tran"):
         measure_baseline(TEXTS, metric)
 
 

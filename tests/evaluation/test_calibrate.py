@@ -108,7 +108,7 @@ def test_a_metric_that_is_better_low_maps_to_high_ratings(
 
 def test_one_subset_is_held_out_in_parts(sets: list[RatedSet], tmp_path: Path) -> None:
     made = em.calibrate(sets[:1], tmp_path / "m", ["chrf", HASHED])
-    assert "(5 of them)" in made.facts["how"]
+    assert "(5 folds)" in made.facts["how"]
 
 
 def test_the_card_says_what_the_blend_is_made_of(sets: list[RatedSet], tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_no_more_parts_are_taken_than_allowed() -> None:
 
 def test_scores_that_go_against_ratings_have_no_map() -> None:
     scores = np.arange(50.0)
-    with pytest.raises(InputError, match="do not go with the ratings"):
+    with pytest.raises(InputError, match="are not correlated with the ratings"):
         fit_monotone(em.build("chrf"), scores, -scores)
 
 
@@ -198,22 +198,22 @@ def test_ratings_all_alike_are_refused(sets: list[RatedSet], tmp_path: Path) -> 
     import dataclasses
 
     flat = dataclasses.replace(sets[0], ratings=np.ones_like(sets[0].ratings))
-    with pytest.raises(InputError, match="all alike or none, are nothing to calibrate by"):
+    with pytest.raises(InputError, match="calibration needs at least two different ratings"):
         em.calibrate([flat], tmp_path / "m", "chrf")
 
 
 def test_too_few_segments_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="9 segments are too few to hold some out"):
+    with pytest.raises(InputError, match="9 segments are too few for cross-validation"):
         em.calibrate([make("a", 0, (1.0, 1.0), count=9)], tmp_path / "m", ["chrf", HASHED])
 
 
 def test_metrics_that_tell_nothing_apart_are_refused(sets: list[RatedSet], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="all outputs about the same score"):
+    with pytest.raises(InputError, match="all outputs nearly the same score"):
         em.calibrate(sets, tmp_path / "m", ["reference_length", "reference_length"])
 
 
 def test_metrics_must_be_named(sets: list[RatedSet], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="name at least one metric to calibrate"):
+    with pytest.raises(InputError, match="calibration needs at least one metric"):
         em.calibrate(sets, tmp_path / "m", [])
 
 

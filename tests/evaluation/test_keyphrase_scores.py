@@ -128,7 +128,7 @@ def test_odd_documents_are_counted_by_flag_and_system() -> None:
             Document("a", ("a",), {"x": ()}, frozenset({"malformed"})),
         ),
         ("x",),
-        ("odd.jsonl line 9 is no JSON and was left out",),
+        ("odd.jsonl line 9 is not JSON and was left out",),
     )
     found = score_keyphrases(made, "fg", resamples=10)
     assert found.flagged == {
@@ -143,15 +143,15 @@ def test_odd_documents_are_counted_by_flag_and_system() -> None:
         }
     }
     assert "malformed 1, not_english 1, truncated 1" in str(found)
-    assert "could not be read: 1 things" in str(found)
+    assert "errors while reading: 1" in str(found)
 
 
 @pytest.mark.parametrize(
     ("metric", "settings", "words"),
     [
-        ("bleu", {}, "bleu is no metric of keyphrases; those are fg, fb"),
+        ("bleu", {}, "bleu is not a keyphrase metric; use fg, fb"),
         ([], {}, "the list of metrics is empty"),
-        ("fg", {"resamples": 0}, "resamples must be a whole number, at least 1, got 0"),
+        ("fg", {"resamples": 0}, "resamples must be an integer of at least 1, got 0"),
         ("fg", {"confidence": 2.0}, "confidence 2.0; give a share between 0 and 1"),
     ],
 )
@@ -164,7 +164,9 @@ def test_what_makes_no_sense_is_refused(
 
 def test_a_set_without_predictions_is_refused() -> None:
     bare = DocumentSet("bare", (Document("a", ("a",)),), ())
-    with pytest.raises(InputError, match=r"bare holds no predictions; put them under pred\.NAME"):
+    with pytest.raises(
+        InputError, match=r"bare has no predictions; put them in a field pred\.NAME"
+    ):
         score_keyphrases(bare)
 
 

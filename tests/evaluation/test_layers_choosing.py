@@ -201,8 +201,8 @@ def empty() -> RatedSet:
     ("given", "message"),
     [
         ({"metric": "chrf"}, "chrf has no layers"),
-        ({"level": "system"}, "layers are chosen by segments; take pooled"),
-        ({"data": [empty()]}, "none has no rated outputs with references to choose by"),
+        ({"level": "system"}, "a layer is chosen by segments; use pooled"),
+        ({"data": [empty()]}, "none has no rated outputs with references to choose a layer by"),
         ({"data": []}, "an empty list has no rated outputs"),
     ],
 )
@@ -215,5 +215,5 @@ def test_what_cannot_be_chosen_by_is_refused(given: dict[str, Any], message: str
 @pytest.mark.model
 def test_constant_ratings_are_refused() -> None:
     constant = dataclasses.replace(rated(2), ratings=np.ones((2, 6)))
-    with pytest.raises(em.InputError, match="are constant or too few to agree with"):
+    with pytest.raises(em.InputError, match="are constant or too few for a correlation"):
         choose_layer([constant], "f_disc", folds=2, store=False)

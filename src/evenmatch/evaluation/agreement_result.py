@@ -1,4 +1,4 @@
-"""The outcome of a comparison of metrics with people, and how it reads."""
+"""Result of measuring the agreement of metrics with human ratings, as tables and notes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from typing import Any
 from evenmatch.data.tables import TextTable, table_to_text
 from evenmatch.evaluation.rated_scores import ScoredSet
 
-# What stands for the subset in the row that averages over all of them.
+# Subset name of the rows that average over all subsets.
 AVERAGE_SUBSET = "average"
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementTestSettings:
+    """Settings of the bootstrap intervals and of the permutation tests."""
+
+    confidence: float = 0.95
+    resamples: int = 1000
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class AgreementEntry:
     """One metric's agreement on one set: value, number of points, bounds, significance cluster.
 
-    A metric in cluster 1 is not significantly worse than another of that cluster; None where
-    nothing was tested. NaN is no correlation.
+    No metric of a cluster is significantly worse than another of the same cluster; cluster 1 is the
+    best. The cluster is None where no test was made. NaN means that there is no correlation.
     """
 
     data: str
@@ -35,7 +44,10 @@ class AgreementEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """Metrics compared with people: a row per set and metric, averages after each data set's."""
+    """Agreement of metrics with human ratings: an entry for each set and metric.
+
+    The averages over subsets follow the entries of each data set.
+    """
 
     entries: tuple[AgreementEntry, ...]
     scored: tuple[ScoredSet, ...]
@@ -45,7 +57,7 @@ class Agreement:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Each entry as a plain dictionary without its cluster; None where there is no number."""
+        """Each entry as a plain dictionary without its cluster; None in place of NaN."""
         dicts = [asdict(entry) for entry in self.entries]
         return [
             {key: _nan_to_none(v) for key, v in row.items() if key != "cluster"} for row in dicts
@@ -53,18 +65,18 @@ class Agreement:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What was compared, in order."""
+        """Names of the metrics, in order."""
         return tuple(dict.fromkeys(entry.metric for entry in self.entries))
 
     @property
     def signatures(self) -> dict[str, str]:
-        """The recipe of each metric."""
+        """Signature of each metric; empty for published scores."""
         return {
-            name: marks.signature for each in self.scored for name, marks in each.scores.items()
+            name: scores.signature for each in self.scored for name, scores in each.scores.items()
         }
 
     def table(self) -> TextTable:
-        """A line per entry."""
+        """Table with a row for each entry."""
         header = ["data", "subset", "metric", self.entries[0].method, *self._bounds, "n", "cluster"]
         rows = [
             [
@@ -78,7 +90,7 @@ class Agreement:
         return [header, *rows]
 
     def grid(self) -> TextTable:
-        """A line per metric and a column per subset, as papers print it."""
+        """Table with a row for each metric and a column for each subset, as in papers."""
         columns = list(dict.fromkeys((e.data, e.subset) for e in self.entries))
         values = {(e.data, e.subset, e.metric): e.value for e in self.entries}
         several = len({data for data, _ in columns}) > 1
@@ -92,24 +104,26 @@ class Agreement:
         return [["metric", *header], *rows]
 
     def notes(self) -> list[str]:
-        """What the table rests on: level, systems left out, intervals, tests, recipes."""
+        """How the numbers are computed: level, excluded systems, intervals, tests, signatures."""
         t, first = self.testing, self.entries[0]
         lower = dict.fromkeys(
             name
             for each in self.scored
-            for name, marks in each.scores.items()
-            if not marks.higher_is_better
+            for name, scores in each.scores.items()
+            if not scores.higher_is_better
         )
-        theirs = [name for name, recipe in self.signatures.items() if not recipe]
-        left = {"listed": "listed outliers", "mad": "outliers by the MAD rule", "keep": ""}
-        without = ["people", left[self.outliers]] if first.level == "system" else ["people"]
+        published = [name for name, signature in self.signatures.items() if not signature]
+        rules = {"listed": "listed outliers", "mad": "outliers by the MAD rule", "keep": ""}
+        excluded = ["human references"]
+        if first.level == "system" and rules[self.outliers]:
+            excluded.append(rules[self.outliers])
         return [
-            f"{first.method} at level {first.level}, without {' and '.join(filter(None, without))}",
+            f"{first.method} at level {first.level}, {' and '.join(excluded)} excluded",
             f"intervals: {t.confidence:.0%}, BCa bootstrap, {t.resamples} resamples, seed {t.seed}",
             *([f"clusters: {', '.join(self.tests)}, one-sided, .05"] if self.tests else []),
-            *([f"negated, as lower is better: {', '.join(lower)}"] if lower else []),
-            *([f"scores as published: {', '.join(theirs)}"] if theirs else []),
-            *(f"{name}: {recipe}" for name, recipe in self.signatures.items() if recipe),
+            *([f"negated because lower is better: {', '.join(lower)}"] if lower else []),
+            *([f"published scores: {', '.join(published)}"] if published else []),
+            *(f"{name}: {signature}" for name, signature in self.signatures.items() if signature),
         ]
 
     def __str__(self) -> str:
@@ -122,7 +136,7 @@ class Agreement:
 
 
 def format_correlation(value: float) -> str:
-    """A correlation with three decimals; a dash where there is none.
+    """Format a correlation with three decimals; NaN as a dash.
 
     >>> format_correlation(0.12345), format_correlation(float("nan"))
     ('0.123', '-')
@@ -132,12 +146,3 @@ def format_correlation(value: float) -> str:
 
 def _nan_to_none(value: object) -> object:
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-@dataclass(frozen=True, slots=True)
-class AgreementTestSettings:
-    """How intervals and significance clusters are made."""
-
-    confidence: float = 0.95
-    resamples: int = 1000
-    seed: int = 0

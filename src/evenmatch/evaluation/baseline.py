@@ -1,6 +1,7 @@
-"""What unrelated texts score, layer by layer: the constants that rescaling puts at 0.
+"""Baselines for rescaling: mean scores of unrelated texts, layer by layer.
 
-Random pairings of texts that have nothing to do with each other.
+`measure_baseline` scores random pairs of texts at every layer of a model. Rescaling maps the mean
+score of such pairs to 0 (Zhang et al., 2020, BERTScore).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from evenmatch.stats.panel import Indexes
 from evenmatch.types import Scores
 from evenmatch.vectors.transformer import Transformer
 
-_DIGITS = 6  # more than the standard error of any sample
+_DIGITS = 6  # more precise than the standard error of any sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class LayerBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A metric's baselines at every layer, from `pairs` random pairings of `texts` texts.
+    """Baselines of a metric at every layer, from `pairs` random pairs of `texts` texts.
 
-    `layer` is the one the metric reads.
+    `layer` is the layer that the metric uses.
     """
 
     metric: AlignMetric
@@ -59,18 +60,18 @@ class Baseline:
 
     @property
     def low(self) -> float:
-        """The value that unrelated texts have at the metric's own layer."""
+        """Mean score of unrelated texts at the metric's layer."""
         return self.rows[self.layer].value
 
     @property
     def rescaled(self) -> AlignMetric:
-        """The metric at its layer with unrelated texts at 0."""
+        """The metric at its layer, rescaled so that unrelated texts score 0."""
         fixed = metric_at_layer(self.metric, self.layer)
         return dataclasses.replace(fixed, scoring=Rescale(self.low, fixed.scoring))
 
     @property
     def csv(self) -> str:
-        """The table bert_score reads as `baseline_path`: LAYER,P,R,F."""
+        """The table in the format of bert_score's `baseline_path`: LAYER,P,R,F."""
         lines = [f"{r.layer},{r.precision},{r.recall},{r.value}" for r in self.rows]
         return "\n".join(["LAYER,P,R,F", *lines]) + "\n"
 
@@ -81,8 +82,8 @@ class Baseline:
             for r in self.rows
         ]
         return (
-            f"{table_to_text(table)}\n\n{self.pairs} random pairs of {self.texts} texts, seed {self.seed}"
-            f"\n{self.signature}\nto rescale: {spec(self.rescaled)}"
+            f"{table_to_text(table)}\n\n{self.pairs} random pairs of {self.texts} texts, "
+            f"seed {self.seed}\n{self.signature}\nto rescale: {spec(self.rescaled)}"
         )
 
 
@@ -94,15 +95,15 @@ def measure_baseline(
     seed: int = 0,
     **run: Any,
 ) -> Baseline:
-    """Mean precision, recall and value of random pairings of texts, at every layer of a model.
+    """Measure mean precision, recall and value of random text pairs at every layer of a model.
 
-    Candidate and reference come from different lines; where a line is a list of texts that say the
-    same, none of them is paired with another. All texts go through the model once for all layers.
-    `run` is as in `score`.
+    Candidate and reference come from different lines. A line may be a list of texts with the same
+    meaning; these are not paired with each other. Each text is encoded once for all layers. `run`
+    takes the run settings of `score`.
     """
     wanted = layered_metric(metric)
     if isinstance(wanted.scoring, Rescale):
-        raise InputError(f"{metric_name(metric)} is rescaled already; give it without rescale")
+        raise InputError(f"{metric_name(metric)} is already rescaled; give it without rescale")
     assert isinstance(wanted.vectors, Transformer)
     chosen = unrelated_pairs(texts, pairs, seed)
     every = metric_at_every_layer(wanted)
@@ -130,23 +131,22 @@ def _layer_baseline(layer: int, scores: Scores) -> LayerBaseline:
 def unrelated_pairs(
     lines: Sequence[str] | Sequence[Sequence[str]], count: int, seed: int
 ) -> list[tuple[str, str]]:
-    """Candidates and references from different lines, at most `count`; all where there are fewer.
+    """Sample `count` pairs of texts from different lines; all pairs if there are no more.
 
-    Blank texts are left out, and of a text that comes again only the first counts. The same seed
-    gives the same pairs.
+    Blank texts and repetitions of a text are left out. The same seed gives the same pairs.
 
     >>> unrelated_pairs(["a", "b"], 10, 0)
     [('a', 'b'), ('b', 'a')]
     """
     if type(count) is not int or count < 1:
-        raise InputError(f"pairs must be a whole number, at least 1, got {count!r}")
+        raise InputError(f"pairs must be an integer of at least 1, got {count!r}")
     texts, groups = _distinct_texts(lines)
     sizes = np.bincount(groups) if groups else np.zeros(1, dtype=int)
     possible = len(texts) ** 2 - int((sizes**2).sum())
     if not possible:
         raise InputError(
-            f"a baseline pairs texts of different lines, got {np.count_nonzero(sizes)} lines that "
-            "differ; give at least two"
+            "a baseline needs texts of different lines, got "
+            f"{np.count_nonzero(sizes)} distinct lines; give at least two"
         )
     line_of = np.array(groups, dtype=np.intp)
     chosen = _all_pairs(line_of) if possible <= count else _sample_pairs(line_of, count, seed)

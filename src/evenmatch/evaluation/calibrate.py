@@ -1,16 +1,12 @@
-"""calibrate: metrics brought to a human scale: one by a monotone map, several as a blend.
+"""Calibration of metrics to human ratings: isotonic regression of one, ridge regression of several.
 
-A calibrated metric on other ratings, beside the single metric it has to be better than.
+`calibrate` is the entry point. A single metric is mapped onto the scale of the ratings by isotonic
+regression (`fit_monotone`). Of several, parts are selected greedily (`select_parts`) and weighted
+by ridge regression (`solve_ridge`), cross-validated.
 
-A metric's scores onto the scale of ratings, order kept: isotonic regression.
-
-Ridge regression of ratings on several metrics, and the choice of those worth having.
-
-Everything is computed from sums of products, cell by cell (a subset, or a part of one), so that to
-leave a cell out is to subtract its sums. Scores and ratings are centred within each cell: what is
-learnt is to tell outputs of one subset apart, not the subsets.
-
-Metrics' scores of rated outputs as one table, with the cells that cross-validation needs.
+The regression works on sums of products for each cell (a subset, or a fold of one), so that
+leaving a cell out means subtracting its sums. Scores and ratings are centred within each cell: the
+weights are learned from differences within subsets, not between them.
 """
 
 from __future__ import annotations
@@ -41,8 +37,7 @@ from evenmatch.scoring.saved import read_metric, write_portable_metric
 from evenmatch.stats.panel import Floats, Indexes
 from evenmatch.types import Pair, Run
 
-# What to choose from where nothing is named: all of it comes from one pass of the texts through
-# the embedded encoder, or from their letters.
+# Default candidates: all of them need one forward pass of the embedded encoder, or only the text.
 DEFAULT_PARTS = (
     *(f"f_cont(layer={layer})" for layer in range(1, 7)),
     "f_disc(layer=4)",
@@ -61,18 +56,16 @@ DEFAULT_PARTS = (
     "reference_length",
 )
 
+MAX_KNOTS = 40
+N_FOLDS = 5
+# Ridge penalties as fractions of the number of ratings; on ties the first is used.
+RIDGE_STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)
+
+_MIN_GAIN = 5e-4  # smallest increase in agreement for which a part is added
+# Metrics whose scores vary less than this would get weights that amplify rounding errors.
+_MIN_SCORE_STD = 1e-3
 
 _DIGITS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class _Calibration:
-    """A calibrated metric, the metric it is compared with, and how it was chosen."""
-
-    metric: Metric
-    single: Metric
-    how: str
-    table: TextTable
 
 
 def calibrate(
@@ -86,18 +79,23 @@ def calibrate(
     seed: int = 0,
     **run: Any,
 ) -> MetricCard:
-    """Bring metrics to the scale of ratings, save that as a metric in `out`, judge it on others.
+    """Calibrate metrics to human ratings, save the result as a metric in `out`, and evaluate it.
 
-    One metric gets a monotone map. Of several, parts are chosen one by one (at most `most`) and
-    weighed by ridge regression; both choices are cross-validated, subset by subset where there are
-    several. `test` are other ratings to judge by. The last metric may have been fitted to the same
-    ratings if `stand_ins` names for each subset one that was fitted without it: its scores are what
-    the last metric would say of outputs it has not seen. `run` is as in `score`.
+    A single metric gets a monotone map. Of several metrics, parts are selected one by one (at most
+    `most`) and weighted by ridge regression. The parts and the ridge strength are chosen by
+    cross-validation, over subsets where there are several. `test` are other ratings to evaluate on.
+
+    The last metric may have been fitted to the same ratings if `stand_ins` gives, for each subset,
+    a metric fitted without that subset. Its scores there replace those of the last metric, which
+    would be too good on outputs it was fitted to. `run` takes the run settings of `score`.
     """
     folder, how = check_output_folder(out), make_run(**run)
     given = list(metrics) if isinstance(metrics, (list, tuple)) else [metrics]
     if not given or most < 1:
-        raise InputError("name at least one metric to calibrate, and allow at least one part")
+        raise InputError(
+            "calibration needs at least one metric and most of at least 1, got "
+            f"{len(given)} metrics and most={most}"
+        )
     parts = [as_metric(metric) for metric in given]
     sets = as_rated_sets(data)
     rated = score_rated_outputs(
@@ -115,14 +113,14 @@ def calibrate(
         "how": found.how,
         "metric": f"`{written}`",
     }
-    judged: dict[str, TextTable] = {"What it is made of": found.table}
+    judged: dict[str, TextTable] = {"Parts": found.table}
     document: dict[str, Any] = {}
     if test is not None:
         tables, document = evaluate_calibrated(
             metric, found.single, as_rated_sets(test), run, seed=seed
         )
         judged |= tables
-    made = MetricCard(
+    card = MetricCard(
         folder,
         "A metric calibrated by ratings",
         metric.signature,
@@ -130,49 +128,8 @@ def calibrate(
         judged,
         {"folder": str(folder), "signature": metric.signature, **facts, **document},
     )
-    write_card(made)
-    return made
-
-
-def _check_stand_ins(
-    stand_ins: Mapping[str, str | Metric], sets: Sequence[RatedSet]
-) -> dict[str, Metric]:
-    """Stand-ins for all subsets or none: what is known by heart somewhere is trusted everywhere."""
-    names = [each.subset for each in sets]
-    if stand_ins and set(stand_ins) != set(names):
-        odd = sorted(set(names) ^ set(stand_ins))
-        raise InputError(
-            f"there must be a stand-in for every subset and for no other, check {', '.join(odd)}; "
-            f"the subsets are {', '.join(names)}"
-        )
-    return {subset: as_metric(metric) for subset, metric in stand_ins.items()}
-
-
-def _calibrate_single(metric: Metric, rated: CalibrationData) -> _Calibration:
-    scaled = fit_monotone(metric, rated.scores[:, 0], rated.ratings)
-    knots = zip(scaled.at, scaled.to, strict=True)
-    table = [["score", "rating"], *([f"{a:.4f}", f"{t:.4f}"] for a, t in knots)]
-    return _Calibration(scaled, metric, f"a monotone map with {len(scaled.at)} knots", table)
-
-
-def _calibrate_blend(parts: Sequence[Metric], rated: CalibrationData, most: int) -> _Calibration:
-    sums = sum_products(rated.scores, rated.ratings, rated.cells, rated.folds)
-    chosen = select_parts(sums, most)
-    at = list(chosen.parts)
-    if not at:
-        raise InputError("every metric gives all outputs about the same score; name others")
-    weights = np.array([float(f"{w:.{_DIGITS}g}") for w in ridge_weights(sums, chosen)])
-    bias = float((rated.ratings - rated.scores[:, at] @ weights).mean())
-    metric = Blend(tuple(parts[i] for i in at), tuple(weights.tolist()), round(bias, _DIGITS))
-    rows = [
-        [metric_recipe(parts[i]), f"{w:.4g}", f"{value:.4f}"]
-        for i, w, value in zip(at, weights, chosen.agreement, strict=True)
-    ]
-    how = (
-        f"{len(at)} of {len(parts)} parts, chosen one by one by the mean correlation on parts of "
-        f"the ratings left out ({len(rated.folds)} of them); ridge strength {chosen.strength:g}"
-    )
-    return _Calibration(metric, parts[at[0]], how, [["part", "weight", "agreement with it"], *rows])
+    write_card(card)
+    return card
 
 
 def evaluate_calibrated(
@@ -183,9 +140,10 @@ def evaluate_calibrated(
     *,
     seed: int,
 ) -> tuple[dict[str, TextTable], dict[str, Any]]:
-    """Agreement of both with people and the difference: for people, and for programs.
+    """Measure the agreement of both metrics with human ratings, and the difference.
 
-    `single` is the metric that was calibrated, or the best of a blend's parts.
+    `single` is the metric that was calibrated, or the first part of a blend. Returns the tables of
+    the card and the same numbers as JSON.
     """
     names = {metric_name(metric): "calibrated", metric_name(single): metric_recipe(single)}
     found = correlate([metric, single], sets, "segment", seed=seed, **run)
@@ -201,32 +159,65 @@ def evaluate_calibrated(
 
 
 def metric_recipe(metric: Metric) -> str:
-    """What a metric is, models in folders by content: what a card can say on any machine."""
+    """The spec of a metric with content hashes in place of local model paths."""
     return metric.signature.split(" · ")[0]
 
 
-def _agreement_table(entries: Sequence[AgreementEntry]) -> TextTable:
-    body = [
-        [
-            e.data,
-            e.subset or "-",
-            e.metric,
-            *map(format_correlation, (e.value, e.low, e.high)),
-            str(e.n),
-        ]
-        for e in entries
-    ]
-    return [["data", "subset", "metric", "r", "2.5%", "97.5%", "n"], *body]
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationData:
+    """Scores (outputs, metrics), ratings, the cell of each output, and the fold of each cell."""
+
+    scores: Floats
+    ratings: Floats
+    cells: Indexes
+    folds: Indexes
 
 
-MAX_KNOTS = 40
+def score_rated_outputs(
+    metrics: Sequence[Metric],
+    sets: Sequence[RatedSet],
+    run: Run,
+    *,
+    seed: int,
+    stand_ins: Mapping[str, Metric] = MappingProxyType({}),
+) -> CalibrationData:
+    """Score all rated outputs with all metrics in one pass; human references are excluded.
+
+    Each of several subsets is a cell and a fold; a single subset is divided by segments. On a
+    subset with a stand-in, that metric's scores replace those of the last metric.
+    """
+    pairs: list[Pair] = []
+    ratings: list[float] = []
+    owners: list[int] = []
+    segments: list[str] = []
+    for number, each in enumerate(given.exclude_humans() for given in sets):
+        cells = each.cells(rated=True)
+        pairs += [dataclasses.replace(p, references=p.references[:1]) for p in each.pairs(cells)]
+        ratings += each.ratings[cells].tolist()
+        owners += [number] * len(cells[0])
+        segments += [each.segments[i] for i in cells[1]]
+    if len(set(ratings)) < 2:
+        raise InputError(
+            f"calibration needs at least two different ratings, got {len(ratings)} ratings "
+            f"with {len(set(ratings))} distinct values"
+        )
+    found = score_metrics(metrics, pairs, run)
+    scores = np.array([[score.value for score in each.segments] for each in found]).T
+    for subset, metric in stand_ins.items():
+        rows = [i for i, owner in enumerate(owners) if sets[owner].subset == subset]
+        replaced = score_metrics([metric], [pairs[i] for i in rows], run)[0]
+        scores[rows, -1] = [score.value for score in replaced.segments]
+    cell_of = np.array(owners) if len(set(owners)) > 1 else _segment_folds(segments, seed)
+    numbers, cell_of = np.unique(cell_of, return_inverse=True)
+    return CalibrationData(scores, np.array(ratings), cell_of, np.arange(len(numbers)))
 
 
 def fit_monotone(metric: Metric, scores: Floats, ratings: Floats) -> Monotone:
-    """The metric on the scale of ratings, by the least squares of what goes one way.
+    """Map the scores of a metric to ratings by isotonic regression (monotone least squares).
 
-    Scores are grouped into equal parts first, so that a knot rests on many ratings; the knots are
-    the groups' means, those of one value joined into one.
+    Scores are first divided into at most `MAX_KNOTS` groups of equal size, so that each knot is
+    based on many ratings. The knots are the means of the groups; groups with the same fitted value
+    are merged.
     """
     from scipy.optimize import isotonic_regression
 
@@ -243,40 +234,29 @@ def fit_monotone(metric: Metric, scores: Floats, ratings: Floats) -> Monotone:
     kept = np.concatenate([[True], np.diff(knots) > 0])
     if kept.sum() < 2 or to[kept][0] == to[kept][-1]:
         raise InputError(
-            "the metric's scores do not go with the ratings, so there is no map between them; "
-            "try another metric"
+            "the metric's scores are not correlated with the ratings, so they cannot be mapped to "
+            "them; try another metric"
         )
     return Monotone(metric, tuple(knots[kept].tolist()), tuple(to[kept].tolist()))
 
 
-# Shares of the number of ratings; the first that is best is taken.
-RIDGE_STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)
-
-
-_MIN_GAIN = 5e-4  # what a part must add to the agreement to be taken
-
-
-# Scores that differ less than this among themselves would get weights that magnify rounding.
-_MIN_SCORE_STD = 1e-3
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class CellSums:
-    """Products of standardised scores with each other and with ratings, for each cell."""
+    """Sums of products of standardised scores with each other and with ratings, for each cell."""
 
-    scale: Floats  # (metrics,) what a score was divided by
+    scale: Floats  # (metrics,) standard deviation that scores were divided by
     products: Floats  # (cells, metrics, metrics)
     with_ratings: Floats  # (cells, metrics)
     squares: Floats  # (cells,) of the ratings
     counts: Floats  # (cells,)
-    folds: Indexes  # (cells,) which cells are left out together
+    folds: Indexes  # (cells,) cells of one fold are left out together
 
 
 @dataclass(frozen=True, slots=True)
 class RidgeSelection:
-    """Which metrics were taken, in that order, how strongly shrunk, and the agreement on the way.
+    """Selected parts in order of selection, the ridge strength, and the agreement after each.
 
-    `agreement` is cross-validated: after each part taken, the mean over cells left out.
+    `agreement` is cross-validated: the mean correlation over held-out cells.
     """
 
     parts: tuple[int, ...]
@@ -285,17 +265,17 @@ class RidgeSelection:
 
 
 def sum_products(scores: Floats, ratings: Floats, cells: Indexes, folds: Indexes) -> CellSums:
-    """The sums of scores (ratings, metrics), given each rating's cell and each cell's fold."""
+    """Sum the products of scores (ratings, metrics), given each rating's cell and cell's fold."""
     scale = scores.std(0)
     products, with_ratings, squares, counts = [], [], [], []
     for cell in range(len(folds)):
-        own = cells == cell
-        x = scores[own] / np.where(scale > 0, scale, 1.0)
-        x, y = x - x.mean(0), ratings[own] - ratings[own].mean()
+        in_cell = cells == cell
+        x = scores[in_cell] / np.where(scale > 0, scale, 1.0)
+        x, y = x - x.mean(0), ratings[in_cell] - ratings[in_cell].mean()
         products.append(x.T @ x)
         with_ratings.append(x.T @ y)
         squares.append(y @ y)
-        counts.append(float(own.sum()))
+        counts.append(float(in_cell.sum()))
     return CellSums(
         scale,
         np.array(products),
@@ -306,37 +286,17 @@ def sum_products(scores: Floats, ratings: Floats, cells: Indexes, folds: Indexes
     )
 
 
-def solve_ridge(sums: CellSums, parts: Sequence[int], strength: float, cells: Floats) -> Floats:
-    """The weights of standardised scores that fit the ratings of these cells."""
-    at = np.array(parts)
-    gram = np.tensordot(cells, sums.products[:, at[:, None], at], 1)
-    shrunk = gram + strength * (cells @ sums.counts) * np.eye(len(at))
-    found = np.linalg.solve(shrunk, cells @ sums.with_ratings[:, at])
-    return np.asarray(found, dtype=np.float64)
-
-
-def cross_validated_correlation(sums: CellSums, parts: Sequence[int], strength: float) -> float:
-    """The mean correlation over cells, each fold judged by weights found without it."""
-    at = np.array(parts)
-    found = []
-    for fold in np.unique(sums.folds):
-        out = sums.folds == fold
-        weights = solve_ridge(sums, parts, strength, (~out).astype(np.float64))
-        for cell in np.flatnonzero(out):
-            spread = weights @ sums.products[cell][at[:, None], at] @ weights * sums.squares[cell]
-            if spread > 0:
-                found.append(weights @ sums.with_ratings[cell][at] / np.sqrt(spread))
-    return float(np.mean(found)) if found else 0.0
-
-
 def select_parts(sums: CellSums, most: int) -> RidgeSelection:
-    """Parts taken one by one, each the one that adds most, while it is worth it; at most `most`."""
-    every = np.flatnonzero(sums.scale >= _MIN_SCORE_STD).tolist()
+    """Select at most `most` parts greedily, each time the one that increases agreement most.
+
+    Selection ends when the increase is smaller than `_MIN_GAIN`.
+    """
+    usable = np.flatnonzero(sums.scale >= _MIN_SCORE_STD).tolist()
     best = RidgeSelection((), RIDGE_STRENGTHS[0], ())
     while len(best.parts) < most:
         tried = [
             (cross_validated_correlation(sums, (*best.parts, part), strength), part, strength)
-            for part in every
+            for part in usable
             if part not in best.parts
             for strength in RIDGE_STRENGTHS
         ]
@@ -349,69 +309,113 @@ def select_parts(sums: CellSums, most: int) -> RidgeSelection:
     return best
 
 
+def cross_validated_correlation(sums: CellSums, parts: Sequence[int], strength: float) -> float:
+    """Mean correlation over cells, each fold evaluated with weights fitted without it."""
+    at = np.array(parts)
+    found = []
+    for fold in np.unique(sums.folds):
+        out = sums.folds == fold
+        weights = solve_ridge(sums, parts, strength, (~out).astype(np.float64))
+        for cell in np.flatnonzero(out):
+            variance = weights @ sums.products[cell][at[:, None], at] @ weights
+            variance *= sums.squares[cell]
+            if variance > 0:
+                found.append(weights @ sums.with_ratings[cell][at] / np.sqrt(variance))
+    return float(np.mean(found)) if found else 0.0
+
+
+def solve_ridge(sums: CellSums, parts: Sequence[int], strength: float, cells: Floats) -> Floats:
+    """Ridge weights of standardised scores; `cells` is 1 for each cell to fit to, else 0."""
+    at = np.array(parts)
+    gram = np.tensordot(cells, sums.products[:, at[:, None], at], 1)
+    shrunk = gram + strength * (cells @ sums.counts) * np.eye(len(at))
+    found = np.linalg.solve(shrunk, cells @ sums.with_ratings[:, at])
+    return np.asarray(found, dtype=np.float64)
+
+
 def ridge_weights(sums: CellSums, chosen: RidgeSelection) -> Floats:
-    """The weights of the chosen parts' own scores, from all ratings."""
-    everything = np.ones(len(sums.folds))
-    weights = solve_ridge(sums, chosen.parts, chosen.strength, everything)
+    """Weights of the unstandardised scores of the selected parts, fitted to all ratings."""
+    all_cells = np.ones(len(sums.folds))
+    weights = solve_ridge(sums, chosen.parts, chosen.strength, all_cells)
     found: Floats = weights / sums.scale[np.array(chosen.parts)]
     return found
 
 
-N_FOLDS = 5
+@dataclass(frozen=True, slots=True)
+class _Calibration:
+    """A calibrated metric, the metric it is compared with, and how it was chosen."""
+
+    metric: Metric
+    single: Metric
+    how: str
+    table: TextTable
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CalibrationData:
-    """Scores (outputs, metrics) beside ratings; each output's cell, and each cell's fold."""
+def _check_stand_ins(
+    stand_ins: Mapping[str, str | Metric], sets: Sequence[RatedSet]
+) -> dict[str, Metric]:
+    """Build the stand-ins; there must be one for every subset, or none at all.
 
-    scores: Floats
-    ratings: Floats
-    cells: Indexes
-    folds: Indexes
-
-
-def score_rated_outputs(
-    metrics: Sequence[Metric],
-    sets: Sequence[RatedSet],
-    run: Run,
-    *,
-    seed: int,
-    stand_ins: Mapping[str, Metric] = MappingProxyType({}),
-) -> CalibrationData:
-    """All metrics over all rated outputs of machines, in one pass.
-
-    With several subsets each is a cell and a fold of its own; of one, parts of its segments are.
-    On a subset that has one of the `stand_ins`, that gives the scores of the last metric.
+    On a subset without one, the fitted metric's scores would be too good and its weight too high.
     """
-    pairs: list[Pair] = []
-    ratings: list[float] = []
-    owners: list[int] = []
-    segments: list[str] = []
-    for number, each in enumerate(given.exclude_humans() for given in sets):
-        cells = each.cells(rated=True)
-        pairs += [dataclasses.replace(p, references=p.references[:1]) for p in each.pairs(cells)]
-        ratings += each.ratings[cells].tolist()
-        owners += [number] * len(cells[0])
-        segments += [each.segments[i] for i in cells[1]]
-    if len(set(ratings)) < 2:
-        raise InputError(f"{len(ratings)} ratings, all alike or none, are nothing to calibrate by")
-    found = score_metrics(metrics, pairs, run)
-    scores = np.array([[score.value for score in each.segments] for each in found]).T
-    for subset, metric in stand_ins.items():
-        rows = [i for i, owner in enumerate(owners) if sets[owner].subset == subset]
-        again = score_metrics([metric], [pairs[i] for i in rows], run)[0]
-        scores[rows, -1] = [score.value for score in again.segments]
-    cells_of = np.array(owners) if len(set(owners)) > 1 else _segment_folds(segments, seed)
-    numbers, cells_of = np.unique(cells_of, return_inverse=True)
-    return CalibrationData(scores, np.array(ratings), cells_of, np.arange(len(numbers)))
+    names = [each.subset for each in sets]
+    if stand_ins and set(stand_ins) != set(names):
+        unmatched = sorted(set(names) ^ set(stand_ins))
+        raise InputError(
+            "there must be a stand-in for every subset and for no other, check "
+            f"{', '.join(unmatched)}; the subsets are {', '.join(names)}"
+        )
+    return {subset: as_metric(metric) for subset, metric in stand_ins.items()}
+
+
+def _calibrate_single(metric: Metric, rated: CalibrationData) -> _Calibration:
+    scaled = fit_monotone(metric, rated.scores[:, 0], rated.ratings)
+    knots = zip(scaled.at, scaled.to, strict=True)
+    table = [["score", "rating"], *([f"{a:.4f}", f"{t:.4f}"] for a, t in knots)]
+    return _Calibration(scaled, metric, f"a monotone map with {len(scaled.at)} knots", table)
+
+
+def _calibrate_blend(parts: Sequence[Metric], rated: CalibrationData, most: int) -> _Calibration:
+    sums = sum_products(rated.scores, rated.ratings, rated.cells, rated.folds)
+    chosen = select_parts(sums, most)
+    at = list(chosen.parts)
+    if not at:
+        raise InputError("every metric gives all outputs nearly the same score; give others")
+    weights = np.array([float(f"{w:.{_DIGITS}g}") for w in ridge_weights(sums, chosen)])
+    bias = float((rated.ratings - rated.scores[:, at] @ weights).mean())
+    metric = Blend(tuple(parts[i] for i in at), tuple(weights.tolist()), round(bias, _DIGITS))
+    rows = [
+        [metric_recipe(parts[i]), f"{w:.4g}", f"{value:.4f}"]
+        for i, w, value in zip(at, weights, chosen.agreement, strict=True)
+    ]
+    how = (
+        f"{len(at)} of {len(parts)} parts, selected one by one by the mean correlation on held-out "
+        f"ratings ({len(rated.folds)} folds); ridge strength {chosen.strength:g}"
+    )
+    header = ["part", "weight", "agreement with it added"]
+    return _Calibration(metric, parts[at[0]], how, [header, *rows])
+
+
+def _agreement_table(entries: Sequence[AgreementEntry]) -> TextTable:
+    body = [
+        [
+            e.data,
+            e.subset or "-",
+            e.metric,
+            *map(format_correlation, (e.value, e.low, e.high)),
+            str(e.n),
+        ]
+        for e in entries
+    ]
+    return [["data", "subset", "metric", "r", "2.5%", "97.5%", "n"], *body]
 
 
 def _segment_folds(segments: Sequence[str], seed: int) -> Indexes:
     names = list(dict.fromkeys(segments))
     if len(names) < 2 * N_FOLDS:
         raise InputError(
-            f"{len(names)} segments are too few to hold some out; give at least {2 * N_FOLDS}"
+            f"{len(names)} segments are too few for cross-validation; give at least {2 * N_FOLDS}"
         )
     order = np.random.default_rng(seed).permutation(len(names))
-    part = dict(zip((names[i] for i in order), np.arange(len(names)) % N_FOLDS, strict=True))
-    return np.array([part[name] for name in segments], dtype=np.intp)
+    fold_of = dict(zip((names[i] for i in order), np.arange(len(names)) % N_FOLDS, strict=True))
+    return np.array([fold_of[name] for name in segments], dtype=np.intp)

@@ -1,6 +1,7 @@
-"""The outputs that two metrics judge most differently.
+"""Disagreement between metrics: the outputs they rank differently, and partial correlations.
 
-How alike metrics are beyond what people explain.
+`find_disputed_outputs` gives the outputs that two metrics rank most differently.
+`metric_partial_correlations` says how similar metrics are beyond what human ratings explain.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from evenmatch.stats.partial import PartialMethod, partial_matrix
 
 @dataclass(frozen=True, slots=True)
 class DisputedOutput:
-    """One output with two metrics' scores and places; a place is 0 for the worst, 1 for the best.
+    """An output with the scores and relative ranks (0 worst, 1 best) that two metrics give it.
 
-    `rating` is None where people did not rate the output.
+    `rating` is None where the output has no human rating.
     """
 
     data: str
@@ -39,17 +40,17 @@ class DisputedOutput:
 
     @property
     def gap(self) -> float:
-        """By how much the first metric places the output higher."""
+        """Relative rank by the first metric minus that by the second."""
         return self.relative_ranks[0] - self.relative_ranks[1]
 
 
 def least_correlated_metrics(
     scored: Sequence[ScoredSet], *, most: int = 3
 ) -> list[tuple[str, str]]:
-    """The pairs of metrics whose scores of outputs go together least, over all sets."""
+    """The `most` pairs of metrics with the lowest mean rank correlation over all sets."""
     found: dict[tuple[str, str], list[float]] = {}
     for each in _unique_sets(scored):
-        names = [n for n, marks in each.scores.items() if not np.isnan(marks.segments).all()]
+        names = [n for n, scores in each.scores.items() if not np.isnan(scores.segments).all()]
         for a, b in combinations(names, 2):
             value = correlation(
                 _metric_ranks(each.scores[a]), _metric_ranks(each.scores[b]), "pearson"
@@ -62,7 +63,7 @@ def least_correlated_metrics(
 def find_disputed_outputs(
     scored: Sequence[ScoredSet], first: str, second: str, *, most: int = 5
 ) -> list[DisputedOutput]:
-    """The outputs whose places by two metrics are furthest apart, each text once."""
+    """The `most` outputs whose ranks by two metrics differ most, each text once."""
     found: list[DisputedOutput] = []
     for each in _unique_sets(scored):
         if first in each.scores and second in each.scores:
@@ -71,18 +72,38 @@ def find_disputed_outputs(
     return list({(d.candidate, d.references): d for d in reversed(found)}.values())[::-1][:most]
 
 
+def metric_partial_correlations(
+    scored: Sequence[ScoredSet], metrics: Sequence[str], *, by_system: bool, method: PartialMethod
+) -> Floats:
+    """Partial correlation of each pair of metrics given the ratings, averaged over the sets.
+
+    With `by_system` the correlation is over system scores, else over all outputs (Chousa & Hirao,
+    figure 3). It is NaN for metrics that share no set with at least four points.
+    """
+    total = np.zeros((len(metrics), len(metrics)))
+    count = np.zeros_like(total)
+    for each in scored:
+        at = [metrics.index(name) for name in each.scores if name in metrics]
+        found = _partial_correlations(each, [metrics[i] for i in at], by_system, method)
+        where = np.ix_(at, at)
+        known = ~np.isnan(found)
+        total[where] += np.where(known, found, 0.0)
+        count[where] += known
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
 def _unique_sets(scored: Sequence[ScoredSet]) -> list[ScoredSet]:
-    """One set of each group with the same texts."""
+    """The first set of each group of sets with the same texts."""
     return list({each.group: each for each in reversed(scored)}.values())[::-1]
 
 
 def _disputed_in_set(scored: ScoredSet, first: str, second: str, most: int) -> list[DisputedOutput]:
-    rated, marks = scored.rated, (scored.scores[first], scored.scores[second])
+    rated, scores = scored.rated, (scored.scores[first], scored.scores[second])
     shape = rated.ratings.shape
-    one, other = (_metric_ranks(m).reshape(shape) for m in marks)
-    people = _relative_ranks(rated.ratings.ravel()).reshape(shape)
+    one, other = (_metric_ranks(s).reshape(shape) for s in scores)
+    human = _relative_ranks(rated.ratings.ravel()).reshape(shape)
     gap = np.where(np.isnan(one) | np.isnan(other), 0.0, abs(one - other))
-    # several systems may have given the same text, so more than are wanted
+    # several systems may have given the same text, so collect more than `most`
     furthest = np.argsort(-gap, axis=None, kind="stable")[: 4 * most]
     found = []
     for system, segment in zip(*np.unravel_index(furthest, shape), strict=True):
@@ -99,57 +120,38 @@ def _disputed_in_set(scored: ScoredSet, first: str, second: str, most: int) -> l
                 rated.segments[segment],
                 candidate,
                 rated.references[segment],
-                (float(marks[0].segments[at]), float(marks[1].segments[at])),
+                (float(scores[0].segments[at]), float(scores[1].segments[at])),
                 (float(one[at]), float(other[at])),
                 float(rated.ratings[at]) if known else None,
-                float(people[at]) if known else None,
+                float(human[at]) if known else None,
             )
         )
     return found
 
 
-def _metric_ranks(marks: RatedSetScores) -> Floats:
-    sign = 1.0 if marks.higher_is_better else -1.0
-    return _relative_ranks(sign * marks.segments.ravel())
+def _metric_ranks(scores: RatedSetScores) -> Floats:
+    sign = 1.0 if scores.higher_is_better else -1.0
+    return _relative_ranks(sign * scores.segments.ravel())
 
 
 def _relative_ranks(values: Floats) -> Floats:
-    """Ranks as shares of the way from the worst to the best, NaN where there is no value."""
+    """Ranks scaled to 0 (worst) … 1 (best); NaN where there is no value."""
     count = int((~np.isnan(values)).sum())
     return (ranks(values) - 1) / max(count - 1, 1)
-
-
-def metric_partial_correlations(
-    scored: Sequence[ScoredSet], metrics: Sequence[str], *, by_system: bool, method: PartialMethod
-) -> Floats:
-    """The partial correlation of every two metrics given people, averaged over the sets.
-
-    Of systems' scores, or of all outputs' (Chousa & Hirao, figure 3). NaN for two metrics that no
-    set with at least four points has both of.
-    """
-    total = np.zeros((len(metrics), len(metrics)))
-    count = np.zeros_like(total)
-    for each in scored:
-        at = [metrics.index(name) for name in each.scores if name in metrics]
-        found = _partial_correlations(each, [metrics[i] for i in at], by_system, method)
-        where = np.ix_(at, at)
-        known = ~np.isnan(found)
-        total[where] += np.where(known, found, 0.0)
-        count[where] += known
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _partial_correlations(
     scored: ScoredSet, metrics: Sequence[str], by_system: bool, method: PartialMethod
 ) -> Floats:
-    own = agreement_panel(scored, "system" if by_system else "pooled")
+    panel = agreement_panel(scored, "system" if by_system else "pooled")
     rows = [list(scored.scores).index(name) for name in metrics]
-    x, y = own.metrics[rows], own.human
+    x, y = panel.metrics[rows], panel.human
     if by_system:
-        every = np.ones((1, own.segments))
-        x, y = mean_over_segments(x, every)[0][:, :, None], mean_over_segments(y, every)[0][:, None]
+        weights = np.ones((1, panel.segments))
+        x = mean_over_segments(x, weights)[0][:, :, None]
+        y = mean_over_segments(y, weights)[0][:, None]
     points, human = x.reshape(len(rows), -1), y.reshape(-1)
-    # with three points, two residuals of a line are always on a line themselves
+    # with three points, the residuals of two regressions are always perfectly correlated
     if (~np.isnan(points).any(0) & ~np.isnan(human)).sum() < 4:
         return np.full((len(rows), len(rows)), np.nan)
     return partial_matrix(points, human, method=method)

@@ -1,6 +1,7 @@
-"""score_keyphrases: one table over data sets, systems and metrics.
+"""Scores of keyphrase systems over data sets and metrics, with intervals and tests.
 
-Every system's keyphrases on one set of documents, by every metric: numbers to resample.
+`score_keyphrases` counts matches in each document set (`score_document_set`), resamples documents,
+and returns a `KeyphraseTable`.
 """
 
 from __future__ import annotations
@@ -43,14 +44,8 @@ from evenmatch.stats.paired import (
 from evenmatch.types import Array, Run
 
 DocumentSource: TypeAlias = str | Path | DocumentSet
-
-
 ScoresByKey: TypeAlias = Mapping[Any, ResampledScore]
-
-
 DEFAULT_KEYPHRASE_METRICS = ("fg", "f1_at_5", "f1_at_m")
-
-
 _SEED_NAME = re.compile(r"(.+?)[-_. ]?seed[-_ ]?\d+")
 
 
@@ -67,41 +62,101 @@ def score_keyphrases(
     seed: int = 0,
     **run: Any,
 ) -> KeyphraseTable:
-    """Every system's keyphrases by every metric: over present phrases, absent ones, and all.
+    """Score the keyphrases of every system with every metric: present, absent and all phrases.
 
-    `data` is what `read_documents` takes or gives, or several of it; `predictions` and
-    `strict` are its settings. With `mean_seeds` systems whose names differ in the number after
-    'seed' also get a row with their mean. Documents are drawn again `resamples` times for the
-    intervals and the paired bootstrap, and swapped in `trials` trials. `run` is as in `score`.
+    `data` is a path or name, or the result of `read_documents`, or a list of these; `predictions`
+    and `strict` are settings of `read_documents`. With `mean_seeds`, systems whose names differ
+    only in the number after 'seed' also get a row with their mean. `resamples` is the number of
+    bootstrap resamples of documents, for intervals and paired tests; `trials` is the number of
+    random swaps. `run` takes the run settings of `score`.
     """
     resampling = Resampling(confidence, resamples, trials, seed)
     _check_resampling(resampling)
     metrics = build_keyphrase_metrics(metric if isinstance(metric, (list, tuple)) else [metric])  # type: ignore[list-item]  # one metric
     how = make_run(**run)
-    judged = [
+    counted = [
         score_document_set(each, metrics, how) for each in _document_sets(data, predictions, strict)
     ]
     rows: list[KeyphraseRow] = []
     gaps: list[KeyphraseGap] = []
-    for each in judged:
+    for each in counted:
         scored = _resample(each, metrics, resampling)
         rows += _rows(each, scored, metrics, resampling, mean_seeds)
         gaps += _gaps(each, scored, metrics, resampling)
     return KeyphraseTable(
         tuple(rows),
         tuple(gaps),
-        {each.data: each.flagged for each in judged},
-        tuple(line for each in judged for line in each.errors),
+        {each.data: each.flagged for each in counted},
+        tuple(line for each in counted for line in each.errors),
         {name: replace(each, which="all").signature for name, each in metrics.items()},
         resampling,
     )
+
+
+def build_keyphrase_metrics(given: Sequence[str | Metric]) -> dict[str, KeyphraseMetric]:
+    """Build the metrics, by name; raise `InputError` if one is not a keyphrase metric."""
+    found = {}
+    for each in given:
+        metric = as_metric(each)
+        if not isinstance(metric, KeyphraseMetric):
+            raise InputError(
+                f"{metric_name(each)} is not a keyphrase metric; use fg, fb, f1_at_5, f1_at_m, "
+                "keyphrase_f1 or a spec with keyphrases(...)"
+            )
+        found[metric_name(each)] = metric
+    if not found:
+        raise InputError("the list of metrics is empty; give at least one")
+    return found
+
+
+def score_document_set(
+    documents: DocumentSet, metrics: Mapping[str, KeyphraseMetric], run: Run
+) -> KeyphraseCounts:
+    """Count matches for each metric and system, over present, absent and all phrases."""
+    systems = documents.predictions
+    if not systems:
+        raise InputError(
+            f"{documents.name} has no predictions; put them in a field pred.NAME, "
+            "or name their field with --pred"
+        )
+    # Document by document, so that each document is tokenized once for all systems.
+    pairs = [each.to_pair(system) for each in documents.documents for system in systems]
+    keys = [(name, column) for name in metrics for column in COLUMNS]
+    ready = [dataclasses.replace(metrics[name], which=column) for name, column in keys]
+    results = score_with_counts(ready, pairs, run)
+    counts = {
+        (name, column, system): table[index :: len(systems)]
+        for (name, column), (_, table) in zip(keys, results, strict=True)
+        for index, system in enumerate(systems)
+        if table is not None  # for mypy: every keyphrase metric has counts
+    }
+    all_phrases = results[keys.index((keys[0][0], "all"))][0].segments
+    flagged = {
+        system: _count_flags(documents, [s.flags for s in all_phrases[index :: len(systems)]])
+        for index, system in enumerate(systems)
+    }
+    return KeyphraseCounts(
+        documents.name, systems, len(documents.documents), counts, flagged, documents.errors
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyphraseCounts:
+    """Counts on one document set by metric, column and system, with a row for each document."""
+
+    data: str
+    systems: tuple[str, ...]
+    documents: int
+    counts: Mapping[tuple[str, Column, str], Array]
+    flagged: Mapping[str, Mapping[str, int]]  # by system and flag
+    errors: tuple[str, ...]
 
 
 def _check_resampling(resampling: Resampling) -> None:
     check_interval("percentile", resampling.confidence)
     for what, count in (("resamples", resampling.resamples), ("trials", resampling.trials)):
         if type(count) is not int or count < 1:
-            raise InputError(f"{what} must be a whole number, at least 1, got {count!r}")
+            raise InputError(f"{what} must be an integer of at least 1, got {count!r}")
 
 
 def _document_sets(
@@ -116,34 +171,36 @@ def _document_sets(
 
 
 def _resample(
-    judged: KeyphraseCounts, metrics: Mapping[str, KeyphraseMetric], r: Resampling
+    counted: KeyphraseCounts, metrics: Mapping[str, KeyphraseMetric], r: Resampling
 ) -> ScoresByKey:
-    scores = {key: metrics[key[0]].score_totals for key in judged.counts}
-    trials = r.trials if len(judged.systems) > 1 else 0
-    return resample_scores(judged.counts, scores, resamples=r.resamples, trials=trials, seed=r.seed)
+    scores = {key: metrics[key[0]].score_totals for key in counted.counts}
+    trials = r.trials if len(counted.systems) > 1 else 0
+    return resample_scores(
+        counted.counts, scores, resamples=r.resamples, trials=trials, seed=r.seed
+    )
 
 
 def _rows(
-    judged: KeyphraseCounts,
+    counted: KeyphraseCounts,
     scored: ScoresByKey,
     metrics: Mapping[str, Any],
     r: Resampling,
     mean_seeds: bool,
 ) -> Iterator[KeyphraseRow]:
-    groups: dict[str, tuple[str, ...]] = {system: (system,) for system in judged.systems}
+    groups: dict[str, tuple[str, ...]] = {system: (system,) for system in counted.systems}
     if mean_seeds:
-        groups |= _group_seeds(judged.systems)
+        groups |= _group_seeds(counted.systems)
     for name, members in groups.items():
         for metric in metrics:
             cells = {}
             for column in COLUMNS:
                 value, draws = mean_of_seeds([scored[metric, column, s] for s in members])
                 cells[column] = KeyphraseCell(value, *percentile_bounds(draws, r.confidence))
-            yield KeyphraseRow(judged.data, name, metric, cells, judged.documents)
+            yield KeyphraseRow(counted.data, name, metric, cells, counted.documents)
 
 
 def _group_seeds(systems: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Systems that differ in their seed only, under one name.
+    """Group systems whose names differ only in the seed.
 
     >>> _group_seeds(["a-seed1", "a-seed2", "b"])
     {'a (mean of 2 seeds)': ('a-seed1', 'a-seed2')}
@@ -153,95 +210,39 @@ def _group_seeds(systems: Sequence[str]) -> dict[str, tuple[str, ...]]:
         if match := _SEED_NAME.fullmatch(system):
             found.setdefault(match[1], []).append(system)
     return {
-        f"{name} (mean of {len(own)} seeds)": tuple(own)
-        for name, own in found.items()
-        if len(own) > 1
+        f"{name} (mean of {len(members)} seeds)": tuple(members)
+        for name, members in found.items()
+        if len(members) > 1
     }
 
 
 def _gaps(
-    judged: KeyphraseCounts, scored: ScoresByKey, metrics: Mapping[str, Any], r: Resampling
+    counted: KeyphraseCounts, scored: ScoresByKey, metrics: Mapping[str, Any], r: Resampling
 ) -> Iterator[KeyphraseGap]:
-    pairs = list(combinations(judged.systems, 2))
+    pairs = list(combinations(counted.systems, 2))
     for metric in metrics if pairs else ():
         for column in COLUMNS:
-            own = {system: scored[metric, column, system] for system in judged.systems}
+            scores = {system: scored[metric, column, system] for system in counted.systems}
             tests = [
-                (bootstrap_p_value(own[b], own[a]), randomisation_p_value(own[b], own[a]))
+                (
+                    bootstrap_p_value(scores[b], scores[a]),
+                    randomisation_p_value(scores[b], scores[a]),
+                )
                 for a, b in pairs
             ]
-            # The family is one metric's on one column: what others say must not change it.
+            # Adjust within one metric and column, so that p-values do not depend on the others.
             adjusted = zip(*(holm(p) for p in zip(*tests, strict=True)), strict=True)
             for (a, b), p, holms in zip(pairs, tests, adjusted, strict=True):
-                bounds = percentile_bounds(own[b].resamples - own[a].resamples, r.confidence)
-                value = own[b].value - own[a].value
+                bounds = percentile_bounds(scores[b].resamples - scores[a].resamples, r.confidence)
+                value = scores[b].value - scores[a].value
                 yield KeyphraseGap(
-                    judged.data, metric, column, a, b, value, *bounds, *p, *map(float, holms)
+                    counted.data, metric, column, a, b, value, *bounds, *p, *map(float, holms)
                 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KeyphraseCounts:
-    """One set of documents judged: counts by metric, column and system, a row per document."""
-
-    data: str
-    systems: tuple[str, ...]
-    documents: int
-    counts: Mapping[tuple[str, Column, str], Array]
-    flagged: Mapping[str, Mapping[str, int]]  # by system and flag
-    errors: tuple[str, ...]
-
-
-def build_keyphrase_metrics(given: Sequence[str | Metric]) -> dict[str, KeyphraseMetric]:
-    """The metrics by the name each was given, all of them metrics of keyphrases."""
-    found = {}
-    for each in given:
-        metric = as_metric(each)
-        if not isinstance(metric, KeyphraseMetric):
-            raise InputError(
-                f"{metric_name(each)} is no metric of keyphrases; those are fg, fb, f1_at_5, f1_at_m, "
-                "keyphrase_f1 and what is made of keyphrases(...)"
-            )
-        found[metric_name(each)] = metric
-    if not found:
-        raise InputError("the list of metrics is empty; name at least one")
-    return found
-
-
-def score_document_set(
-    documents: DocumentSet, metrics: Mapping[str, KeyphraseMetric], run: Run
-) -> KeyphraseCounts:
-    """Each metric on the present, the absent and all phrases of each system."""
-    systems = documents.predictions
-    if not systems:
-        raise InputError(
-            f"{documents.name} holds no predictions; put them under pred.NAME, "
-            "or name their field with --pred"
-        )
-    # Document by document, so that a document's words are made once for all systems.
-    pairs = [each.to_pair(system) for each in documents.documents for system in systems]
-    asked = [(name, column) for name in metrics for column in COLUMNS]
-    ready = [dataclasses.replace(metrics[name], which=column) for name, column in asked]
-    judged = score_with_counts(ready, pairs, run)
-    counts = {
-        (name, column, system): table[index :: len(systems)]
-        for (name, column), (_, table) in zip(asked, judged, strict=True)
-        for index, system in enumerate(systems)
-        if table is not None  # metrics of keyphrases all count
-    }
-    whole = judged[asked.index((asked[0][0], "all"))][0].segments
-    flagged = {
-        system: _count_flags(documents, [score.flags for score in whole[index :: len(systems)]])
-        for index, system in enumerate(systems)
-    }
-    return KeyphraseCounts(
-        documents.name, systems, len(documents.documents), counts, flagged, documents.errors
-    )
-
-
 def _count_flags(documents: DocumentSet, flags: Sequence[frozenset[str]]) -> dict[str, int]:
-    """How many documents carry each flag; what scores merely nothing is no oddity."""
+    """Count the documents with each flag; `no_match` is a normal result and not counted."""
     found: Counter[str] = Counter()
-    for document, own in zip(documents.documents, flags, strict=True):
-        found.update((own | document.flags) - {"no_match"})
+    for document, score_flags in zip(documents.documents, flags, strict=True):
+        found.update((score_flags | document.flags) - {"no_match"})
     return dict(sorted(found.items()))

@@ -1,4 +1,4 @@
-"""The scores of keyphrase systems as a table, and how it reads."""
+"""Result of scoring keyphrase systems: scores, differences and notes, as text and JSON."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from evenmatch.data.tables import TextTable, table_to_text
 
+Column: TypeAlias = Literal["present", "absent", "all"]
+COLUMNS: tuple[Column, ...] = get_args(Column)
+
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How intervals and p-values were made."""
+    """Settings of the bootstrap and of approximate randomisation (`trials` swaps)."""
 
     confidence: float
     resamples: int
@@ -33,7 +36,7 @@ class KeyphraseCell:
 
 @dataclass(frozen=True, slots=True)
 class KeyphraseRow:
-    """One system by one metric: over present phrases, over absent ones, and over all."""
+    """Scores of one system by one metric, over present, absent and all phrases."""
 
     data: str
     prediction: str
@@ -42,7 +45,7 @@ class KeyphraseRow:
     documents: int
 
     def record(self) -> dict[str, Any]:
-        """The row as JSON has it."""
+        """The row as a JSON object."""
         values: dict[str, float] = {column: self.cells[column].value for column in COLUMNS}
         bounds = {c: [self.cells[c].low, self.cells[c].high] for c in COLUMNS}
         return {
@@ -57,9 +60,9 @@ class KeyphraseRow:
 
 @dataclass(frozen=True, slots=True)
 class KeyphraseGap:
-    """By how much a metric scores one system higher than another on the same documents.
+    """Score of a system minus score of a baseline on the same documents, by one metric.
 
-    P-values are two-sided; those of Holm are adjusted for the pairs of systems of one data set,
+    P-values are two-sided; `holm_…` are adjusted (Holm) for the pairs of systems of one data set,
     metric and column.
     """
 
@@ -78,8 +81,8 @@ class KeyphraseGap:
 
     def __str__(self) -> str:
         p = max(self.holm_bootstrap, self.holm_randomisation)
-        mark = "***" if p < 0.001 else "**" if p < 0.01 else "*" if p < 0.05 else ""
-        return f"{self.difference:+.3f}{mark}"
+        stars = "***" if p < 0.001 else "**" if p < 0.01 else "*" if p < 0.05 else ""
+        return f"{self.difference:+.3f}{stars}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class KeyphraseTable:
     resampling: Resampling
 
     def score_table(self) -> TextTable:
-        """A row per data set, system and metric."""
+        """Table of scores with a row for each data set, system and metric."""
         header = ["data", "prediction", "metric", *COLUMNS, "documents"]
         rows = [
             [r.data, r.prediction, r.metric, *(str(r.cells[c]) for c in COLUMNS), str(r.documents)]
@@ -103,16 +106,16 @@ class KeyphraseTable:
         return [header, *rows]
 
     def gap_table(self) -> TextTable:
-        """A row per data set, metric and two systems: the second's score less the first's."""
-        header = ["data", "metric", "system", "less", *COLUMNS]
+        """Table of differences (system minus baseline) for each data set, metric and pair."""
+        header = ["data", "metric", "system", "baseline", *COLUMNS]
         by_pair: dict[tuple[str, ...], dict[str, str]] = {}
         for gap in self.gaps:
             key = (gap.data, gap.metric, gap.system, gap.baseline)
             by_pair.setdefault(key, {})[gap.column] = str(gap)
-        return [header, *([*key, *(own[c] for c in COLUMNS)] for key, own in by_pair.items())]
+        return [header, *([*key, *(gaps[c] for c in COLUMNS)] for key, gaps in by_pair.items())]
 
     def notes(self) -> list[str]:
-        """What the tables rest on, and what was odd with the documents."""
+        """How the numbers are computed, and problems with the documents."""
         return [*self._method_notes(), *self._data_notes()]
 
     def _method_notes(self) -> Iterator[str]:
@@ -120,8 +123,8 @@ class KeyphraseTable:
         yield f"intervals: {100 * r.confidence:g} %, {r.resamples} resamples of documents"
         if self.gaps:
             yield (
-                "* .05, ** .01, *** .001 by paired bootstrap and by approximate randomisation "
-                f"({r.trials} trials), both adjusted (Holm) for the pairs of systems"
+                "* p < .05, ** p < .01, *** p < .001 by both paired bootstrap and approximate "
+                f"randomisation ({r.trials} trials), Holm-adjusted for the pairs of systems"
             )
         yield from (f"{name}: {signature}" for name, signature in self.signatures.items())
 
@@ -130,16 +133,19 @@ class KeyphraseTable:
             for system, flags in systems.items():
                 if flags:
                     counts = ", ".join(f"{flag} {count}" for flag, count in flags.items())
-                    yield f"documents flagged in {data}, {system}: {counts}"
+                    yield f"flagged documents in {data}, {system}: {counts}"
         if self.errors:
-            yield f"could not be read: {len(self.errors)} things, the first: {self.errors[0]}"
+            yield f"errors while reading: {len(self.errors)}, the first: {self.errors[0]}"
 
     def document(self) -> dict[str, Any]:
-        """Everything as JSON has it."""
+        """The whole result as a JSON object."""
         return {
             "rows": [row.record() for row in self.rows],
             "tests": [asdict(gap) for gap in self.gaps],
-            "flagged": {d: {s: dict(f) for s, f in own.items()} for d, own in self.flagged.items()},
+            "flagged": {
+                data: {system: dict(flags) for system, flags in systems.items()}
+                for data, systems in self.flagged.items()
+            },
             "trouble": list(self.errors),
             "signatures": dict(self.signatures),
             "resampling": asdict(self.resampling),
@@ -150,9 +156,3 @@ class KeyphraseTable:
         if self.gaps:
             tables.append(table_to_text(self.gap_table()))
         return "\n\n".join([*tables, "\n".join(self.notes())])
-
-
-Column: TypeAlias = Literal["present", "absent", "all"]
-
-
-COLUMNS: tuple[Column, ...] = get_args(Column)

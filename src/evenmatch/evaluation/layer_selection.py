@@ -1,10 +1,8 @@
-"""choose_layer: the layer of a model whose scores agree best with people, cross-validated.
+"""Selection of a model's layer by agreement with human ratings, with cross-validation.
 
-A layer chosen by ratings: every layer's agreement, what the choice rests on, and its storage.
-
-Cross-validation of a choice: made on some of the ratings, judged on the others.
-
-One metric at every layer of its model: texts go through the model once for all of them.
+`choose_layer` scores rated outputs at every layer (one forward pass for all), picks the layer with
+the highest agreement, and estimates by cross-validation how good that choice is on other ratings
+(`cross_validate_layers`). The result is a `LayerChoice`, stored for `layer='auto'`.
 """
 
 from __future__ import annotations
@@ -32,6 +30,9 @@ from evenmatch.stats.panel import Floats, Indexes, Panel
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.version import __version__
 
+# A number of folds of segments; or each subset (a language pair, a criterion) as one fold.
+Folds: TypeAlias = int | Literal["subsets"]
+
 
 def choose_layer(
     data: RatingsLike,
@@ -44,23 +45,23 @@ def choose_layer(
     store: bool = True,
     **run: Any,
 ) -> LayerChoice:
-    """The layer at which a metric agrees best with people, segment by segment.
+    """Choose the layer at which a metric agrees best with human ratings of segments.
 
-    `data` is what `read_ratings` takes, or what it gives; each subset counts the same, and people
-    among the systems are left out. Texts go through the model once for all layers. With `store` the
-    choice is kept with the model's content hash, and `layer='auto'` takes it from then on where
-    nothing is published for the model. `run` is as in `score`.
+    `data` is a path or name, or the result of `read_ratings`. Subsets have equal weight, and human
+    references among the systems are excluded. Each text is encoded once for all layers. With
+    `store` the choice is saved under the model's content hash, and `layer='auto'` uses it unless a
+    layer is published for the model. `run` takes the run settings of `score`.
     """
     wanted = layered_metric(metric)
     if level == "system":
-        raise InputError("layers are chosen by segments; take pooled, per_item or per_system")
+        raise InputError("a layer is chosen by segments; use pooled, per_item or per_system")
     sets = _usable_sets(data)
     panels = list(_panels(sets, metric_at_every_layer(wanted), run))
     names = [each.segments for each in sets]
     found = cross_validate_layers(panels, names, level=level, method=method, folds=folds, seed=seed)
     if np.isnan(found.overall).all():
         raise InputError(
-            f"the ratings of {join_set_names(sets)} are constant or too few to agree with"
+            f"the ratings of {join_set_names(sets)} are constant or too few for a correlation"
         )
     choice = _build_choice(
         wanted, found, sets, LayerSelectionSettings(level, str(method), folds, seed)
@@ -68,6 +69,169 @@ def choose_layer(
     if store:
         store_layer_choice(choice, _checkpoint(wanted))
     return choice
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChoice:
+    """The best layer, with the agreement of every layer.
+
+    `held_out` is the mean agreement on each fold of the layer chosen without that fold: an estimate
+    of the agreement on other ratings. `metric` is the metric at the chosen layer.
+    """
+
+    metric: str
+    model: str
+    layer: int
+    held_out: float
+    rows: tuple[LayerAgreement, ...]
+    data: str
+    subsets: tuple[str, ...]
+    outputs: int
+    choosing: LayerSelectionSettings
+
+    def __str__(self) -> str:
+        table = [["layer", "agreement", "held out", "chosen"]]
+        table += [
+            [
+                str(r.layer),
+                _format_agreement(r.agreement),
+                _format_agreement(r.held_out),
+                str(r.chosen),
+            ]
+            for r in self.rows
+        ]
+        how = self.choosing
+        folds = "one fold per subset" if how.folds == "subsets" else f"{how.folds} folds"
+        return (
+            f"{table_to_text(table)}\n\nlayer {self.layer} of {self.model}; "
+            f"agreement on held-out ratings: {_format_agreement(self.held_out)}\n"
+            f"{how.method}, {how.level}, {self._data_label} ({self.outputs} outputs); "
+            f"{folds}, seed {how.seed}\nto use: {self.metric}"
+        )
+
+    @property
+    def _data_label(self) -> str:
+        count = len(self.subsets)
+        return f"mean over {count} subsets of {self.data}" if count > 1 else self.data
+
+    def document(self) -> dict[str, Any]:
+        """The choice as a JSON object; an undefined agreement becomes null."""
+        rows = [
+            {key: _finite_or_none(value) for key, value in asdict(agreement).items()}
+            for agreement in self.rows
+        ]
+        return {**asdict(self), "held_out": _finite_or_none(self.held_out), "rows": rows}
+
+
+@dataclass(frozen=True, slots=True)
+class LayerAgreement:
+    """Agreement of one layer with human ratings: on all, and as the mean over held-out folds.
+
+    `chosen` is the number of folds in which the layer was the best on the training part.
+    """
+
+    layer: int
+    agreement: float
+    held_out: float
+    chosen: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSelectionSettings:
+    """Correlation level and method, and the folds of the cross-validation."""
+
+    level: str
+    method: str
+    folds: Folds
+    seed: int
+
+
+def store_layer_choice(choice: LayerChoice, checkpoint: Checkpoint) -> None:
+    """Save a choice under the model's content hash, for `layer='auto'`."""
+    facts = choice.document() | {"evenmatch": __version__}
+    save_layer_choice(checkpoint, choice.layer, facts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerValidation:
+    """Agreement of each metric: on all ratings, and for each fold on the training and test part."""
+
+    overall: Floats  # (metrics,)
+    training: Floats  # (folds, metrics)
+    held_out: Floats  # (folds, metrics)
+
+    @property
+    def choices(self) -> list[int]:
+        """Index of the best metric on the training part of each fold; the lower one on ties."""
+        return [best_index(row) for row in self.training]
+
+    @property
+    def held_out_mean(self) -> float:
+        """Mean held-out agreement of the metrics chosen on the training parts."""
+        return nan_mean(
+            np.array([row[c] for row, c in zip(self.held_out, self.choices, strict=True)])
+        )
+
+
+def cross_validate_layers(
+    panels: Sequence[Panel],
+    segments: Sequence[Sequence[str]],
+    *,
+    level: Level,
+    method: CorrelationMethod,
+    folds: Folds,
+    seed: int,
+) -> LayerValidation:
+    """Cross-validate the mean agreement of each metric over the panels.
+
+    `segments` are the segment names of each panel. Segments with the same name are in the same fold
+    in every panel, because criteria rate the same outputs.
+    """
+    if folds == "subsets":
+        return _validate_by_subset(panels, level, method)
+    parts = _assign_folds(segments, folds, seed)
+    by_panel = []
+    for panel, part in zip(panels, parts, strict=True):
+        out = (part == np.arange(folds)[:, None]).astype(np.float64)
+        weights = np.concatenate([np.ones((1, len(part))), 1 - out, out])
+        by_panel.append(prepare_level(panel, level, method)(np.ones((1, panel.systems)), weights))
+    found = np.array([[nan_mean(cell) for cell in row.T] for row in np.stack(by_panel, axis=1)])
+    return LayerValidation(found[0], found[1 : 1 + folds], found[1 + folds :])
+
+
+def best_index(agreement: Floats) -> int:
+    """Index of the maximum, ignoring NaN; the lowest on ties, 0 if all are NaN."""
+    return int(np.argmax(np.where(np.isnan(agreement), -np.inf, agreement)))
+
+
+def nan_mean(values: Floats) -> float:
+    """Mean of the values that are not NaN; NaN if there are none."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+def layered_metric(given: str | Metric) -> AlignMetric:
+    """Build the metric; raise `InputError` if it has no layers to choose from."""
+    metric: Any = as_metric(given)
+    if isinstance(metric, AlignMetric) and isinstance(metric.vectors, Transformer):
+        return metric
+    raise InputError(
+        f"{given if isinstance(given, str) else spec(metric)} has no layers; give an alignment "
+        "metric with a transformer, such as bertscore(model='FOLDER')"
+    )
+
+
+def metric_at_layer(metric: AlignMetric, layer: int) -> AlignMetric:
+    """Return the metric with the hidden states of that layer as vectors."""
+    assert isinstance(metric.vectors, Transformer)
+    return dataclasses.replace(metric, vectors=dataclasses.replace(metric.vectors, layer=layer))
+
+
+def metric_at_every_layer(metric: AlignMetric) -> list[AlignMetric]:
+    """Return the metric at layer 0 (the input embeddings) and after every block."""
+    assert isinstance(metric.vectors, Transformer)
+    deepest = count_layers(metric.vectors.backbone.checkpoint())
+    return [metric_at_layer(metric, layer) for layer in range(deepest + 1)]
 
 
 def _build_choice(
@@ -96,22 +260,22 @@ def _build_choice(
 
 
 def _usable_sets(data: RatingsLike) -> list[RatedSet]:
-    """The sets that have something to choose by, without ratings of people's own outputs."""
+    """Return the sets that have rated outputs, with human references excluded."""
     given = as_rated_sets(data)
     sets = [each.exclude_humans() for each in given]
     sets = [each for each in sets if len(each.cells(rated=True)[0])]
     if not sets:
         what = join_set_names(given) or "an empty list"
-        raise InputError(f"{what} has no rated outputs with references to choose by")
+        raise InputError(f"{what} has no rated outputs with references to choose a layer by")
     return sets
 
 
 def _panels(
     sets: Sequence[RatedSet], metrics: Sequence[AlignMetric], run: Mapping[str, Any]
 ) -> Iterator[Panel]:
-    """The scores of every metric beside people's, set by set; all are scored in one call."""
+    """Yield the scores of every metric with the ratings, set by set; all are scored in one call."""
     cells = [each.cells(rated=True) for each in sets]
-    pairs = [pair for each, own in zip(sets, cells, strict=True) for pair in each.pairs(own)]
+    pairs = [pair for each, rated in zip(sets, cells, strict=True) for pair in each.pairs(rated)]
     scores = score(
         [pair.candidate for pair in pairs],
         [pair.references for pair in pairs],
@@ -120,96 +284,15 @@ def _panels(
     )
     values = np.array([[s.value for s in scores[metric_name(m)].segments] for m in metrics])
     start = 0
-    for each, own in zip(sets, cells, strict=True):
-        part = values[:, start : start + len(own[0])]
-        yield Panel(np.stack([each.to_matrix(row, own) for row in part]), each.ratings)
-        start += len(own[0])
+    for each, rated in zip(sets, cells, strict=True):
+        part = values[:, start : start + len(rated[0])]
+        yield Panel(np.stack([each.to_matrix(row, rated) for row in part]), each.ratings)
+        start += len(rated[0])
 
 
 def _checkpoint(metric: AlignMetric) -> Checkpoint:
     assert isinstance(metric.vectors, Transformer)
     return metric.vectors.backbone.checkpoint()
-
-
-@dataclass(frozen=True, slots=True)
-class LayerSelectionSettings:
-    """By what the layers were judged, and which parts were held out."""
-
-    level: str
-    method: str
-    folds: Folds
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class LayerAgreement:
-    """How one layer agrees with people: on all ratings, and as the mean over held-out folds.
-
-    `chosen` is in how many folds it was the best on the rest.
-    """
-
-    layer: int
-    agreement: float
-    held_out: float
-    chosen: int
-
-
-@dataclass(frozen=True, slots=True)
-class LayerChoice:
-    """The best layer, with every layer's agreement.
-
-    `held_out` is the mean agreement of what was chosen without the fold it is judged on: what to
-    expect of the choice on other ratings. `metric` is the metric at the chosen layer.
-    """
-
-    metric: str
-    model: str
-    layer: int
-    held_out: float
-    rows: tuple[LayerAgreement, ...]
-    data: str
-    subsets: tuple[str, ...]
-    outputs: int
-    choosing: LayerSelectionSettings
-
-    def __str__(self) -> str:
-        table = [["layer", "agreement", "held out", "chosen"]]
-        table += [
-            [
-                str(r.layer),
-                _format_agreement(r.agreement),
-                _format_agreement(r.held_out),
-                str(r.chosen),
-            ]
-            for r in self.rows
-        ]
-        how = self.choosing
-        parts = "subset by subset" if how.folds == "subsets" else f"in {how.folds} parts"
-        return (
-            f"{table_to_text(table)}\n\nlayer {self.layer} of {self.model}; agreement of the choice on "
-            f"ratings held out: {_format_agreement(self.held_out)}\n{how.method}, {how.level}, "
-            f"{self._data_label} ({self.outputs} outputs); "
-            f"held out {parts}, seed {how.seed}\nto use: {self.metric}"
-        )
-
-    @property
-    def _data_label(self) -> str:
-        count = len(self.subsets)
-        return f"mean over {count} subsets of {self.data}" if count > 1 else self.data
-
-    def document(self) -> dict[str, Any]:
-        """The choice as JSON has it; an agreement there is none of becomes null."""
-        rows = [
-            {key: _finite_or_none(value) for key, value in asdict(agreement).items()}
-            for agreement in self.rows
-        ]
-        return {**asdict(self), "held_out": _finite_or_none(self.held_out), "rows": rows}
-
-
-def store_layer_choice(choice: LayerChoice, checkpoint: Checkpoint) -> None:
-    """Store a choice with the model's content hash, for `layer='auto'`."""
-    facts = choice.document() | {"evenmatch": __version__}
-    save_layer_choice(checkpoint, choice.layer, facts)
 
 
 def _format_agreement(value: float) -> str:
@@ -220,117 +303,36 @@ def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-# Parts of the segments, so many; or each subset (a language pair, a criterion) in its turn.
-Folds: TypeAlias = int | Literal["subsets"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LayerValidation:
-    """Agreement of each metric: on everything, and fold by fold on the rest and held out."""
-
-    overall: Floats  # (metrics,)
-    training: Floats  # (folds, metrics)
-    held_out: Floats  # (folds, metrics)
-
-    @property
-    def choices(self) -> list[int]:
-        """In each fold the metric that is best on the rest; ties go to the lower number."""
-        return [best_index(row) for row in self.training]
-
-    @property
-    def held_out_mean(self) -> float:
-        """The mean agreement, held out, of what was chosen on the rest."""
-        return nan_mean(
-            np.array([row[c] for row, c in zip(self.held_out, self.choices, strict=True)])
-        )
-
-
-def cross_validate_layers(
-    panels: Sequence[Panel],
-    segments: Sequence[Sequence[str]],
-    *,
-    level: Level,
-    method: CorrelationMethod,
-    folds: Folds,
-    seed: int,
-) -> LayerValidation:
-    """Each metric's mean agreement over the panels; `segments` names those of each panel.
-
-    Segments of one name are in one fold in every panel: criteria rate the same outputs.
-    """
-    if folds == "subsets":
-        return _validate_by_subset(panels, level, method)
-    parts = _assign_folds(segments, folds, seed)
-    each = []
-    for panel, part in zip(panels, parts, strict=True):
-        out = (part == np.arange(folds)[:, None]).astype(np.float64)
-        weights = np.concatenate([np.ones((1, len(part))), 1 - out, out])
-        each.append(prepare_level(panel, level, method)(np.ones((1, panel.systems)), weights))
-    found = np.array([[nan_mean(cell) for cell in row.T] for row in np.stack(each, axis=1)])
-    return LayerValidation(found[0], found[1 : 1 + folds], found[1 + folds :])
-
-
-def best_index(agreement: Floats) -> int:
-    """The number of the greatest; the lowest of several, and of none 0."""
-    return int(np.argmax(np.where(np.isnan(agreement), -np.inf, agreement)))
-
-
-def nan_mean(values: Floats) -> float:
-    """The mean of what is known; NaN of nothing."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else float("nan")
-
-
 def _validate_by_subset(
     panels: Sequence[Panel], level: Level, method: CorrelationMethod
 ) -> LayerValidation:
     if len(panels) < 2:
         raise InputError(
-            f"{len(panels)} subset of ratings cannot be held out from itself; "
-            "give folds as a number, to hold out segments"
+            "folds='subsets' needs at least two subsets of ratings, got "
+            f"{len(panels)}; give folds as a number, to hold out segments"
         )
-    own = np.concatenate(
+    by_subset = np.concatenate(
         [
             prepare_level(p, level, method)(np.ones((1, p.systems)), np.ones((1, p.segments)))
             for p in panels
         ]
     )
-    rest = [[nan_mean(c) for c in np.delete(own, i, axis=0).T] for i in range(len(own))]
-    return LayerValidation(np.array([nan_mean(c) for c in own.T]), np.array(rest), own)
+    training = [
+        [nan_mean(column) for column in np.delete(by_subset, i, axis=0).T]
+        for i in range(len(by_subset))
+    ]
+    overall = np.array([nan_mean(column) for column in by_subset.T])
+    return LayerValidation(overall, np.array(training), by_subset)
 
 
 def _assign_folds(segments: Sequence[Sequence[str]], folds: int, seed: int) -> list[Indexes]:
-    """The fold of each segment, panel by panel; every fold has about as many."""
-    names = list(dict.fromkeys(name for own in segments for name in own))
+    """Assign each segment of each panel to a fold at random; folds have about equal size."""
+    names = list(dict.fromkeys(name for panel in segments for name in panel))
     if type(folds) is not int or not 2 <= folds <= len(names):
         raise InputError(
-            f"folds must be 'subsets', or a number from 2 to that of segments ({len(names)}), "
-            f"got {folds!r}"
+            f"folds must be 'subsets', or a number from 2 to the number of segments "
+            f"({len(names)}), got {folds!r}"
         )
     order = np.random.default_rng(seed).permutation(len(names))
     fold_of = dict(zip((names[i] for i in order), np.arange(len(names)) % folds, strict=True))
-    return [np.array([fold_of[name] for name in own], dtype=np.intp) for own in segments]
-
-
-def layered_metric(given: str | Metric) -> AlignMetric:
-    """The metric that is meant, or a refusal where it has no layers to choose from."""
-    metric: Any = as_metric(given)
-    if isinstance(metric, AlignMetric) and isinstance(metric.vectors, Transformer):
-        return metric
-    raise InputError(
-        f"{given if isinstance(given, str) else spec(metric)} has no layers; give an alignment "
-        "metric over a transformer, such as bertscore(model='FOLDER')"
-    )
-
-
-def metric_at_layer(metric: AlignMetric, layer: int) -> AlignMetric:
-    """The metric with its vectors read at that layer."""
-    assert isinstance(metric.vectors, Transformer)
-    return dataclasses.replace(metric, vectors=dataclasses.replace(metric.vectors, layer=layer))
-
-
-def metric_at_every_layer(metric: AlignMetric) -> list[AlignMetric]:
-    """The metric at layer 0, the embeddings before the first block, and at every block."""
-    assert isinstance(metric.vectors, Transformer)
-    deepest = count_layers(metric.vectors.backbone.checkpoint())
-    return [metric_at_layer(metric, layer) for layer in range(deepest + 1)]
+    return [np.array([fold_of[name] for name in panel], dtype=np.intp) for panel in segments]

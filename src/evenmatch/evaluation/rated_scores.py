@@ -1,4 +1,4 @@
-"""Metrics' scores of rated outputs: every text goes through a model once."""
+"""Scores of rated outputs by several metrics, with each text encoded once."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from evenmatch.types import Array, Pair, Run, Scores
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatedSetScores:
-    """One metric on one set: its scores of outputs and of systems, NaN where it has none."""
+    """Scores of one metric on one set, for outputs and for systems; NaN where there is none."""
 
     segments: Floats  # (systems, segments)
     systems: Floats  # (systems,)
-    by_corpus: bool  # whether a system's score is something else than the mean of its outputs'
+    by_corpus: bool  # whether a system's score is not the mean over its outputs
     higher_is_better: bool
     signature: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredSet:
-    """A rated set, the systems of it that count, and what each metric says of them."""
+    """A rated set, the mask of its included systems, and the scores of each metric."""
 
     rated: RatedSet
     included: Flags
@@ -46,21 +46,25 @@ def score_rated_sets(
     rated_only: bool,
     corpus: bool,
 ) -> list[ScoredSet]:
-    """Each set scored; neighbours with the same texts, such as criteria, are scored together."""
+    """Score each set; consecutive sets with the same texts, such as criteria, are scored once.
+
+    With `rated_only` only outputs with a rating are scored. With `corpus` a system's score is the
+    metric's corpus score where it has one.
+    """
     groups = _group_by_texts(chosen)
-    nothing = (np.array([], dtype=np.intp),) * 2
-    cells = [_cells_to_score(group, rated_only) if metrics else nothing for group in groups]
+    no_cells = (np.array([], dtype=np.intp),) * 2
+    cells = [_cells_to_score(group, rated_only) if metrics else no_cells for group in groups]
     total, done = sum(len(system) for system, _ in cells), 0
     found = []
-    for number, (group, some) in enumerate(zip(groups, cells, strict=True)):
-        marks = {}
-        if len(some[0]):
-            marks = _score_group(
-                metrics, group[0][0], some, offset_progress(run, done, total), corpus
+    for number, (group, to_score) in enumerate(zip(groups, cells, strict=True)):
+        scores = {}
+        if len(to_score[0]):
+            scores = _score_group(
+                metrics, group[0][0], to_score, offset_progress(run, done, total), corpus
             )
-        found += [ScoredSet(rated, kept, marks, number) for rated, kept in group]
-        done += len(some[0])
-        if run.progress and len(some[0]):
+        found += [ScoredSet(rated, included, scores, number) for rated, included in group]
+        done += len(to_score[0])
+        if run.progress and len(to_score[0]):
             run.progress(done, total)
     return found
 
@@ -69,11 +73,11 @@ def _group_by_texts(
     chosen: Sequence[tuple[RatedSet, Flags]],
 ) -> list[list[tuple[RatedSet, Flags]]]:
     groups: list[list[tuple[RatedSet, Flags]]] = []
-    for rated, kept in chosen:
+    for rated, included in chosen:
         if groups and _text_key(groups[-1][0][0]) == _text_key(rated):
-            groups[-1].append((rated, kept))
+            groups[-1].append((rated, included))
         else:
-            groups.append([(rated, kept)])
+            groups.append([(rated, included)])
     return groups
 
 
@@ -84,13 +88,13 @@ def _text_key(rated: RatedSet) -> tuple[Any, ...]:
 def _cells_to_score(
     group: Sequence[tuple[RatedSet, Flags]], rated_only: bool
 ) -> tuple[Indexes, Indexes]:
-    """The outputs that some set of the group needs a score for."""
+    """Indexes (system, segment) of the outputs that any set of the group needs a score for."""
     rated = group[0][0]
     needed = np.zeros((len(rated.systems), len(rated.segments)), dtype=bool)
-    for each, kept in group:
-        own = np.zeros_like(needed)
-        own[each.cells(rated=rated_only)] = True
-        needed |= own & kept[:, None]
+    for each, included in group:
+        of_set = np.zeros_like(needed)
+        of_set[each.cells(rated=rated_only)] = True
+        needed |= of_set & included[:, None]
     system, segment = np.nonzero(needed)
     return system, segment
 
@@ -117,7 +121,7 @@ def _score_group(
 def _scores_from_totals(
     metric: Any, scores: Scores, counts: Array, rated: RatedSet, cells: tuple[Indexes, Indexes]
 ) -> RatedSetScores:
-    """Corpus scores of all systems from one count of the pairs."""
+    """Compute the corpus scores of all systems from the counts of their pairs."""
     totals = np.zeros((len(rated.systems), np.shape(counts)[1]))
     np.add.at(totals, cells[0], counts)
     known = np.bincount(cells[0], minlength=len(rated.systems)) > 0
@@ -138,9 +142,9 @@ def _scores_from_means(
         return _build_scores(metric, scores, rated, cells, None)
     systems = np.full(len(rated.systems), np.nan)
     for system in np.unique(cells[0]):
-        # the corpus score of all systems together is nobody's
-        own = [p for p, row in zip(pairs, cells[0], strict=True) if row == system]
-        score = metric(own).corpus
+        # the corpus score of the joint call mixes all systems, so score each system separately
+        of_system = [p for p, row in zip(pairs, cells[0], strict=True) if row == system]
+        score = metric(of_system).corpus
         systems[system] = np.nan if score is None else score
     return _build_scores(metric, scores, rated, cells, systems)
 
@@ -153,14 +157,14 @@ def _build_scores(
     systems: Floats | None,
 ) -> RatedSetScores:
     segments = rated.to_matrix([score.value for score in scores.segments], cells)
-    own = system_means(segments) if systems is None else systems
+    by_system = system_means(segments) if systems is None else systems
     return RatedSetScores(
-        segments, own, systems is not None, metric.higher_is_better, scores.signature
+        segments, by_system, systems is not None, metric.higher_is_better, scores.signature
     )
 
 
 def system_means(segments: Floats) -> Floats:
-    """Each system's mean over the outputs that are known, NaN without any."""
+    """Mean of each system over its known outputs; NaN without any."""
     known = ~np.isnan(segments)
     count = known.sum(1)
     total = np.where(known, segments, 0.0).sum(1)
