@@ -14,7 +14,7 @@ from tests.cli.conftest import Command
 
 def test_list_names_every_part_with_its_kind_and_what_it_is(command: Command) -> None:
     lines = command("list").out.splitlines()
-    assert lines[0].split() == ["name", "kind", "what", "it", "is"]
+    assert lines[0].split() == ["name", "kind", "description"]
     assert sorted(line.split()[0] for line in lines[1:]) == list(em.names())
     assert all(len(line.split()) > 3 for line in lines[1:])
 
@@ -29,7 +29,7 @@ def test_list_as_json_says_the_same(command: Command) -> None:
     assert tuple(part["name"] for part in parts) == em.names("metric")
     [bertscore] = [part for part in parts if part["name"] == "bertscore"]
     assert bertscore["kind"] == "metric"
-    assert bertscore["about"].startswith("BERTScore: every piece takes its most similar partner")
+    assert bertscore["about"].startswith("BERTScore: match every token with its most similar one")
 
 
 def test_list_of_an_unknown_kind_names_the_known(command: Command) -> None:

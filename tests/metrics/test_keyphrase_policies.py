@@ -91,7 +91,7 @@ def test_a_duplicate_that_is_wrong_stays_on_its_own_side() -> None:
 
 
 def test_present_phrases_need_a_source() -> None:
-    with pytest.raises(InputError, match=r"row 0 has no source, and which phrases are present"):
+    with pytest.raises(InputError, match="row 0 has no source, but which='present' needs"):
         one("fg(which='present')", "a", "a")
 
 

@@ -156,7 +156,7 @@ def test_prism_counts_neither_its_tag_nor_reads_one(bart: Path) -> None:
 
 
 def test_a_tag_the_model_does_not_have_is_refused(bart: Path) -> None:
-    with pytest.raises(em.InputError, match="has no piece '__xx__'; give the tag as its tokenizer"):
+    with pytest.raises(em.InputError, match="has no token '__xx__'; give the tag as its tokenizer"):
         em.score(["a"], ["a"], f"prism(model={str(bart)!r}, source_tag='', target_tag='__xx__')")
 
 
@@ -194,13 +194,13 @@ def test_a_prompt_too_long_leaves_each_text_half_of_the_room(causal: Path) -> No
 @pytest.mark.parametrize("name", ["bart", "causal"])
 def test_long_texts_can_be_an_error(name: str, request: pytest.FixtureRequest) -> None:
     folder = request.getfixturevalue(name)
-    with pytest.raises(em.InputError, match=r"a text has \d+ pieces and .* takes \d+; shorten it"):
+    with pytest.raises(em.InputError, match=r"a text has \d+ tokens, but .* takes \d+; shorten"):
         em.score(["rain " * 200], ["rain"], f"bartscore(model={str(folder)!r}, long='error')")
 
 
 @pytest.mark.parametrize("prompt", ["{source}", "{target} {source}", "{source} {target}!", "a"])
 def test_a_prompt_without_both_texts_in_order_is_refused(prompt: str) -> None:
-    with pytest.raises(em.InputError, match=r"a prompt holds \{source\} once and ends with"):
+    with pytest.raises(em.InputError, match=r"a prompt must contain \{source\} once and end"):
         em.build(f"likelihood(prompt={prompt!r})")
 
 

@@ -98,7 +98,7 @@ def test_under_greedy_padding_never_lowers_a_score() -> None:
 
 
 def test_a_padding_that_cannot_be_is_refused() -> None:
-    with pytest.raises(InputError, match="minilm can be padded to 3 up to 512 pieces, got 600"):
+    with pytest.raises(InputError, match="minilm can be padded to 3 up to 512 tokens, got 600"):
         em.score(CANDIDATES, REFERENCES, "lisa_rowmask(include_padding=600)")
     with pytest.raises(InputError, match="leave out long='windows' or pad_to"):
         em.build("lisa_rowmask(include_padding=64, long='windows')")

@@ -246,7 +246,7 @@ def test_more_layers_than_there_are_is_refused() -> None:
 
 
 def test_n_grams_are_the_first_versions() -> None:
-    with pytest.raises(em.InputError, match="second version has no n-grams; say version=1"):
+    with pytest.raises(em.InputError, match="second version has no n-grams; set version=1"):
         em.build("moverscore(n_gram=2)")
 
 

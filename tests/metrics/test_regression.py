@@ -76,7 +76,7 @@ def test_the_longer_text_is_cut_first_and_the_row_flagged(bert: Path) -> None:
 
 
 def test_texts_too_long_can_be_an_error(bert: Path) -> None:
-    with pytest.raises(em.InputError, match=r"two texts have \d+ pieces and .* reads 48; shorten"):
+    with pytest.raises(em.InputError, match=r"two texts have \d+ tokens, .* reads 48; shorten"):
         em.score(["rain " * 90], ["rain"], f"regression(model={str(bert)!r}, long='error')")
 
 

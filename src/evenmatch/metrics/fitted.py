@@ -1,11 +1,9 @@
-"""fitted: a metric trained on ratings, or to imitate another metric; loaded from its folder.
+"""Fitted metrics: a bi-encoder with a linear head, trained on ratings or to imitate a metric.
 
-What a two-tower metric sees of two texts: how their summaries differ, how their pieces match.
-
-Both texts go through the encoder on their own, so that a text met again costs nothing. The same
-numbers are computed here for scoring, and in torch where such a metric is trained.
-
-The head of a trained metric: weights over what it sees of two texts, in a file of its own.
+The encoder reads each text separately, so a repeated text is embedded once. The head is linear in
+features of the two texts: how their pooled vectors differ and how well their tokens match. The
+features exist twice with equal results: in numpy for scoring (`pair_features`) and in torch for
+training (`pair_features_torch`). The head is stored in a file beside the encoder.
 """
 
 from __future__ import annotations
@@ -29,30 +27,23 @@ from evenmatch.registry import make_signature, register
 from evenmatch.scoring.chunking import chunk_pairs, copy_if_view, texts_of_pair
 from evenmatch.scoring.engine import single_blas_thread
 from evenmatch.scoring.inputs import check_pairs
-from evenmatch.scoring.reducers import empty_side_flags, harmonic_mean
+from evenmatch.scoring.reducers import empty_text_flags, harmonic_mean
 from evenmatch.similarity.vectors import row_norms
 from evenmatch.types import Array, Pair, Run, Score, Scores
 from evenmatch.units.text import Pieces
 from evenmatch.vectors.transformer import Transformer
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _LayerVectors:
-    """A text's vectors at each layer the head looks at."""
-
-    layers: Mapping[int, Array]
-    flags: frozenset[str]
-
-
 @register("metric", "fitted")
 @dataclass(frozen=True)
 class FittedMetric:
-    """Two towers and a head over them, from a folder that `evenmatch fit` or `distil` wrote.
+    """Bi-encoder with a linear head, from a folder written by `evenmatch fit` or `distil`.
 
-    Each text goes through the encoder alone; a linear head judges differences and products of
-    their summaries and greedy precision, recall and F at two layers. Scores are on the scale of
-    what it was trained on. Of an empty side nothing matches, of two everything. `adapter` switches
-    on one that `debias` trained through this metric.
+    The encoder reads each text separately. The head's features are differences and products of the
+    pooled vectors, and greedy precision, recall and F1 at two layers. With one empty side these
+    three are 0, with two they are 1. Scores are on the scale of the training data. `model` is the
+    folder. `long` sets what happens to a text that exceeds the model's limit. `adapter` loads an
+    adapter trained by `evenmatch debias` for this metric.
     """
 
     model: str
@@ -60,19 +51,19 @@ class FittedMetric:
     adapter: str = ""
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The scores of the pairs, in order; the best reference counts where there are several."""
+        """Score the pairs, in order; with several references the best score counts."""
         return self.score_pairs(pairs, Run())
 
     def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """The same, as `run` says."""
+        """Score the pairs with the given run settings."""
         check_pairs(pairs)
         head = self.head()
         found: dict[int, Score] = {}
-        sights: dict[str, _LayerVectors] = {}
-        for window, again in chunk_pairs(pairs):
-            self._embed_chunk([pairs[i] for i in window], again, sights, head, run)
+        embedded: dict[str, _LayerVectors] = {}
+        for indexes, reused in chunk_pairs(pairs):
+            self._embed_chunk([pairs[i] for i in indexes], reused, embedded, head, run)
             with single_blas_thread():
-                found.update((i, _score_pair(pairs[i], sights, head)) for i in window)
+                found.update((i, _score_pair(pairs[i], embedded, head)) for i in indexes)
             if run.progress:
                 run.progress(len(found), len(pairs))
         segments = tuple(found[i] for i in range(len(pairs)))
@@ -81,78 +72,96 @@ class FittedMetric:
     def _embed_chunk(
         self,
         pairs: Sequence[Pair],
-        again: Collection[str],
-        sights: dict[str, _LayerVectors],
+        reused: Collection[str],
+        embedded: dict[str, _LayerVectors],
         head: BiEncoderHead,
         run: Run,
     ) -> None:
-        """Put the texts of a window, each encoded once, in the place of those not needed again."""
-        wanted = dict.fromkeys(text for pair in pairs for text in texts_of_pair(pair))
-        for text, sight in list(sights.items()):
-            if text in wanted or text in again:
-                kept = {layer: copy_if_view(vectors) for layer, vectors in sight.layers.items()}
-                sights[text] = _LayerVectors(kept, sight.flags)
+        """Embed the new texts of a chunk and drop earlier ones that are not `reused`."""
+        texts = dict.fromkeys(text for pair in pairs for text in texts_of_pair(pair))
+        for text, known in list(embedded.items()):
+            if text in texts or text in reused:
+                kept = {layer: copy_if_view(vectors) for layer, vectors in known.layers.items()}
+                embedded[text] = _LayerVectors(kept, known.flags)
             else:
-                del sights[text]
-        new = [text for text in wanted if text not in sights]
-        encoder, cut = self.encoder(), Pieces()
+                del embedded[text]
+        new = [text for text in texts if text not in embedded]
+        encoder, split = self.encoder(), Pieces()
         for text, states in zip(
             new, encode_cached(encoder.backbone, new, head.layers, run), strict=True
         ):
-            looks = {n: encoder.embed(cut(text), states, n) for n in head.layers}
-            vectors = {layer: look.vectors for layer, look in looks.items()}
-            sights[text] = _LayerVectors(vectors, states.flags)
+            units = split(text)
+            vectors = {layer: encoder.embed(units, states, layer).vectors for layer in head.layers}
+            embedded[text] = _LayerVectors(vectors, states.flags)
 
     def encoder(self) -> Transformer:
-        """What both texts go through."""
+        """The encoder of both texts."""
         return Transformer(self.model, "last", long=self.long, adapter=self.adapter)
 
     def head(self) -> BiEncoderHead:
-        """What judges them."""
+        """The linear head."""
         return load_bi_encoder_head(self.encoder().backbone.checkpoint())
 
     def pin(self) -> FittedMetric:
-        """The folders as their content hashes."""
-        own = self.encoder().pin()
-        return dataclasses.replace(self, model=own.model, adapter=own.adapter)
+        """Return the metric with model and adapter named by content hash."""
+        pinned = self.encoder().pin()
+        return dataclasses.replace(self, model=pinned.model, adapter=pinned.adapter)
 
     def sources(self) -> tuple[str, ...]:
-        """The trained model and the adapter by content."""
+        """Model and adapter by content hash."""
         return self.encoder().sources()
 
     @property
     def signature(self) -> str:
-        """The recipe, with the folder named by content."""
+        """The metric's spec, with files named by content hash."""
         return make_signature(self)
 
     @property
     def higher_is_better(self) -> bool:
-        """As in what it was trained on."""
+        """The direction of the ratings or scores it was trained on."""
         return self.head().higher_is_better
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """None are known."""
+        """Infinite: a linear head has no bounds."""
         return (-math.inf, math.inf)
 
 
-def _score_pair(pair: Pair, sights: Mapping[str, _LayerVectors], head: BiEncoderHead) -> Score:
+@dataclass(frozen=True, slots=True, eq=False)
+class _LayerVectors:
+    """A text's token vectors at each layer that the head reads."""
+
+    layers: Mapping[int, Array]
+    flags: frozenset[str]
+
+
+def _score_pair(pair: Pair, embedded: Mapping[str, _LayerVectors], head: BiEncoderHead) -> Score:
     """The best score over the references."""
-    candidate = sights[pair.candidate]
-    found = []
+    candidate = embedded[pair.candidate]
+    scores = []
     for text in pair.references:
-        reference = sights[text]
-        value = float(
-            np.dot(head.weights, pair_features(candidate.layers, reference.layers, head.layers))
-        )
-        own = empty_side_flags(Pair(pair.candidate, (text,)))
-        found.append(Score(head.bias + value, flags=candidate.flags | reference.flags | own))
+        reference = embedded[text]
+        features = pair_features(candidate.layers, reference.layers, head.layers)
+        value = head.bias + float(np.dot(head.weights, features))
+        flags = candidate.flags | reference.flags | empty_text_flags(pair.candidate, text)
+        scores.append(Score(value, flags=flags))
     best = max if head.higher_is_better else min
-    return best(found, key=lambda score: score.value)
+    return best(scores, key=lambda score: score.value)
+
+
+def pair_features(x: Mapping[int, Array], y: Mapping[int, Array], layers: Sequence[int]) -> Array:
+    """Features of two texts, given their token vectors by layer.
+
+    Absolute differences and products of the pooled vectors at the last layer, then greedy
+    precision, recall and F1 at each layer.
+    """
+    u, v = pooled_summary(x[layers[-1]]), pooled_summary(y[layers[-1]])
+    matches = [number for layer in layers for number in greedy_match(x[layer], y[layer])]
+    return np.concatenate([abs(u - v), u * v, matches])
 
 
 def pooled_summary(vectors: Array) -> Array:
-    """The mean of a text's vectors, as long as a vector of ones would be; zeros for no text."""
+    """Mean of the token vectors, scaled to the norm √dim; zeros for an empty text."""
     if not len(vectors):
         return np.zeros(vectors.shape[1])
     mean = np.asarray(vectors, dtype=np.float64).mean(0)
@@ -160,15 +169,8 @@ def pooled_summary(vectors: Array) -> Array:
     return found
 
 
-def pair_features(x: Mapping[int, Array], y: Mapping[int, Array], layers: Sequence[int]) -> Array:
-    """Differences and products of the summaries at the last layer, then P, R, F of each layer."""
-    u, v = pooled_summary(x[layers[-1]]), pooled_summary(y[layers[-1]])
-    matches = [number for layer in layers for number in greedy_match(x[layer], y[layer])]
-    return np.concatenate([abs(u - v), u * v, matches])
-
-
 def greedy_match(x: Array, y: Array) -> tuple[float, float, float]:
-    """Greedy precision, recall and F of two texts' vectors; an empty side 0, two of them 1."""
+    """Greedy precision, recall and F1 of cosines; 0 for one empty side, 1 for two."""
     if not len(x) or not len(y):
         value = float(len(x) == len(y))
         return value, value, value
@@ -178,50 +180,46 @@ def greedy_match(x: Array, y: Array) -> tuple[float, float, float]:
 
 
 def pair_features_torch(
-    x: Mapping[int, Any], x_there: Any, y: Mapping[int, Any], y_there: Any, layers: Sequence[int]
+    x: Mapping[int, Any], x_mask: Any, y: Mapping[int, Any], y_mask: Any, layers: Sequence[int]
 ) -> Any:
-    """`seen` for a batch of padded texts, with gradients; no text of it may be empty."""
+    """`pair_features` for a batch of padded texts, with gradients; no text may be empty."""
     import torch
 
-    u, v = (
-        _pooled_summaries_torch(t[layers[-1]], there) for t, there in ((x, x_there), (y, y_there))
-    )
+    u, v = (_pooled_summary_torch(t[layers[-1]], mask) for t, mask in ((x, x_mask), (y, y_mask)))
     columns = [(u - v).abs(), u * v]
     for layer in layers:
-        columns.append(torch.stack(_greedy_match_torch(x[layer], x_there, y[layer], y_there), -1))
+        columns.append(torch.stack(_greedy_match_torch(x[layer], x_mask, y[layer], y_mask), -1))
     return torch.cat(columns, -1)
 
 
-def _pooled_summaries_torch(vectors: Any, there: Any) -> Any:
+def _pooled_summary_torch(vectors: Any, mask: Any) -> Any:
     import torch
 
-    total = (vectors * there[..., None]).sum(1)
+    total = (vectors * mask[..., None]).sum(1)
     return torch.nn.functional.normalize(total, dim=-1) * float(total.shape[-1] ** 0.5)
 
 
-def _greedy_match_torch(x: Any, x_there: Any, y: Any, y_there: Any) -> tuple[Any, Any, Any]:
+def _greedy_match_torch(x: Any, x_mask: Any, y: Any, y_mask: Any) -> tuple[Any, Any, Any]:
     import torch
 
     x, y = (torch.nn.functional.normalize(t, dim=-1) for t in (x, y))
     cosines = x @ y.transpose(-1, -2)
-    cells = x_there[:, :, None] & y_there[:, None, :]
-    cosines = cosines.masked_fill(~cells, -2.0)
-    precision = (cosines.amax(2) * x_there).sum(1) / x_there.sum(1)
-    recall = (cosines.amax(1) * y_there).sum(1) / y_there.sum(1)
+    cells = x_mask[:, :, None] & y_mask[:, None, :]
+    cosines = cosines.masked_fill(~cells, -2.0)  # below any cosine, so that padding never matches
+    precision = (cosines.amax(2) * x_mask).sum(1) / x_mask.sum(1)
+    recall = (cosines.amax(1) * y_mask).sum(1) / y_mask.sum(1)
     both = precision + recall
     f = torch.where((precision > 0) & (recall > 0), 2 * precision * recall / both, 0.0)
     return precision, recall, f
 
 
 HEAD_FILE = "head.safetensors"
-
-
 _METADATA_KEY = "towers"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BiEncoderHead:
-    """A linear head: the layers it looks at, its weights and bias, and which way is good."""
+    """Linear head: the layers it reads, its weights and bias, and the direction of its scores."""
 
     layers: tuple[int, ...]
     weights: Array
@@ -230,7 +228,7 @@ class BiEncoderHead:
 
 
 def save_bi_encoder_head(head: BiEncoderHead, folder: Path) -> None:
-    """Write a head beside the encoder it belongs to."""
+    """Save a head in the folder of its encoder."""
     from safetensors.numpy import save_file
 
     facts = {"layers": list(head.layers), "higher_is_better": head.higher_is_better}
@@ -243,11 +241,12 @@ def save_bi_encoder_head(head: BiEncoderHead, folder: Path) -> None:
 
 @lru_cache(maxsize=8)
 def load_bi_encoder_head(checkpoint: Checkpoint) -> BiEncoderHead:
-    """The head in a model's folder."""
+    """Load the head from a model's folder."""
     path = checkpoint.folder / HEAD_FILE
     if not path.is_file():
         raise DataError(
-            f"{checkpoint.display_name} holds no {HEAD_FILE}; give a folder that evenmatch fit or distil wrote"
+            f"{checkpoint.display_name} holds no {HEAD_FILE}; "
+            "give a folder that evenmatch fit or distil wrote"
         )
     try:
         return _read_head(path)

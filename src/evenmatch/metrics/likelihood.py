@@ -1,10 +1,8 @@
-"""likelihood: how likely a language model finds one text once it has read the other.
+"""Likelihood metrics: the log-probability of one text given the other, by a language model.
 
-Likelihood metrics by name: BARTScore and PRISM, on their authors' kind of model.
-
-Two texts as a question to a language model: what it reads, and which pieces it is to predict.
-
-What a language model answers: the log-probability of the pieces it is to predict.
+`Likelihood` is the general metric; BARTScore (Yuan et al. 2021) and PRISM (Thompson & Post 2020)
+are settings of it. `LikelihoodTokenizer` turns a (source, target) pair of texts into model input,
+and `log_probabilities` computes the mean log-probability of the target's tokens.
 """
 
 from __future__ import annotations
@@ -36,30 +34,29 @@ from evenmatch.scoring.engine import score_in_chunks
 from evenmatch.scoring.reducers import empty_text_flags
 from evenmatch.types import Array, Pair, Run, Score, Scores
 
+SOURCE_PLACEHOLDER, TARGET_PLACEHOLDER = "{source}", "{target}"
 DEFAULT_PROMPT = "{source}\nIn other words: {target}"
-
 
 Direction: TypeAlias = Literal["both", "precision", "recall"]
 
-
-SourceAndTarget: TypeAlias = tuple[str, str]  # what is read, and what is then predicted
+SourceAndTarget: TypeAlias = tuple[str, str]  # the text that is read, the text that is predicted
 
 
 @register("metric", "likelihood")
 @dataclass(frozen=True)
 class Likelihood:
-    """The mean log-probability of a text's pieces once a model has read the other text.
+    """Mean log-probability of a text's tokens, given the other text.
 
-    Precision is that of the candidate after the reference, recall that of the reference after the
-    candidate; `direction` says whether their mean is the value or one of them. `model` is an
-    embedded model's name, a Hugging Face name or a folder: an encoder-decoder, or a causal model,
-    which reads `prompt` with both texts put in. `source_tag` and `target_tag` are the pieces that
-    name a language to an encoder-decoder, before what it reads and what it writes; with the latter
-    the target is tag, pieces and closing token, and the tag does not count. `weights` is a file to
-    load over the model's own weights. `adapter` switches on one that `debias` trained through this
-    metric. `long` says what happens to a text the model cannot take
-    whole. An empty text has no piece to predict where a model sets no marks around it, and then
-    counts as one drawn blindly from the vocabulary.
+    Precision is that of the candidate given the reference, recall that of the reference given the
+    candidate. `direction` selects the value: one of them, or their mean. `model` is an embedded
+    model's name, a Hugging Face name or a folder: an encoder-decoder, or a causal model. `prompt`
+    is the template in which a causal model reads both texts. `source_tag` and `target_tag` are the
+    language tokens of an encoder-decoder, put before the text it reads and the text it predicts.
+    With a target tag the target is tag, tokens and closing token, and the tag is not scored.
+    `weights` is a file of weights to load over the model's own. `adapter` loads an adapter
+    trained by `evenmatch debias` for this metric. `long` sets what happens to a text that exceeds
+    the model's limit. Where a model adds no special tokens, an empty text has no token to predict;
+    it scores as one token of uniform probability over the vocabulary.
     """
 
     model: str = "smollm2"
@@ -79,38 +76,39 @@ class Likelihood:
         check_prompt(self.prompt)
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The scores in order; the best reference counts."""
+        """Score the pairs, in order; with several references the best score counts."""
         return self.score_pairs(pairs, Run())
 
     def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """The same, as the run settings have it."""
+        """Score the pairs with the given run settings."""
         return Scores(score_in_chunks(pairs, run, self._score_chunk), self.signature)
 
     def _score_chunk(self, pairs: Sequence[Pair], run: Run) -> Iterator[Score]:
-        wanted = list(
-            dict.fromkeys(text for pair in pairs for text in self._source_target_texts(pair))
+        texts = list(
+            dict.fromkeys(two for pair in pairs for two in self._source_target_texts(pair))
         )
-        ask = self.make_tokenizer()
-        questions = ask(wanted)
+        tokenizer = self.make_tokenizer()
+        inputs = tokenizer(texts)
         model = self.model_with_head(run.device).with_adapter(find_optional_adapter(self.adapter))
-        answers = log_probabilities(model, ask.head, questions, run)
-        cut = {
-            texts for texts, question in zip(wanted, questions, strict=True) if question.truncated
-        }
-        known = dict(zip(wanted, answers, strict=True))
+        found = log_probabilities(model, tokenizer.head, inputs, run)
+        truncated = {two for two, given in zip(texts, inputs, strict=True) if given.truncated}
+        known = dict(zip(texts, found, strict=True))
         for pair in pairs:
-            every = (self._score_texts(pair.candidate, r, known, cut) for r in pair.references)
-            yield max(every, key=lambda score: score.value)
+            scores = (
+                self._score_texts(pair.candidate, reference, known, truncated)
+                for reference in pair.references
+            )
+            yield max(scores, key=lambda score: score.value)
 
     def model_with_head(self, device: str) -> HeadedModel:
-        """The model that predicts."""
+        """The language model with its prediction head."""
         found = find_checkpoint(self.model)
         return HeadedModel(
             found, language_model_head(found), self.trust_remote_code, device, self.weights
         )
 
     def make_tokenizer(self) -> LikelihoodTokenizer:
-        """How texts are put to the model."""
+        """The tokenizer that makes model input from a source and a target text."""
         checkpoint = find_checkpoint(self.model)
         head = language_model_head(checkpoint)
         if head == "causal" and (self.source_tag or self.target_tag):
@@ -132,7 +130,7 @@ class Likelihood:
             yield from self.directions(pair.candidate, reference).values()
 
     def directions(self, candidate: str, reference: str) -> dict[Direction, SourceAndTarget]:
-        """What is asked of the two texts, whose mean is the value."""
+        """Source and target of each log-probability whose mean is the value."""
         both: dict[Direction, SourceAndTarget] = {
             "precision": (reference, candidate),
             "recall": (candidate, reference),
@@ -144,18 +142,18 @@ class Likelihood:
         candidate: str,
         reference: str,
         known: dict[SourceAndTarget, float],
-        cut: set[SourceAndTarget],
+        truncated: set[SourceAndTarget],
     ) -> Score:
-        asked = self.directions(candidate, reference)
-        found = {name: known[texts] for name, texts in asked.items()}
+        directions = self.directions(candidate, reference)
+        found = {name: known[texts] for name, texts in directions.items()}
         flags = empty_text_flags(candidate, reference)
-        if cut.intersection(asked.values()):
+        if truncated.intersection(directions.values()):
             flags |= {"truncated"}
         value = sum(found.values()) / len(found)
         return Score(value, found.get("precision"), found.get("recall"), flags)
 
     def pin(self) -> Likelihood:
-        """A folder, a file of weights and an adapter by what they hold."""
+        """Return the metric with model, weights and adapter named by content hash."""
         return dataclasses.replace(
             self,
             model=find_checkpoint(self.model).name,
@@ -164,14 +162,14 @@ class Likelihood:
         )
 
     def sources(self) -> tuple[str, ...]:
-        """Model and adapter by content, and the prompt that is read, so that no score hides it."""
+        """Model and adapter by content hash, and the prompt if the model reads one."""
         checkpoint = find_checkpoint(self.model)
         prompt = [f"prompt {self.prompt!r}"] if language_model_head(checkpoint) == "causal" else []
         return (f"model {checkpoint.label}", *adapter_sources(self.adapter), *prompt)
 
     @property
     def signature(self) -> str:
-        """The recipe, with the model named by content."""
+        """The metric's spec, with files named by content hash."""
         return make_signature(self)
 
 
@@ -190,10 +188,10 @@ def bartscore(
     trust_remote_code: bool = False,
     adapter: str = "",
 ) -> Likelihood:
-    """BARTScore: the mean of precision and recall as log-probabilities (Yuan et al. 2021).
+    """BARTScore: mean of precision and recall as log-probabilities (Yuan et al. 2021).
 
-    The mean runs over all pieces of a text and the marks around it. `weights` takes the authors'
-    bart_score.pth. A causal model reads `prompt`.
+    Each is a mean over all tokens of a text, special tokens included. `weights` accepts the
+    authors' bart_score.pth. `prompt` is the template for a causal model.
     """
     return Likelihood(
         model,
@@ -208,14 +206,14 @@ def bartscore(
 @register("metric", "bartscore_precision")
 @with_settings_of(bartscore)
 def bartscore_precision(**settings: Any) -> Likelihood:
-    """BARTScore's precision: the candidate's log-probability after the reference."""
+    """BARTScore precision: the candidate's log-probability given the reference."""
     return replace(bartscore(**settings), direction="precision")
 
 
 @register("metric", "bartscore_recall")
 @with_settings_of(bartscore)
 def bartscore_recall(**settings: Any) -> Likelihood:
-    """BARTScore's recall: the reference's log-probability after the candidate."""
+    """BARTScore recall: the reference's log-probability given the candidate."""
     return replace(bartscore(**settings), direction="recall")
 
 
@@ -229,11 +227,11 @@ def prism(
     trust_remote_code: bool = False,
     adapter: str = "",
 ) -> Likelihood:
-    """PRISM: a multilingual translator, told to write the same language, as judge.
+    """PRISM: likelihood by a translation model used as a paraphraser (Thompson & Post 2020).
 
-    The mean runs over the pieces and the closing token, not the tag (Thompson & Post 2020). Their
-    own model is none that transformers loads by itself; with a port of it, write target_tag='<en>'
-    and source_tag='', since it reads without a tag.
+    The mean is over the tokens and the closing token, without the language tag. The authors' own
+    model does not load in transformers directly; with a port of it, set target_tag='<en>' and
+    source_tag='', since it reads without a tag.
     """
     return Likelihood(
         model,
@@ -248,37 +246,35 @@ def prism(
     )
 
 
-SOURCE_PLACEHOLDER, TARGET_PLACEHOLDER = "{source}", "{target}"
-
-
 def check_prompt(prompt: str) -> None:
-    """Refuse a prompt that does not name both texts, the predicted one last."""
+    """Raise InputError unless the prompt contains {source} once and ends with its one {target}."""
     if (
         prompt.count(SOURCE_PLACEHOLDER) != 1
         or prompt.count(TARGET_PLACEHOLDER) != 1
         or not prompt.endswith(TARGET_PLACEHOLDER)
     ):
         raise InputError(
-            f"a prompt holds {SOURCE_PLACEHOLDER} once and ends with {TARGET_PLACEHOLDER}, got {prompt[:80]!r}"
+            f"a prompt must contain {SOURCE_PLACEHOLDER} once and end with {TARGET_PLACEHOLDER}, "
+            f"got {prompt[:80]!r}"
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LikelihoodInput:
-    """Ids that an encoder reads, ids that are predicted one by one, and which of those count.
+    """Token ids for the encoder, token ids to predict, and a mask of the predictions that count.
 
-    A causal model has no encoder: everything it reads stands before what counts.
+    A causal model has no encoder: `source` is empty, and `target` begins with what it reads.
     """
 
     source: Array
     target: Array
     scored_mask: Array
-    truncated: bool  # whether a text had to be cut short
+    truncated: bool  # whether either text was truncated
 
 
 @dataclass(frozen=True)
 class LikelihoodTokenizer:
-    """How texts are put to one model."""
+    """Make the input of one model from source and target texts."""
 
     checkpoint: Checkpoint
     head: HeadType
@@ -289,12 +285,12 @@ class LikelihoodTokenizer:
     trust_remote_code: bool
 
     def __call__(self, texts: Sequence[tuple[str, str]]) -> list[LikelihoodInput]:
-        """A question for each pair of texts: what is read, and what is then predicted."""
+        """Tokenize (source, target) pairs of texts."""
         loaded = load_transformers_tokenizer(self.checkpoint, self.trust_remote_code)
         limit = token_limit(self.checkpoint, int(loaded.model_max_length))
         clean = [tuple(replace_surrogates(t).strip() for t in pair) for pair in texts]
         sources, targets = [c[0] for c in clean], [c[1] for c in clean]
-        with quiet_transformers():  # which warns of every text longer than the model takes
+        with quiet_transformers():  # it warns about every text beyond the model's limit
             if self.head == "causal":
                 return self._encode_prompts(loaded, limit, sources, targets)
             read = self._token_ids(loaded, limit, sources, self.source_tag)
@@ -305,36 +301,36 @@ class LikelihoodTokenizer:
         ]
 
     def _scored_mask(self, target: Array) -> Array:
-        """Every piece counts, marks too, but not the tag that says which language to write."""
+        """All tokens count, special tokens included, except the language tag."""
         return np.arange(len(target)) >= bool(self.target_tag)
 
     def _token_ids(
         self, loaded: Any, limit: int, texts: Sequence[str], tag: str
     ) -> list[tuple[Array, bool]]:
-        """Each text's ids as the model is used to them, and whether there were too many."""
-        # With tags the metric says what surrounds a text; without, the tokenizer does.
+        """Each text's token ids with special tokens, and whether the text was truncated."""
+        # With language tags the special tokens are set here; otherwise the tokenizer adds its own.
         tagged = bool(self.source_tag or self.target_tag)
         opening = [self._tag_id(loaded, tag)] if tag else []
         closing = [loaded.eos_token_id] if tagged else []
         given = loaded(list(texts), add_special_tokens=not tagged)["input_ids"] if texts else []
         found = [np.array([*opening, *ids, *closing], dtype=np.int64) for ids in given]
         if not tagged and found and max(map(len, found)) > limit:
-            closing = self._closing_tokens(loaded)
+            closing = [1] * self._count_closing_tokens(loaded)
         return [self._truncate_ids(ids, limit, len(closing)) for ids in found]
 
     def _tag_id(self, loaded: Any, tag: str) -> int:
         found = loaded.convert_tokens_to_ids(tag)
         if found is None or found == loaded.unk_token_id:
             raise InputError(
-                f"{self.checkpoint.display_name} has no piece {tag!r}; "
+                f"{self.checkpoint.display_name} has no token {tag!r}; "
                 "give the tag as its tokenizer writes it"
             )
         return int(found)
 
-    def _closing_tokens(self, loaded: Any) -> list[int]:
-        """What the tokenizer puts after a text."""
+    def _count_closing_tokens(self, loaded: Any) -> int:
+        """The number of special tokens that the tokenizer adds after a text."""
         mask = loaded("a", return_special_tokens_mask=True)["special_tokens_mask"]
-        return [1] * (len(mask) - 1 - max(i for i, special in enumerate(mask) if not special))
+        return len(mask) - 1 - max(i for i, special in enumerate(mask) if not special)
 
     def _truncate_ids(self, ids: Array, limit: int, closing: int) -> tuple[Array, bool]:
         if len(ids) <= limit:
@@ -345,8 +341,8 @@ class LikelihoodTokenizer:
     def _refuse_long(self, count: int, limit: int) -> None:
         if self.long == "error":
             raise InputError(
-                f"a text has {count} pieces and {self.checkpoint.display_name} takes {limit}; "
-                "shorten it, or say long='truncate'"
+                f"a text has {count} tokens, but {self.checkpoint.display_name} takes {limit}; "
+                "shorten it, or set long='truncate'"
             )
 
     def _encode_prompts(
@@ -355,69 +351,73 @@ class LikelihoodTokenizer:
         backend = unpadded_backend(loaded)
         before, rest = self.prompt.split(SOURCE_PLACEHOLDER)
         between = rest.removesuffix(TARGET_PLACEHOLDER)
-        # Source and target may each take half of the room that the prompt leaves.
-        room = (limit - len(backend.encode(before + between).ids) - 2) // 2
-        short = {text: self._truncate_text(backend, text, room) for text in {*sources, *targets}}
-        questions = []
+        # Source and target may each use half of the tokens that the prompt leaves.
+        half = (limit - len(backend.encode(before + between).ids) - 2) // 2
+        short = {text: self._truncate_text(backend, text, half) for text in {*sources, *targets}}
+        inputs = []
         for source, target in zip(sources, targets, strict=True):
             (read, longer), (written, long) = short[source], short[target]
             start = len(before + read + between)
             encoding = backend.encode(before + read + between + written)
             ends = np.array([end for _, end in encoding.offsets], dtype=np.int64)
             ids = np.array(encoding.ids, dtype=np.int64)
-            questions.append(LikelihoodInput(ids[:0], ids, ends > start, longer or long))
-        return questions
+            inputs.append(LikelihoodInput(ids[:0], ids, ends > start, longer or long))
+        return inputs
 
-    def _truncate_text(self, backend: Any, text: str, room: int) -> tuple[str, bool]:
+    def _truncate_text(self, backend: Any, text: str, limit: int) -> tuple[str, bool]:
         encoding = backend.encode(text, add_special_tokens=False)
-        if len(encoding.ids) <= room:
+        if len(encoding.ids) <= limit:
             return text, False
-        self._refuse_long(len(encoding.ids), room)
-        return text[: encoding.offsets[room - 1][1]], True
+        self._refuse_long(len(encoding.ids), limit)
+        return text[: encoding.offsets[limit - 1][1]], True
 
 
 _POSITIONS_PER_CHUNK = 128
 
 
 def log_probabilities(
-    model: Any, head: HeadType, questions: Sequence[LikelihoodInput], run: Run
+    model: Any, head: HeadType, inputs: Sequence[LikelihoodInput], run: Run
 ) -> list[float]:
-    """The mean log-probability of each question's counted pieces, in natural logarithms."""
-    blind = -math.log(model.config.vocab_size)
-    answers = [blind] * len(questions)
-    asked = [i for i, question in enumerate(questions) if question.scored_mask.any()]
-    sizes = [(len(questions[i].source), len(questions[i].target)) for i in asked]
-    ask = _seq2seq_log_probabilities if head == "seq2seq" else _causal_log_probabilities
+    """Mean natural log-probability of each input's scored tokens.
 
-    def one(batch: list[int]) -> None:
+    An input without scored tokens gets the log-probability of a uniform draw from the vocabulary.
+    """
+    uniform = -math.log(model.config.vocab_size)
+    found = [uniform] * len(inputs)
+    scored = [i for i, given in enumerate(inputs) if given.scored_mask.any()]
+    sizes = [(len(inputs[i].source), len(inputs[i].target)) for i in scored]
+    forward = _seq2seq_log_probabilities if head == "seq2seq" else _causal_log_probabilities
+
+    def score_batch(batch: list[int]) -> None:
         import torch
 
-        own = [asked[i] for i in batch]
+        own = [scored[i] for i in batch]
         with torch.inference_mode():
-            for index, answer in zip(own, ask(model, [questions[i] for i in own]), strict=True):
-                answers[index] = answer
+            for index, value in zip(own, forward(model, [inputs[i] for i in own]), strict=True):
+                found[index] = value
 
-    # Never padded: beside a longer text, SmolLM2's answers moved by up to 1e-5.
-    run_in_threads(one, list(equal_size_batches(sizes, run.batch_tokens)), run)
-    return answers
+    # Never padded: beside a longer text, SmolLM2's log-probabilities moved by up to 1e-5.
+    run_in_threads(score_batch, list(equal_size_batches(sizes, run.batch_tokens)), run)
+    return found
 
 
 def _seq2seq_log_probabilities(model: Any, batch: Sequence[LikelihoodInput]) -> list[float]:
-    read = _stack_ids([question.source for question in batch], model.device)
-    # Labels, so that each kind of model shifts them its own way into what its decoder reads.
-    labels = _stack_ids([question.target for question in batch], model.device)
-    logits = model(input_ids=read, labels=labels, use_cache=False).logits
+    input_ids = _stack_ids([given.source for given in batch], model.device)
+    # Passed as labels, so that each kind of model shifts them into its own decoder input.
+    labels = _stack_ids([given.target for given in batch], model.device)
+    logits = model(input_ids=input_ids, labels=labels, use_cache=False).logits
     return [
-        _mean_log_probability(logits[row], q.target, q.scored_mask) for row, q in enumerate(batch)
+        _mean_log_probability(logits[row], given.target, given.scored_mask)
+        for row, given in enumerate(batch)
     ]
 
 
 def _causal_log_probabilities(model: Any, batch: Sequence[LikelihoodInput]) -> list[float]:
-    read = _stack_ids([question.target for question in batch], model.device)
-    logits = model(input_ids=read, use_cache=False).logits
+    input_ids = _stack_ids([given.target for given in batch], model.device)
+    logits = model(input_ids=input_ids, use_cache=False).logits
     return [
-        _mean_log_probability(logits[row], q.target[1:], q.scored_mask[1:])
-        for row, q in enumerate(batch)
+        _mean_log_probability(logits[row], given.target[1:], given.scored_mask[1:])
+        for row, given in enumerate(batch)
     ]
 
 
@@ -427,18 +427,18 @@ def _stack_ids(rows: Sequence[Array], device: Any) -> Any:
     return torch.from_numpy(np.stack(rows)).to(device)
 
 
-def _mean_log_probability(logits: Any, target: Array, counted: Array) -> float:
-    """Row t of the logits predicts piece t."""
+def _mean_log_probability(logits: Any, target: Array, scored_mask: Array) -> float:
+    """Mean over the scored tokens; row t of the logits predicts token t of the target."""
     import torch
 
-    at: Any = torch.from_numpy(np.flatnonzero(counted)).to(logits.device)
-    wanted: Any = torch.from_numpy(target[counted]).to(logits.device)
+    positions: Any = torch.from_numpy(np.flatnonzero(scored_mask)).to(logits.device)
+    token_ids: Any = torch.from_numpy(target[scored_mask]).to(logits.device)
     total = 0.0
-    # In double precision, since a sum over 50,000 pieces in single is off by 2e-5; and some
-    # positions at a time, since a vocabulary is wide.
-    for rows, pieces in zip(
-        at.split(_POSITIONS_PER_CHUNK), wanted.split(_POSITIONS_PER_CHUNK), strict=True
+    # In double precision, since a single-precision sum over a vocabulary of 50,000 is off by 2e-5;
+    # and a few positions at a time, to bound the memory for that vocabulary.
+    for rows, ids in zip(
+        positions.split(_POSITIONS_PER_CHUNK), token_ids.split(_POSITIONS_PER_CHUNK), strict=True
     ):
-        logs = torch.log_softmax(logits[rows].double(), -1)
-        total += float(logs.gather(1, pieces[:, None]).sum())
-    return total / len(at)
+        log_probs = torch.log_softmax(logits[rows].double(), -1)
+        total += float(log_probs.gather(1, ids[:, None]).sum())
+    return total / len(positions)

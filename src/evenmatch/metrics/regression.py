@@ -1,6 +1,7 @@
-"""regression: a number that a trained model gives for two texts read side by side.
+"""Regression metrics: a cross-encoder reads both texts as one sequence and predicts a number.
 
-Two texts as one sequence, and the number a model gives for it.
+`Regression` is the general metric; BLEURT (Sellam et al. 2020) and FrugalScore (Kamal Eddine et
+al. 2022) are settings of it.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from evenmatch.types import Array, Pair, Run, Score, Scores
 @register("metric", "regression")
 @dataclass(frozen=True)
 class Regression:
-    """What a model that was trained on ratings says of a candidate beside its reference.
+    """Prediction of a regression model that reads candidate and reference together.
 
-    `model` is a Hugging Face name or a folder with a model for sequence classification that gives
-    one number. `first` says which text it reads first. `limit` is how many pieces of both texts it
-    reads at most, 0 as many as it takes; the longer text is cut first. `long` says what happens to
-    texts with more. An empty text is judged like any other, and flagged. `adapter` switches on one
-    that `debias` trained through this metric.
+    `model` is a Hugging Face name or a folder with a sequence-classification model that has one
+    output. `first` is the text it reads first. `limit` is the maximum number of tokens of both
+    texts together, 0 for the model's own limit; the longer text is truncated first. `long` sets
+    what happens to texts beyond the limit. An empty text is scored like any other, and flagged.
+    `adapter` loads an adapter trained by `evenmatch debias` for this metric.
     """
 
     model: str
@@ -54,55 +55,55 @@ class Regression:
             raise InputError(f"limit must be 0 or leave room for both texts, got {self.limit}")
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The scores in order; the best reference counts."""
+        """Score the pairs, in order; with several references the best score counts."""
         return self.score_pairs(pairs, Run())
 
     def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """The same, as the run settings have it."""
+        """Score the pairs with the given run settings."""
         return Scores(score_in_chunks(pairs, run, self._score_chunk), self.signature)
 
     def _score_chunk(self, pairs: Sequence[Pair], run: Run) -> Iterator[Score]:
-        wanted = list(dict.fromkeys(texts for pair in pairs for texts in self.ordered_texts(pair)))
-        read = self.make_tokenizer()(wanted)
+        every = list(dict.fromkeys(texts for pair in pairs for texts in self.ordered_texts(pair)))
+        tokenized = self.make_tokenizer()(every)
         model = self.model_with_head(run.device).with_adapter(find_optional_adapter(self.adapter))
-        found = dict(zip(wanted, predict_values(model, read, run), strict=True))
-        cut = {texts for texts, seen in zip(wanted, read, strict=True) if seen.truncated}
+        found = dict(zip(every, predict_values(model, tokenized, run), strict=True))
+        truncated = {texts for texts, t in zip(every, tokenized, strict=True) if t.truncated}
         for pair in pairs:
             scores = []
             for reference, texts in zip(pair.references, self.ordered_texts(pair), strict=True):
                 flags = empty_text_flags(pair.candidate, reference)
-                flags |= {"truncated"} if texts in cut else set()
+                flags |= {"truncated"} if texts in truncated else set()
                 scores.append(Score(found[texts], flags=flags))
             yield max(scores, key=lambda score: score.value)
 
     def ordered_texts(self, pair: Pair) -> Iterator[tuple[str, str]]:
-        """What is read for each reference: two texts in their order."""
+        """Yield (first text, second text) for each reference."""
         for reference in pair.references:
             sides = (reference, pair.candidate)
             yield sides if self.first == "reference" else sides[::-1]
 
     def make_tokenizer(self) -> PairTokenizer:
-        """How two texts are put to the model."""
+        """The tokenizer that makes one sequence of two texts."""
         found = find_checkpoint(self.model)
         return PairTokenizer(found, self.limit, self.long, self.trust_remote_code)
 
     def model_with_head(self, device: str) -> HeadedModel:
-        """The model that gives the number."""
+        """The model with its regression head."""
         found = find_checkpoint(self.model)
         return HeadedModel(found, "regression", self.trust_remote_code, device)
 
     def pin(self) -> Regression:
-        """Folders by what they hold."""
+        """Return the metric with model and adapter named by content hash."""
         adapter = pin_adapter(self.adapter)
         return dataclasses.replace(self, model=find_checkpoint(self.model).name, adapter=adapter)
 
     def sources(self) -> tuple[str, ...]:
-        """The model and the adapter by content."""
+        """Model and adapter by content hash."""
         return (f"model {find_checkpoint(self.model).label}", *adapter_sources(self.adapter))
 
     @property
     def signature(self) -> str:
-        """The recipe, with the model named by content."""
+        """The metric's spec, with files named by content hash."""
         return make_signature(self)
 
 
@@ -114,7 +115,7 @@ def bleurt(
     trust_remote_code: bool = False,
     adapter: str = "",
 ) -> Regression:
-    """BLEURT: BERT trained on ratings, the reference read first (Sellam et al. 2020)."""
+    """BLEURT: a BERT trained on human ratings; reads the reference first (Sellam et al. 2020)."""
     return Regression(model, "reference", limit, long, trust_remote_code, adapter)
 
 
@@ -126,29 +127,29 @@ def frugalscore(
     trust_remote_code: bool = False,
     adapter: str = "",
 ) -> Regression:
-    """FrugalScore: a small model that learnt a large metric, the candidate first (Eddine 2022)."""
+    """FrugalScore: a small model distilled from a large metric (Kamal Eddine et al. 2022).
+
+    It reads the candidate first.
+    """
     return Regression(model, "candidate", limit, long, trust_remote_code, adapter)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenizedPair:
-    """What a model is given for two texts: ids, which text each belongs to, whether some were cut.
-
-    `inputs` has what the model's tokenizer makes, by the names its model takes.
-    """
+    """Two texts as one token sequence; `inputs` are the model's keyword arguments."""
 
     inputs: Mapping[str, Array]
     truncated: bool
 
     @property
     def length(self) -> int:
-        """How many pieces there are, marks included."""
+        """The number of tokens, special tokens included."""
         return len(self.inputs["input_ids"])
 
 
 @dataclass(frozen=True)
 class PairTokenizer:
-    """How two texts are put to one model."""
+    """Tokenize pairs of texts for one model."""
 
     checkpoint: Checkpoint
     limit: int
@@ -156,52 +157,53 @@ class PairTokenizer:
     trust_remote_code: bool
 
     def __call__(self, texts: Sequence[tuple[str, str]]) -> list[TokenizedPair]:
-        """Both texts in their order, with the marks the model is used to."""
+        """Join the two texts of each pair in order, with the model's special tokens."""
         loaded = load_transformers_tokenizer(self.checkpoint, self.trust_remote_code)
-        most = token_limit(self.checkpoint, int(loaded.model_max_length))
-        most = min(self.limit, most) if self.limit else most
+        limit = token_limit(self.checkpoint, int(loaded.model_max_length))
+        limit = min(self.limit, limit) if self.limit else limit
         clean = [[replace_surrogates(t).strip() for t in pair] for pair in texts]
         with quiet_transformers():
-            return [self._tokenize_pair(loaded, first, second, most) for first, second in clean]
+            return [self._tokenize_pair(loaded, first, second, limit) for first, second in clean]
 
-    def _tokenize_pair(self, loaded: Any, first: str, second: str, most: int) -> TokenizedPair:
+    def _tokenize_pair(self, loaded: Any, first: str, second: str, limit: int) -> TokenizedPair:
         given = loaded(first, second, return_attention_mask=False)
         count = len(given["input_ids"])
-        if count > most:
+        if count > limit:
             if self.long == "error":
                 raise InputError(
-                    f"two texts have {count} pieces and {self.checkpoint.display_name} reads {most}; "
-                    "shorten them, or say long='truncate'"
+                    f"two texts have {count} tokens, but {self.checkpoint.display_name} reads "
+                    f"{limit}; shorten them, or set long='truncate'"
                 )
             given = loaded(
                 first,
                 second,
                 truncation="longest_first",
-                max_length=most,
+                max_length=limit,
                 return_attention_mask=False,
             )
         return TokenizedPair(
-            {k: np.array(v, dtype=np.int64) for k, v in given.items()}, count > most
+            {k: np.array(v, dtype=np.int64) for k, v in given.items()}, count > limit
         )
 
 
-def predict_values(model: Any, read: Sequence[TokenizedPair], run: Run) -> list[float]:
-    """The model's number for each, in order; only sequences of one length share a batch."""
+def predict_values(model: Any, tokenized: Sequence[TokenizedPair], run: Run) -> list[float]:
+    """The model's output for each sequence, in order; a batch holds sequences of one length."""
     import torch
 
-    found = [0.0] * len(read)
+    found = [0.0] * len(tokenized)
 
-    def one(batch: list[int]) -> None:
-        names = read[batch[0]].inputs
+    def predict_batch(batch: list[int]) -> None:
         inputs = {
-            name: torch.from_numpy(np.stack([read[i].inputs[name] for i in batch])).to(model.device)
-            for name in names
+            name: torch.from_numpy(np.stack([tokenized[i].inputs[name] for i in batch])).to(
+                model.device
+            )
+            for name in tokenized[batch[0]].inputs
         }
         with torch.inference_mode():
             logits = model(**inputs).logits.float().reshape(-1)
-        for index, number in zip(batch, logits.tolist(), strict=True):
-            found[index] = number
+        for index, value in zip(batch, logits.tolist(), strict=True):
+            found[index] = value
 
-    lengths = [seen.length for seen in read]
-    run_in_threads(one, list(equal_length_batches(lengths, run.batch_tokens)), run)
+    lengths = [sequence.length for sequence in tokenized]
+    run_in_threads(predict_batch, list(equal_length_batches(lengths, run.batch_tokens)), run)
     return found

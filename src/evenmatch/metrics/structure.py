@@ -1,4 +1,7 @@
-"""Structure alignment by name: subtrees or phrases aligned, not words (Chousa & Hirao)."""
+"""Structure metrics by name: align subtrees or constituents instead of tokens (Chousa & Hirao).
+
+The five metrics differ in the tree (dependencies or constituents) and in which units may match.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ MetricFactory = Callable[..., AlignMetric]
 
 
 def _dependency_metric(name: str, similarity: Similarity, about: str) -> MetricFactory:
-    """A metric over pieces of dependency trees, which names differ only by their filter."""
+    """Register a metric over dependency subtrees; these metrics differ only in `similarity`."""
 
     def make(
         model: str = "minilm",
@@ -47,7 +50,7 @@ def _dependency_metric(name: str, similarity: Similarity, about: str) -> MetricF
 def _constituent_metric(
     name: str, similarity: Similarity, label: Literal["phrase", "head"], about: str
 ) -> MetricFactory:
-    """A metric over phrases, which names differ only by their filter."""
+    """Register a metric over constituents; these differ only in `similarity` and `label`."""
 
     def make(
         model: str = "minilm",
@@ -76,9 +79,9 @@ def _register_metric(make: MetricFactory, name: str, about: str) -> MetricFactor
 struct_dep = _dependency_metric(
     "struct_dep",
     Cosine(),
-    """Pieces of dependency trees, each with its most similar partner (Chousa & Hirao).
+    """Match every dependency subtree with its most similar one (Chousa & Hirao).
 
-    `parser`, `multiset`, `lower`, `weight` and `most_words` are those of `subtrees`; `alignment`
+    `parser`, `multiset`, `lower`, `weight` and `most_words` are settings of `subtrees`. `alignment`
     may be any solver, such as lsa or emd.
     """,
 )
@@ -87,7 +90,7 @@ struct_dep = _dependency_metric(
 struct_dep_head = _dependency_metric(
     "struct_dep_head",
     SameLabel(),
-    "As struct_dep, where only pieces with the same topmost word are similar at all.",
+    "Like struct_dep, but only subtrees with the same root word can match.",
 )
 
 
@@ -95,9 +98,9 @@ struct_con = _constituent_metric(
     "struct_con",
     Cosine(),
     "head",
-    """Phrases, each with its most similar partner (Chousa & Hirao).
+    """Match every constituent with its most similar one (Chousa & Hirao).
 
-    `parser`, `lower`, `weight` and `most_words` are those of `constituents`; `alignment` may be
+    `parser`, `lower`, `weight` and `most_words` are settings of `constituents`. `alignment` may be
     any solver, such as lsa or emd.
     """,
 )
@@ -107,7 +110,7 @@ struct_con_label = _constituent_metric(
     "struct_con_label",
     SameLabel(),
     "phrase",
-    "As struct_con, where only phrases with the same label are similar at all.",
+    "Like struct_con, but only constituents with the same label can match.",
 )
 
 
@@ -115,5 +118,5 @@ struct_con_head = _constituent_metric(
     "struct_con_head",
     SameLabel(),
     "head",
-    "As struct_con, where only phrases with the same head word are similar at all.",
+    "Like struct_con, but only constituents with the same head word can match.",
 )

@@ -1,10 +1,8 @@
-"""Metrics by name: each a row of parts.
+"""Token-level alignment metrics by name, each a choice of parts for `AlignMetric`.
 
-LiSAScore by name: BERTScore with approximate assignment, and its baseline.
-
-moverscore: how far a candidate's words must travel to become the reference's.
-
-Metrics that were made here and come with evenmatch: a blend, and metrics with an adapter.
+BERTScore, F_DISC and F_CONT come first, then the baseline `eot`, MoverScore and LiSAScore. The last
+three are trained with evenmatch and shipped with it: a blend fitted to WMT ratings, and two metrics
+with an adapter against gender bias.
 """
 
 from __future__ import annotations
@@ -26,10 +24,7 @@ from evenmatch.registry import register
 from evenmatch.registry.parts import with_settings_of
 from evenmatch.scoring.ensembles import Blend
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.scoring.reducers import (
-    Average,
-    Nearness,
-)
+from evenmatch.scoring.reducers import Average, Nearness
 from evenmatch.scoring.saved import read_metric
 from evenmatch.similarity.vectors import Euclidean
 from evenmatch.units.text import Closing, Pieces
@@ -48,21 +43,16 @@ def bertscore(
     trust_remote_code: bool = False,
     adapter: str = "",
 ) -> AlignMetric:
-    """BERTScore: every piece takes its most similar partner (Zhang et al. 2020).
+    """BERTScore: match every token with its most similar one (Zhang et al. 2020).
 
-    Equal to the bert_score package at batch size 1: opening and closing tokens can be matched to
-    and carry no weight. `idf=True` counts the call's references; a string names a table.
-    `adapter` switches on one that `evenmatch debias` made.
+    Equal to the bert_score package at batch size 1: special tokens can be matched to but have
+    weight 0; `marks` leaves them out if False. `idf` weights tokens by inverse document frequency:
+    True counts the call's references, a string names a table. `adapter` loads an adapter trained
+    by `evenmatch debias`.
     """
-    vectors = Transformer(
-        model,
-        layer,
-        weights=idf_weighting(idf),
-        long=long,
-        trust_remote_code=trust_remote_code,
-        adapter=adapter,
+    return _transformer_metric(
+        Greedy(), Uniform(), model, layer, idf, marks, long, trust_remote_code, adapter
     )
-    return AlignMetric(Pieces(marks=marks), vectors, alignment=Greedy())
 
 
 @register("metric", "f_disc")
@@ -75,7 +65,7 @@ def f_disc(
     trust_remote_code: bool = False,
     adapter: str = "",
 ) -> AlignMetric:
-    """F_DISC: one-to-one alignment of greatest total similarity (Jin & Gildea 2022)."""
+    """F_DISC: one-to-one alignment with the greatest total similarity (Jin & Gildea 2022)."""
     return _transformer_metric(
         Lsa(), Uniform(), model, layer, idf, marks, long, trust_remote_code, adapter
     )
@@ -93,7 +83,7 @@ def f_cont(
     solver: Solver = Emd(),
     adapter: str = "",
 ) -> AlignMetric:
-    """F_CONT: optimal transport, each piece as heavy as its vector is long (Jin & Gildea 2022)."""
+    """F_CONT: optimal transport with vector norms as token masses (Jin & Gildea 2022)."""
     return _transformer_metric(
         solver, mass, model, layer, idf, marks, long, trust_remote_code, adapter
     )
@@ -113,7 +103,7 @@ def _transformer_metric(
     vectors = Transformer(
         model,
         layer,
-        weights=idf_weighting(idf),
+        weights=_idf_weighting(idf),
         mass=mass,
         long=long,
         trust_remote_code=trust_remote_code,
@@ -122,96 +112,11 @@ def _transformer_metric(
     return AlignMetric(Pieces(marks=marks), vectors, alignment=solver)
 
 
-def idf_weighting(idf: bool | str) -> Weighting:
-    """A metric's `idf` setting as a weighting: counted, from a table, or all alike."""
+def _idf_weighting(idf: bool | str) -> Weighting:
+    """The weighting for a metric's `idf` setting: counted, from a table, or uniform."""
     if isinstance(idf, str):
         return Idf(idf)
     return Idf() if idf else Uniform()
-
-
-def _padded_transformer(
-    model: str = "minilm",
-    layer: Layer = "auto",
-    idf: bool | str = False,
-    include_padding: int = 0,
-    long: LongTextMode = "truncate",
-    trust_remote_code: bool = False,
-) -> Transformer:
-    weights = idf_weighting(idf)
-    return Transformer(
-        model,
-        layer,
-        weights=weights,
-        long=long,
-        trust_remote_code=trust_remote_code,
-        pad_to=include_padding,
-    )
-
-
-def _lisa_metric(solver: Callable[..., Solver]) -> Callable[..., AlignMetric]:
-    """A metric with the settings of `_padded` and, after them, those of its solver.
-
-    Specs read a metric's settings off its signature, so the signature is put together here.
-    """
-    shared, own = (
-        dict(inspect.signature(f, eval_str=True).parameters) for f in (_padded_transformer, solver)
-    )
-    settings = inspect.Signature(list((shared | own).values()))
-
-    @functools.wraps(solver)
-    def make(*given: Any, **named: Any) -> AlignMetric:
-        bound = settings.bind(*given, **named).arguments
-        vectors = _padded_transformer(**{k: v for k, v in bound.items() if k in shared})
-        chosen = solver(**{k: v for k, v in bound.items() if k in own})
-        return AlignMetric(Pieces(marks=True), vectors, alignment=chosen)
-
-    make.__signature__ = settings  # type: ignore[attr-defined]  # where inspect looks first
-    make.__annotations__ = {k: p.annotation for k, p in settings.parameters.items()}
-    return make
-
-
-@register("metric", "lisa_rowmask")
-@_lisa_metric
-def lisa_rowmask() -> Solver:
-    """LiSAScore by row masking: one-to-one, most urgent pair first (Mander & Phillips 2024).
-
-    Opening and closing tokens can be matched to and carry no weight. `include_padding` pads every
-    text to that many pieces, as the paper does to make repetition: paddings can be matched to.
-    """
-    return RowMask()
-
-
-@register("metric", "lisa_recursive")
-@_lisa_metric
-def lisa_recursive(iterations: int = 10, factor: float = 0.8, legacy: bool = False) -> Solver:
-    """LiSAScore by recursion: refine, then the best of each line (Mander & Phillips 2024).
-
-    `iterations`, `factor` and `legacy` are those of the solver `recursive`, the other settings
-    those of `lisa_rowmask`.
-    """
-    return Recursive(iterations, factor, legacy)
-
-
-@register("metric", "lisa_topk")
-@_lisa_metric
-def lisa_topk(iterations: int = 10, factor: float = 10.0) -> Solver:
-    """LiSAScore by top-k: refine, then the highest cells anywhere (Mander & Phillips 2024).
-
-    `iterations` and `factor` are those of the solver `topk`, the other settings those of
-    `lisa_rowmask`.
-    """
-    return TopK(iterations, factor)
-
-
-@register("metric", "lisa_auction")
-@_lisa_metric
-def lisa_auction(iterations: int | Literal["short"] = "short", factor: float = 1.0) -> Solver:
-    """LiSAScore by auction: refine at full strength (Mander & Phillips 2024).
-
-    `iterations` and `factor` are those of the solver `auction`, the other settings those of
-    `lisa_rowmask`.
-    """
-    return Auction(iterations, factor)
 
 
 @register("metric", "eot")
@@ -221,7 +126,7 @@ def eot(
     long: LongTextMode = "truncate",
     trust_remote_code: bool = False,
 ) -> AlignMetric:
-    """The cosine of the two texts' closing tokens, LiSAScore's baseline without alignment."""
+    """Cosine similarity of the closing tokens of two texts, LiSAScore's baseline."""
     vectors = Transformer(model, layer, long=long, trust_remote_code=trust_remote_code)
     return AlignMetric(Closing(), vectors, alignment=Greedy(), scoring=Average())
 
@@ -237,16 +142,19 @@ def moverscore(
     long: LongTextMode = "truncate",
     trust_remote_code: bool = False,
 ) -> AlignMetric:
-    """MoverScore: the earth mover's distance between two texts' pieces (Zhao et al. 2019).
+    """MoverScore: the earth mover's distance between the tokens of two texts (Zhao et al. 2019).
 
-    Pieces weigh by idf, counted from the call's candidates and references each for themselves;
-    `idf` may also be False, or a table for both. `version` 1 joins the last five layers by power
-    means, squares distances and takes their sum from 1, and is the one that knows `n_gram` above 1.
+    `idf` weights tokens by inverse document frequency: True counts the call's candidates and its
+    references separately, a string names one table for both. `version` 1 combines the last five
+    layers by power means, squares the distances and scores 1 minus their sum. `n_gram` above 1
+    needs version 1. `stop_words` are left out.
     """
     first = version == 1
     if n_gram > 1 and not first:
-        raise InputError("moverscore's second version has no n-grams; say version=1, or n_gram=1")
-    weighting = idf_weighting(idf)
+        raise InputError(
+            "moverscore's second version has no n-grams; set version=1, or leave n_gram at 1"
+        )
+    weighting = _idf_weighting(idf)
     vectors = Mover(
         model,
         layer,
@@ -261,20 +169,111 @@ def moverscore(
     return AlignMetric(Pieces(), vectors, Euclidean(squared=first), Emd(), Nearness(linear=first))
 
 
-_GENDER_ADAPTER = "gender"
+# LiSAScore: BERTScore with approximate one-to-one assignment, one metric per solver
+
+
+def _padded_transformer(
+    model: str = "minilm",
+    layer: Layer = "auto",
+    idf: bool | str = False,
+    include_padding: int = 0,
+    long: LongTextMode = "truncate",
+    trust_remote_code: bool = False,
+) -> Transformer:
+    return Transformer(
+        model,
+        layer,
+        weights=_idf_weighting(idf),
+        long=long,
+        trust_remote_code=trust_remote_code,
+        pad_to=include_padding,
+    )
+
+
+def _lisa_metric(solver: Callable[..., Solver]) -> Callable[..., AlignMetric]:
+    """Make a metric with the settings of `_padded_transformer`, followed by those of its solver.
+
+    Specs read the settings of a metric from its signature, so the signature is composed here.
+    """
+    shared, own = (
+        dict(inspect.signature(f, eval_str=True).parameters) for f in (_padded_transformer, solver)
+    )
+    settings = inspect.Signature(list((shared | own).values()))
+
+    @functools.wraps(solver)
+    def make(*args: Any, **kwargs: Any) -> AlignMetric:
+        bound = settings.bind(*args, **kwargs).arguments
+        vectors = _padded_transformer(**{k: v for k, v in bound.items() if k in shared})
+        chosen = solver(**{k: v for k, v in bound.items() if k in own})
+        return AlignMetric(Pieces(marks=True), vectors, alignment=chosen)
+
+    make.__signature__ = settings  # type: ignore[attr-defined]  # inspect reads this first
+    make.__annotations__ = {k: p.annotation for k, p in settings.parameters.items()}
+    return make
+
+
+@register("metric", "lisa_rowmask")
+@_lisa_metric
+def lisa_rowmask() -> Solver:
+    """LiSAScore by row masking: one-to-one, most urgent pair first (Mander & Phillips 2024).
+
+    Special tokens can be matched to but have weight 0. `include_padding` pads every text to that
+    many tokens, as the paper does to create repetition; padding tokens can be matched to as well.
+    """
+    return RowMask()
+
+
+@register("metric", "lisa_recursive")
+@_lisa_metric
+def lisa_recursive(iterations: int = 10, factor: float = 0.8, legacy: bool = False) -> Solver:
+    """LiSAScore by recursion: refine, then take each line's maximum (Mander & Phillips 2024).
+
+    `iterations`, `factor` and `legacy` are settings of the solver `recursive`; the others are those
+    of `lisa_rowmask`.
+    """
+    return Recursive(iterations, factor, legacy)
+
+
+@register("metric", "lisa_topk")
+@_lisa_metric
+def lisa_topk(iterations: int = 10, factor: float = 10.0) -> Solver:
+    """LiSAScore by top-k: refine, then take the highest cells (Mander & Phillips 2024).
+
+    `iterations` and `factor` are settings of the solver `topk`; the others are those of
+    `lisa_rowmask`.
+    """
+    return TopK(iterations, factor)
+
+
+@register("metric", "lisa_auction")
+@_lisa_metric
+def lisa_auction(iterations: int | Literal["short"] = "short", factor: float = 1.0) -> Solver:
+    """LiSAScore by auction: refine at full strength (Mander & Phillips 2024).
+
+    `iterations` and `factor` are settings of the solver `auction`; the others are those of
+    `lisa_rowmask`.
+    """
+    return Auction(iterations, factor)
+
+
+# Metrics that were trained with evenmatch and are shipped with it
 
 
 @register("metric", "wmt_blend")
 def wmt_blend() -> Blend:
-    """Eleven alignments and n-gram counts, weighed by people's ratings of WMT15 and WMT16 outputs.
+    """Blend of eleven alignment and n-gram metrics, fitted to human ratings of WMT15 and WMT16.
 
-    On the scale of those ratings, standardised: 0 is the mean output, 1 a deviation better.
+    Scores are on the scale of the standardised ratings: 0 is an average output, and 1 is one
+    standard deviation better.
     """
-    made: Blend = read_metric(str(files("evenmatch.metrics") / "shipped" / "wmt_blend"))
-    return made
+    metric: Blend = read_metric(str(files("evenmatch.metrics") / "shipped" / "wmt_blend"))
+    return metric
 
 
-# The adapter was trained for one model, up to the layer that the metrics read there.
+_GENDER_ADAPTER = "gender"
+
+
+# The adapter was trained for one model, up to the layer the metrics read, so neither can be set.
 @register("metric", "bertscore_even")
 @with_settings_of(bertscore, "model", "layer", "adapter", "trust_remote_code")
 def bertscore_even(**settings: Any) -> AlignMetric:

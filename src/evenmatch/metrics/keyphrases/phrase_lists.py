@@ -1,6 +1,6 @@
-"""Lists of keyphrases ready to compare: cut, stemmed, cleaned, split into present and absent.
+"""Phrase lists: split keyphrases, stem and clean them, and select present or absent ones.
 
-What is odd about two lists of phrases: a side without any, or nothing in common.
+`split_pair` makes the lists of one pair, and `select_phrases` applies the policies to them.
 """
 
 from __future__ import annotations
@@ -13,24 +13,20 @@ from typing import Literal, TypeAlias
 from evenmatch.errors import InputError
 from evenmatch.scoring.languages import likely_other_language
 from evenmatch.similarity.strings import Phrase, unit_phrases
-from evenmatch.types import NO_FLAGS, Embedded, Pair, Units
+from evenmatch.types import NO_FLAGS, Pair, Units
 from evenmatch.units.keyphrases import Phrases
 
 PhraseSubset: TypeAlias = Literal["all", "present", "absent"]
-
-
 PhrasePolicy: TypeAlias = Literal["drop", "wrong", "keep"]
-
 
 INVALID_WORDS = frozenset({",", ".", "<unk>"})
 
-
-_LANGUAGE_CHARACTERS = 400  # characters, to tell the language by
+_LANGUAGE_CHARACTERS = 400  # length of the sample from which the language is guessed
 
 
 @dataclass(frozen=True)
 class PhraseCleaning:
-    """What becomes of what is odd in a list; `KeyphraseMetric` explains each."""
+    """How phrase lists are split and cleaned; `KeyphraseMetric` explains each setting."""
 
     units: Phrases
     duplicates: PhrasePolicy
@@ -41,13 +37,13 @@ class PhraseCleaning:
 
 @dataclass(frozen=True, slots=True)
 class PhraseList:
-    """One side's units, and the words of each."""
+    """The phrases of one text, as units and as tuples of words."""
 
     units: Units
     phrases: tuple[Phrase, ...]
 
     def select(self, kept: Sequence[int]) -> PhraseList:
-        """Some of the phrases."""
+        """The phrases at these indexes."""
         if len(kept) == len(self.phrases):
             return self
         groups = tuple(self.units.groups[i] for i in kept)
@@ -56,7 +52,7 @@ class PhraseList:
 
 @dataclass(frozen=True, slots=True)
 class PairPhrases:
-    """The phrases of one pair: the candidate's, each reference's, and the document's words."""
+    """The phrases of a candidate and of its references, and the stemmed words of the source."""
 
     candidate: PhraseList
     references: tuple[PhraseList, ...]
@@ -65,7 +61,7 @@ class PairPhrases:
 
 
 def split_pair(pair: Pair, cleaning: PhraseCleaning) -> PairPhrases:
-    """A pair's lists as they come, but for candidate phrases beyond the most."""
+    """Split the texts of a pair into phrases; candidate phrases beyond `most` are cut off."""
     texts = (pair.source,) if pair.source else (pair.candidate, *pair.references)
     split = cleaning.units.resolve_tokens(*texts)
     candidate, *references = (_phrase_list(split(t)) for t in (pair.candidate, *pair.references))
@@ -80,7 +76,7 @@ def _phrase_list(units: Units) -> PhraseList:
     return PhraseList(units, tuple(unit_phrases(units)))
 
 
-# Several systems in a row write about one document.
+# Cached, since the predictions of several systems for one document often follow each other.
 @lru_cache(maxsize=64)
 def _source_words(split: Phrases, source: str) -> str:
     return _join_words(split.tokenize(source))
@@ -103,10 +99,10 @@ def _is_other_language(text: str) -> bool:
 def select_phrases(
     lists: PairPhrases, which: PhraseSubset, cleaning: PhraseCleaning, row: int
 ) -> PairPhrases:
-    """The present phrases, the absent ones or all of both sides, cleaned.
+    """Select the present phrases, the absent ones or all, and apply the policies of `cleaning`.
 
-    Present is a phrase whose words stand in a row in the source. Invalid phrases are looked for
-    among the candidate's only: what a reference says is right.
+    A phrase is present if its stemmed words occur consecutively in the source. The policy for
+    invalid phrases applies to the candidate only: reference phrases count as correct.
     """
     source = _require_source(lists, which, row)
     candidate = _filter_by_presence(lists.candidate, source, which)
@@ -126,7 +122,7 @@ def _require_source(lists: PairPhrases, which: PhraseSubset, row: int) -> str:
         return ""
     if lists.source is None:
         raise InputError(
-            f"row {row} has no source, and which phrases are {which} is told by the document; "
+            f"row {row} has no source, but which='{which}' needs the document to find phrases in; "
             "give sources="
         )
     return lists.source
@@ -150,28 +146,16 @@ def _invalid_indexes(phrases: Sequence[Phrase]) -> set[int]:
     return {i for i, phrase in enumerate(phrases) if not INVALID_WORDS.isdisjoint(phrase)}
 
 
-def _apply_policy(listed: PhraseList, odd: set[int], policy: str) -> PhraseList:
-    """The phrases without the odd ones, or with those emptied: a wrong phrase has no word."""
-    if policy == "keep" or not odd:
+def _apply_policy(listed: PhraseList, indexes: set[int], policy: str) -> PhraseList:
+    """Keep, drop or empty the phrases at `indexes`; a phrase without words matches nothing."""
+    if policy == "keep" or not indexes:
         return listed
     if policy == "drop":
-        return listed.select([i for i in range(len(listed.phrases)) if i not in odd])
-    groups = tuple(() if i in odd else group for i, group in enumerate(listed.units.groups))
+        return listed.select([i for i in range(len(listed.phrases)) if i not in indexes])
+    groups = tuple(() if i in indexes else group for i, group in enumerate(listed.units.groups))
     return _phrase_list(replace(listed.units, groups=groups))
 
 
 def _join_words(words: Sequence[str]) -> str:
     # A space at both ends, so that only whole words are found.
     return f" {' '.join(words)} "
-
-
-def empty_list_flags(x: Embedded, y: Embedded) -> frozenset[str]:
-    """Which sides have no phrase."""
-    sides = {"empty_candidate": x, "empty_reference": y}
-    return frozenset(flag for flag, side in sides.items() if not len(side.weights))
-
-
-def score_flags(value: float, x: Embedded, y: Embedded) -> frozenset[str]:
-    """The flags of a score: those of its sides, empty sides, and no match where there is none."""
-    found = empty_list_flags(x, y) | x.flags | y.flags
-    return found or (NO_FLAGS if value else frozenset({"no_match"}))

@@ -1,6 +1,7 @@
-"""by_metric: two units are as similar as some metric says their texts are.
+"""Semantic similarity of phrases: by any metric (`ByMetric`) or by a trained model.
 
-phrase_scorer: how alike two phrases are, by a model trained for it (paper 004's FB).
+`PhraseScorer` is the trained model of the FB score (Luo et al. 2021). It is a metric of two
+phrases, so `ByMetric` takes it.
 """
 
 from __future__ import annotations
@@ -29,34 +30,34 @@ from evenmatch.types import Array, Embedded, Pair, Run, Scores, Units
 @register("similarity", "by_metric")
 @dataclass(frozen=True)
 class ByMetric:
-    """The score of one unit's text against another's, by any metric.
+    """Similarity of two units: the score of one's text against the other's, by any metric.
 
-    The text is as it was written, whatever stems the unit's words are. With `f_disc` this is the
-    semantic likeness of phrases: their pieces embedded and matched one to one.
+    `metric` scores the texts as written, not the stems of their words. With `f_disc` this is
+    semantic similarity: the tokens of two phrases are embedded and matched one to one.
     """
 
     metric: Metric = f_disc()
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
-        """Rows are `x`'s units, columns `y`'s."""
+        """Similarity matrix: rows are the units of `x`, columns those of `y`."""
         return self.prepare([(x, y)])(x, y)
 
     def prepare(self, sides: Sequence[tuple[Embedded, Embedded]]) -> Similarity:
-        """A similarity that knows the score of any two units of these, each scored once."""
+        """Score every distinct pair of texts once; return a similarity that looks scores up."""
         texts = [(unit_texts(x.units), unit_texts(y.units)) for x, y in sides]
         pairs = dict.fromkeys((p, q) for rows, cols in texts for p in rows for q in cols if p and q)
         scored = self.metric([Pair(p, (q,)) for p, q in pairs]).segments
-        return _ScoreLookup({two: score.value for two, score in zip(pairs, scored, strict=True)})
+        return _ScoreLookup({key: score.value for key, score in zip(pairs, scored, strict=True)})
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Those of the metric."""
+        """The bounds of the metric."""
         return self.metric.bounds
 
 
 @dataclass(frozen=True)
 class _ScoreLookup:
-    """Similarities looked up by text; a unit without a word is like nothing."""
+    """Similarities looked up by text; 0 for a unit without words."""
 
     scores: Mapping[tuple[str, str], float]
 
@@ -67,7 +68,7 @@ class _ScoreLookup:
 
 
 def unit_texts(units: Units) -> list[str]:
-    """Each unit as it stands in the text; its words where nothing says where it stands."""
+    """Each unit as written in the text, or its words joined if there are no spans."""
     if not units.spans:
         return list(units.items)
     return [
@@ -80,17 +81,17 @@ DEFAULT_SCORER = "fb"
 
 
 def default_scorer_folder() -> Path:
-    """Where the scorer of this machine lies, or would."""
+    """The folder of the default scorer, whether or not it exists."""
     return models_dir() / DEFAULT_SCORER
 
 
 @register("metric", "phrase_scorer")
 @dataclass(frozen=True)
 class PhraseScorer:
-    """A trained model that reads both phrases at once and says how alike they are, from 0 to 1.
+    """Similarity of two phrases from 0 to 1, by a trained cross-encoder.
 
-    `model` is a folder that `evenmatch fit --keyphrases` made; 'fb' is where it puts one unless
-    told otherwise. The score is not the same when candidate and reference change places.
+    `model` is a folder written by `evenmatch fit --keyphrases`; 'fb' is its default output folder.
+    The score is not symmetric in candidate and reference.
     """
 
     model: str = DEFAULT_SCORER
@@ -98,26 +99,26 @@ class PhraseScorer:
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The scores in order; the best reference counts."""
+        """Score the pairs, in order; with several references the best score counts."""
         return self.score_pairs(pairs, Run())
 
     def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """The same, as the run settings have it."""
+        """Score the pairs with the given run settings."""
         check_pairs(pairs)
-        asked = [Pair(pair.candidate, (each,)) for pair in pairs for each in pair.references]
-        reader = Regression(self.checkpoint().name, "candidate")
-        found = reader.score_pairs(list(dict.fromkeys(asked)), run).segments
-        likeness = {
-            (pair.candidate, pair.references[0]): 1 / (1 + math.exp(-score.value))
-            for pair, score in zip(dict.fromkeys(asked), found, strict=True)
+        single = list(dict.fromkeys(Pair(p.candidate, (r,)) for p in pairs for r in p.references))
+        logits = Regression(self.checkpoint().name, "candidate").score_pairs(single, run).segments
+        similarity = {
+            (pair.candidate, pair.references[0]): 1 / (1 + math.exp(-logit.value))
+            for pair, logit in zip(single, logits, strict=True)
         }
-        scored = (
-            best_over_references(pair, lambda *two: overlap_score(likeness[two])) for pair in pairs
+        scores = (
+            best_over_references(pair, lambda *texts: overlap_score(similarity[texts]))
+            for pair in pairs
         )
-        return Scores(tuple(scored), self.signature)
+        return Scores(tuple(scores), self.signature)
 
     def checkpoint(self) -> Checkpoint:
-        """Where the scorer lies and what it is."""
+        """Find the scorer's checkpoint."""
         if self.model.startswith(DIGEST_PREFIX):
             return find_checkpoint(self.model)
         folder = (
@@ -133,14 +134,14 @@ class PhraseScorer:
         return find_checkpoint(str(folder))
 
     def pin(self) -> PhraseScorer:
-        """The folder as its content hash."""
+        """Return the metric with its folder named by content hash."""
         return dataclasses.replace(self, model=self.checkpoint().name)
 
     def sources(self) -> tuple[str, ...]:
-        """The scorer by content."""
+        """The scorer by content hash."""
         return (f"model {self.checkpoint().label}",)
 
     @property
     def signature(self) -> str:
-        """The recipe, with the scorer's content."""
+        """The metric's spec, with the scorer named by content hash."""
         return make_signature(self)

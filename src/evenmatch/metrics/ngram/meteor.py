@@ -1,10 +1,8 @@
-"""meteor as nltk computes it, with WordNet's synonyms.
+"""METEOR as nltk computes it, with synonyms from WordNet.
 
-Synonyms from WordNet's own files, for METEOR.
-
-nltk's reader takes seconds to load, wants its folder on a path that the whole process shares, and
-must not be used by two threads at once. METEOR asks only which words stand in a synset with a
-given one, so that is all that is read here, and it is what nltk's reader would answer.
+nltk does the scoring, but not the reading of WordNet: its reader takes seconds to load, needs its
+folder on a search path shared by the whole process, and is not thread-safe. METEOR only needs the
+words that share a synset with a given word. The reader below returns exactly what nltk's would.
 """
 
 from __future__ import annotations
@@ -34,13 +32,13 @@ from evenmatch.units.keyphrases import get_stemmer
 @register("metric", "meteor")
 @dataclass(frozen=True)
 class Meteor:
-    """METEOR by nltk: words that agree in form, stem or meaning, less a penalty for their order.
+    """METEOR by nltk: words that match in form, stem or meaning, with a penalty for word order.
 
-    `alpha` weighs precision against recall. `beta` and `gamma` shape the penalty, which knows no
-    shortest text: equal texts of one word score only 0.5. The synonyms are English and come with
-    `evenmatch models get wordnet`. `tokenizer` says what a word is: 'whitespace' cuts between
-    spaces; 'words' takes words of any script, characters where a script has no spaces, and single
-    symbols; 'auto' is 'whitespace', but 'words' for a pair that is not mostly Latin.
+    `alpha` weights precision against recall. `beta` and `gamma` shape the penalty, which applies to
+    texts of any length: identical texts of one word score only 0.5. The synonyms are English; get
+    them with `evenmatch models get wordnet`. `tokenizer` is 'whitespace' (split at spaces), 'words'
+    (words of any script, characters where a script has no spaces, and single symbols) or 'auto'
+    ('words' for a pair that is not mostly in Latin script, else 'whitespace').
     """
 
     alpha: float = 0.9
@@ -58,20 +56,20 @@ class Meteor:
             )
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The scores in order; the best reference counts."""
+        """Score the pairs, in order; with several references the best score counts."""
         check_pairs(pairs)
         meteor: Any = import_library(
             "nltk.translate.meteor_score", package="nltk"
         ).single_meteor_score
-        synonyms, stems = wordnet(), get_stemmer()
+        synonyms, stemmer = wordnet(), get_stemmer()
 
         def score(candidate: str, reference: str) -> Score:
-            given, wanted = tokenize_texts(self.tokenizer, candidate, reference)
+            hypothesis, target = tokenize_texts(self.tokenizer, candidate, reference)
             return overlap_score(
                 meteor(
-                    wanted,
-                    given,
-                    stemmer=stems,
+                    target,
+                    hypothesis,
+                    stemmer=stemmer,
                     wordnet=synonyms,
                     alpha=self.alpha,
                     beta=self.beta,
@@ -82,16 +80,16 @@ class Meteor:
         return Scores(tuple(best_over_references(pair, score) for pair in pairs), self.signature)
 
     def sources(self) -> tuple[str, ...]:
-        """The library with its version, and WordNet by content."""
+        """The library's version, and WordNet by content hash."""
         return (library_version("nltk"), f"wordnet@{PACKAGES['wordnet'].sha256[:12]}")
 
     @property
     def signature(self) -> str:
-        """The recipe, with the library's version."""
+        """The metric's spec, with the library's version."""
         return make_signature(self)
 
 
-# WordNet's rules for taking an inflected form back to one it lists (its manual page "morphy").
+# WordNet's rules from an inflected form to the forms it lists (its manual page "morphy").
 _SUFFIX_RULES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "noun": (
         ("s", ""),
@@ -124,18 +122,18 @@ _CACHED_WORDS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Lemma:
-    """A word of a synset, in the shape nltk asks for."""
+    """A word of a synset, with the interface that nltk expects."""
 
     text: str
 
     def name(self) -> str:
-        """The word; the parts of a compound are joined by underscores."""
+        """The word; parts of a compound are joined by underscores."""
         return self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Synset:
-    """Words that share a meaning, in the shape nltk asks for."""
+    """Words that share a meaning, with the interface that nltk expects."""
 
     words: tuple[Lemma, ...]
 
@@ -151,7 +149,7 @@ class PartOfSpeech:
         self._endings = _SUFFIX_RULES[name]
         self._data = (folder / f"data.{name}").read_bytes()
         index = (folder / f"index.{name}").read_text("utf-8").splitlines()
-        # The files open with a licence, each line of it indented.
+        # The files begin with a licence, whose lines are indented.
         self._index = dict(line.split(" ", 1) for line in index if not line.startswith(" "))
         irregular = (folder / f"{name}.exc").read_text("utf-8").splitlines()
         self._irregular = {form: rest for form, *rest in map(str.split, irregular)}
@@ -173,12 +171,12 @@ class PartOfSpeech:
         # offset, file number, part of speech, count of words in hexadecimal; word, number, ...
         fields = self._data[offset : self._data.index(b"|", offset)].decode().split()
         count = int(fields[3], 16)
-        # Some adjectives carry a mark of where they may stand, as in `galore(ip)`.
+        # Some adjectives have a marker for their position in a sentence, as in `galore(ip)`.
         return Synset(tuple(Lemma(w.partition("(")[0]) for w in fields[4 : 4 + 2 * count : 2]))
 
 
 class WordNet:
-    """What METEOR asks of a WordNet reader; safe to share between threads."""
+    """The part of a WordNet reader that METEOR needs; safe to share between threads."""
 
     def __init__(self, folder: Path) -> None:
         self._parts = [PartOfSpeech(folder, name) for name in _SUFFIX_RULES]
@@ -190,7 +188,7 @@ class WordNet:
 
 
 def wordnet() -> WordNet:
-    """The WordNet that `evenmatch models get wordnet` brings, read once a process."""
+    """The WordNet that `evenmatch models get wordnet` installs, read once per process."""
     return _read_wordnet(find_package("wordnet"))
 
 

@@ -1,7 +1,4 @@
-"""bleu_nltk and chrf_nltk: BLEU and chrF in nltk's variants, which many papers report.
-
-nist as nltk computes it: n-gram precision in bits of information.
-"""
+"""BLEU, chrF and NIST as nltk computes them; many papers report nltk's BLEU and chrF."""
 
 from __future__ import annotations
 
@@ -25,13 +22,13 @@ from evenmatch.types import Pair, Score, Scores
 @register("metric", "bleu_nltk")
 @dataclass(frozen=True)
 class BleuNltk:
-    """BLEU by nltk, on words between spaces, smoothed by one of Chen & Cherry's methods.
+    """BLEU by nltk, smoothed by one of the methods of Chen & Cherry (2014).
 
-    `order` is the longest n-gram counted; unlike in `bleu`, a short sentence is judged by orders it
-    does not have. `smoothing` is the method's number; method 1 puts 0.1 in the place of a count of
-    0. `tokenizer` says what a word is: 'whitespace' cuts between spaces; 'words' takes words of any
-    script, characters where a script has no spaces, and single symbols; 'auto' is 'whitespace', but
-    'words' for a pair that is not mostly Latin.
+    `order` is the longest n-gram counted; unlike in `bleu`, orders longer than a sentence count.
+    `smoothing` is the number of the method; method 1 replaces a count of 0 by 0.1. `tokenizer` is
+    'whitespace' (split at spaces), 'words' (words of any script, characters where a script has no
+    spaces, and single symbols) or 'auto' ('words' for a pair that is not mostly in Latin script,
+    else 'whitespace').
     """
 
     order: int = 4
@@ -45,7 +42,7 @@ class BleuNltk:
             raise InputError(f"bleu_nltk's order must be at least 1, got {self.order}")
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The sentence scores in order, and the corpus score."""
+        """Sentence scores in order, and the corpus score."""
         check_pairs(pairs)
         module: Any = import_library("nltk.translate.bleu_score", package="nltk")
         smooth = getattr(module.SmoothingFunction(), f"method{self.smoothing}")
@@ -63,23 +60,23 @@ class BleuNltk:
         return Scores(tuple(segments), self.signature, score(rows) if rows else None)
 
     def sources(self) -> tuple[str, ...]:
-        """The library with its version."""
+        """The library's version."""
         return (library_version("nltk"),)
 
     @property
     def signature(self) -> str:
-        """The recipe, with the library's version."""
+        """The metric's spec, with the library's version."""
         return make_signature(self)
 
 
 @register("metric", "chrf_nltk")
 @dataclass(frozen=True)
 class ChrfNltk:
-    """chrF by nltk: the mean over orders of F over character n-grams.
+    """chrF by nltk: F-score of character n-grams, averaged over orders.
 
-    `min_order` and `max_order` are the shortest and the longest run of characters counted; unlike
-    in `chrf`, orders that a short text does not have count, as 0. `beta` says how many times as
-    much recall counts. `whitespace` counts spaces as characters.
+    `min_order` and `max_order` are the shortest and the longest n-gram counted; unlike in `chrf`,
+    orders longer than a text count as 0. `beta` is the weight of recall relative to precision.
+    `whitespace` counts spaces as characters.
     """
 
     min_order: int = 1
@@ -97,7 +94,7 @@ class ChrfNltk:
             )
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The sentence scores in order; the best reference counts."""
+        """Sentence scores in order; with several references the best score counts."""
         check_pairs(pairs)
         chrf: Any = import_library("nltk.translate.chrf_score", package="nltk").sentence_chrf
 
@@ -110,32 +107,32 @@ class ChrfNltk:
                 self.beta,
                 ignore_whitespace=not self.whitespace,
             )
-            # nltk puts 1e-16 in the place of 0.
+            # nltk returns 1e-16 instead of 0.
             return overlap_score(value if value > 1e-15 else 0.0)
 
         return Scores(tuple(best_over_references(pair, score) for pair in pairs), self.signature)
 
     def sources(self) -> tuple[str, ...]:
-        """The library with its version."""
+        """The library's version."""
         return (library_version("nltk"),)
 
     @property
     def signature(self) -> str:
-        """The recipe, with the library's version."""
+        """The metric's spec, with the library's version."""
         return make_signature(self)
 
 
 @register("metric", "nist")
 @dataclass(frozen=True)
 class Nist:
-    """NIST by nltk: shared n-grams weighted by how rare they are in the references.
+    """NIST by nltk: n-gram precision, each n-gram weighted by its information in the references.
 
-    The score has no upper end; equal one-word texts score 0, since a text's only word tells
-    nothing. For a sentence the weights come from its own reference, so prefer the corpus score.
-    `order` is the longest n-gram counted; orders that a text is too short for add 0. `tokenizer`
-    says what a word is: 'whitespace' cuts between spaces; 'words' takes words of any script,
-    characters where a script has no spaces, and single symbols; 'auto' is 'whitespace', but 'words'
-    for a pair that is not mostly Latin.
+    The score has no upper bound. Identical one-word texts score 0, since the only word of a text
+    carries no information. A sentence score takes its weights from one reference, so prefer the
+    corpus score. `order` is the longest n-gram counted; orders longer than a text add 0.
+    `tokenizer` is 'whitespace' (split at spaces), 'words' (words of any script, characters where a
+    script has no spaces, and single symbols) or 'auto' ('words' for a pair that is not mostly in
+    Latin script, else 'whitespace').
     """
 
     order: int = 5
@@ -148,7 +145,7 @@ class Nist:
             raise InputError(f"nist's order must be at least 1, got {self.order}")
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The sentence scores in order, by the best reference, and the corpus score."""
+        """Sentence scores in order, each with the best reference, and the corpus score."""
         check_pairs(pairs)
 
         def score(candidate: str, reference: str) -> Score:
@@ -161,20 +158,20 @@ class Nist:
         return Scores(segments, self.signature, self._corpus_nist(rows) if rows else None)
 
     def _corpus_nist(self, rows: Sequence[Sequence[list[str]]]) -> float:
-        """The score of rows of tokens, each a candidate's and then its references'."""
+        """NIST of tokenized rows: a candidate followed by its references."""
         nist: Any = import_library("nltk.translate.nist_score", package="nltk").corpus_nist
         candidates, references = [row[0] for row in rows], [row[1:] for row in rows]
-        # nltk divides by the count of n-grams, so orders that nothing is long enough for stay out.
+        # nltk divides by the number of n-grams, so orders longer than every candidate are left out.
         order = min(self.order, max(map(len, candidates)))
         if order == 0 or not any(map(any, references)):
             return 0.0
         return float(nist(references, candidates, order))
 
     def sources(self) -> tuple[str, ...]:
-        """The library with its version."""
+        """The library's version."""
         return (library_version("nltk"),)
 
     @property
     def signature(self) -> str:
-        """The recipe, with the library's version."""
+        """The metric's spec, with the library's version."""
         return make_signature(self)

@@ -1,4 +1,4 @@
-"""rouge1, rouge2 and rougeL as rouge-score defines them."""
+"""ROUGE-1, ROUGE-2 and ROUGE-L as the rouge-score package defines them."""
 
 from __future__ import annotations
 
@@ -22,25 +22,21 @@ from evenmatch.types import Pair, Score, Scores
 from evenmatch.units.keyphrases import get_stemmer
 
 RougeTokenizer = Literal["auto", "rouge", "words"]
+TokenRule = Callable[[list[str], list[str]], Score]  # of candidate tokens and reference tokens
 
-
-TokenRule = Callable[[list[str], list[str]], Score]  # candidate's and reference's tokens
-
-
-_MIN_STEMMED_LENGTH = 4  # rouge-score leaves shorter words as they are
+_MIN_STEMMED_LENGTH = 4  # rouge-score does not stem shorter words
 
 
 @register("metric", "rouge")
 @dataclass(frozen=True)
 class Rouge:
-    """ROUGE by rouge-score: what candidate and reference share; the value is F.
+    """ROUGE by rouge-score: overlap of candidate and reference, with F1 as the value.
 
-    `share` says what is shared: '1' words, '2' pairs of neighbouring words, 'L' the longest common
-    subsequence of words. `stemmer` takes English words back to their stems (Porter). `tokenizer`
-    says what a word is: 'rouge' is rouge-score's own cut, runs of a to z and digits in lower case;
-    'words' takes words of any script, characters where a script has no spaces, and single symbols;
-    'auto' is 'rouge', but 'words' for a pair that is not mostly Latin, since 'rouge' would drop
-    what it says.
+    `share` is the kind of overlap: '1' for words, '2' for bigrams, 'L' for the longest common
+    subsequence of words. `stemmer` applies the Porter stemmer for English. `tokenizer` is 'rouge'
+    (rouge-score's own: runs of a to z and digits, in lower case), 'words' (words of any script,
+    characters where a script has no spaces, and single symbols) or 'auto' ('words' for a pair that
+    is not mostly in Latin script, which 'rouge' would drop, else 'rouge').
     """
 
     share: Literal["1", "2", "L"] = "1"
@@ -53,39 +49,39 @@ class Rouge:
         check_settings(self)
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """F as value, with precision and recall; the best reference counts."""
+        """F1, precision and recall of each pair; with several references the best F1 counts."""
         rule = _lcs_rule if self.share == "L" else _ngram_rule(f"rouge{self.share}")
         segments = _score_segments(pairs, rule, self.tokenizer, self.stemmer)
         return Scores(segments, self.signature)
 
     def sources(self) -> tuple[str, ...]:
-        """The library with its version."""
+        """The library's version."""
         return (library_version("rouge-score"),)
 
     @property
     def signature(self) -> str:
-        """The recipe, with the library's version."""
+        """The metric's spec, with the library's version."""
         return make_signature(self)
 
 
 @register("metric", "rouge1")
 @with_settings_of(Rouge, "share")
 def rouge1(**settings: Any) -> Rouge:
-    """ROUGE-1: words that candidate and reference share (see `rouge`)."""
+    """ROUGE-1: overlap of words (see `rouge`)."""
     return Rouge("1", **settings)
 
 
 @register("metric", "rouge2")
 @with_settings_of(Rouge, "share")
 def rouge2(**settings: Any) -> Rouge:
-    """ROUGE-2: pairs of neighbouring words that both share; of one word there is none, so 0."""
+    """ROUGE-2: overlap of bigrams (see `rouge`); 0 for a text of one word."""
     return Rouge("2", **settings)
 
 
 @register("metric", "rougeL")
 @with_settings_of(Rouge, "share")
 def rougeL(**settings: Any) -> Rouge:
-    """ROUGE-L: the longest common subsequence of words in the whole text, whatever its lines."""
+    """ROUGE-L: longest common subsequence of words in the whole text, ignoring line breaks."""
     return Rouge("L", **settings)
 
 
@@ -93,28 +89,28 @@ def _score_segments(
     pairs: Sequence[Pair], rule: TokenRule, tokenizer: RougeTokenizer, stemmed: bool
 ) -> tuple[Score, ...]:
     check_pairs(pairs)
-    tokenize: Any = import_library("rouge_score.tokenize", package="rouge-score").tokenize
-    usual = partial(tokenize, stemmer=get_stemmer() if stemmed else None)
-    ours = partial(_lower_words, stemmed=stemmed)
+    rouge_tokenize: Any = import_library("rouge_score.tokenize", package="rouge-score").tokenize
+    default = partial(rouge_tokenize, stemmer=get_stemmer() if stemmed else None)
+    multilingual = partial(_lower_words, stemmed=stemmed)
 
     def score(candidate: str, reference: str) -> Score:
-        cut = choose_tokenizer(tokenizer, usual, ours, candidate, reference)
-        return rule(cut(candidate), cut(reference))
+        tokenize = choose_tokenizer(tokenizer, default, multilingual, candidate, reference)
+        return rule(tokenize(candidate), tokenize(reference))
 
     return tuple(_with_precision_recall(best_over_references(pair, score)) for pair in pairs)
 
 
 def _lower_words(text: str, stemmed: bool) -> list[str]:
-    found = split_words(text.lower())
+    words = split_words(text.lower())
     if not stemmed:
-        return found
+        return words
     return [
-        get_stemmer().stem(word) if len(word) >= _MIN_STEMMED_LENGTH else word for word in found
+        get_stemmer().stem(word) if len(word) >= _MIN_STEMMED_LENGTH else word for word in words
     ]
 
 
 def _with_precision_recall(score: Score) -> Score:
-    """An empty side's score with precision and recall, which are its value."""
+    """Fill in precision and recall of a pair with an empty side: both equal its value."""
     if score.precision is not None:
         return score
     return dataclasses.replace(score, precision=score.value, recall=score.value)
@@ -122,14 +118,14 @@ def _with_precision_recall(score: Score) -> Score:
 
 @dataclass(frozen=True)
 class _IdentityTokenizer:
-    """What rouge-score calls a tokenizer, for text that is cut already."""
+    """A tokenizer for rouge-score that takes text which is already tokenized."""
 
     def tokenize(self, tokens: list[str]) -> list[str]:
         return tokens
 
 
 def _ngram_rule(name: str) -> TokenRule:
-    """The n-grams both sides share, counted by rouge-score."""
+    """Overlap of n-grams, counted by rouge-score."""
     module = import_library("rouge_score.rouge_scorer", package="rouge-score")
     scorer: Any = module.RougeScorer([name], tokenizer=_IdentityTokenizer())
 
@@ -147,20 +143,20 @@ def _lcs_rule(candidate: list[str], reference: list[str]) -> Score:
 
 
 def lcs_length(a: Sequence[str], b: Sequence[str]) -> int:
-    """The length of the longest common subsequence, one row of its table in the bits of a number.
+    """Length of the longest common subsequence, by a bit-parallel algorithm (Hyyrö 2004).
 
-    rouge-score's own table takes a step per cell, seconds for two texts of 2,000 words; this takes
-    one per word of `b`, milliseconds for the same (Hyyrö 2004).
+    One integer holds a row of the dynamic-programming table, so a word of `b` takes one step.
+    rouge-score takes one step per cell: seconds for two texts of 2,000 words, against milliseconds.
 
     >>> lcs_length("a b c d".split(), "b x d".split())
     2
     """
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for index, word in enumerate(a):
-        places[word] = places.get(word, 0) | 1 << index
-    whole = (1 << len(a)) - 1
-    open_ = whole  # bits at 0 are the steps where the subsequence grows
+        positions[word] = positions.get(word, 0) | 1 << index
+    all_bits = (1 << len(a)) - 1
+    row = all_bits  # a 0 bit marks a position at which the subsequence grows by one
     for word in b:
-        hit = open_ & places.get(word, 0)
-        open_ = ((open_ + hit) | (open_ - hit)) & whole
-    return len(a) - open_.bit_count()
+        matches = row & positions.get(word, 0)
+        row = ((row + matches) | (row - matches)) & all_bits
+    return len(a) - row.bit_count()

@@ -1,13 +1,11 @@
-"""bleu, chrf and ter as sacrebleu defines them, sentence by sentence and for the corpus.
+"""BLEU, chrF and TER as sacrebleu defines them, for sentences and for the corpus.
 
-Scores are on the scale from 0 to 1, where sacrebleu shows them times 100. Several references
-follow sacrebleu as well: BLEU pools their n-grams, chrF takes the best of them, TER divides the
-fewest edits by their mean length.
+Scores range from 0 to 1, where sacrebleu multiplies by 100 (TER may exceed 1). Several references
+are treated as in sacrebleu: BLEU pools their n-grams, chrF takes the best of them, and TER divides
+the fewest edits by their mean length.
 
-Corpus BLEU, chrF and TER of many totals at once: sacrebleu's formulas over arrays.
-
-Significance tests score thousands of resampled corpora, each a row of counts summed over segments
-in the order sacrebleu counts them. Scores are on the scale from 0 to 1.
+The functions `*_from_totals` are sacrebleu's corpus formulas over arrays. Significance tests use
+them to score thousands of resampled corpora at once, each a row of counts summed over segments.
 """
 
 from __future__ import annotations
@@ -29,13 +27,13 @@ from evenmatch.types import Array, Pair, Score, Scores
 @register("metric", "bleu")
 @dataclass(frozen=True)
 class Bleu:
-    """BLEU by sacrebleu: the share of the candidate's word n-grams that the references have.
+    """BLEU by sacrebleu: n-gram precision of the candidate, with a brevity penalty.
 
-    `tokenizer` is sacrebleu's: '13a' takes a Chinese clause for one word, so give 'zh' for Chinese,
-    'char' for other text without spaces, and 'none' for text that is cut already. `lowercase`
-    counts words in any case as equal. `smoothing` says what becomes of an order without a match.
-    `order` is the longest n-gram counted; a sentence of fewer words is judged by the orders it has,
-    as sacrebleu does for sentences, the corpus is not.
+    `tokenizer` is sacrebleu's: '13a' reads a Chinese clause as one word, so use 'zh' for Chinese,
+    'char' for other text without spaces, and 'none' for text that is already tokenized. `lowercase`
+    ignores case. `smoothing` is the method for orders without a match. `order` is the longest
+    n-gram counted; a sentence score leaves out orders longer than the sentence, as sacrebleu does,
+    and the corpus score does not.
     """
 
     tokenizer: Literal["13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab"] = "13a"
@@ -50,11 +48,11 @@ class Bleu:
             raise InputError(f"bleu's order must be at least 1, got {self.order}")
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The sentence scores in order, and the corpus score."""
+        """Sentence scores in order, and the corpus score."""
         return self.score_with_counts(pairs)[0]
 
     def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
-        """The scores, and each pair's counts, whose totals `of_totals` scores."""
+        """The scores, and one row of counts per pair; `score_totals` scores sums of such rows."""
         check_pairs(pairs)
         sentence, corpus = self._scorer(by_sentence=True), self._scorer(by_sentence=False)
         counts = [_count_pair(sentence, pair) for pair in pairs]
@@ -66,7 +64,7 @@ class Bleu:
         ), _count_matrix(counts)
 
     def score_totals(self, totals: Array) -> Array:
-        """The corpus score of each row of totals."""
+        """Corpus score of each row of totals."""
         return bleu_from_totals(totals, order=self.order, smoothing=self.smoothing)
 
     def _scorer(self, *, by_sentence: bool) -> Any:
@@ -74,7 +72,7 @@ class Bleu:
         try:
             return make(
                 lowercase=self.lowercase,
-                force=True,  # no remark on text that looks tokenized
+                force=True,  # no warning about text that looks tokenized
                 tokenize=self.tokenizer,
                 smooth_method=self.smoothing,
                 max_ngram_order=self.order,
@@ -88,24 +86,24 @@ class Bleu:
             ) from None
 
     def sources(self) -> tuple[str, ...]:
-        """The library with its version."""
+        """The library's version."""
         return (library_version("sacrebleu"),)
 
     @property
     def signature(self) -> str:
-        """The recipe, with the library's version."""
+        """The metric's spec, with the library's version."""
         return make_signature(self)
 
 
 @register("metric", "chrf")
 @dataclass(frozen=True)
 class Chrf:
-    """chrF by sacrebleu: F over character n-grams, recall counting more than precision.
+    """chrF by sacrebleu: F-score of character n-grams, with more weight on recall.
 
-    `char_order` is the longest run of characters counted. `word_order` adds runs of words: 2 makes
-    it chrF++. `beta` says how many times as much recall counts. `lowercase` counts letters in any
-    case as equal. `whitespace` counts spaces as characters. `eps_smoothing` counts orders that a
-    short text does not have, as 0.
+    `char_order` is the longest character n-gram counted. `word_order` adds word n-grams: 2 gives
+    chrF++. `beta` is the weight of recall relative to precision. `lowercase` ignores case.
+    `whitespace` counts spaces as characters. `eps_smoothing` counts orders longer than a text as 0
+    instead of leaving them out.
     """
 
     char_order: int = 6
@@ -125,11 +123,11 @@ class Chrf:
             )
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The sentence scores in order, and the corpus score."""
+        """Sentence scores in order, and the corpus score."""
         return self.score_with_counts(pairs)[0]
 
     def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
-        """The scores, and each pair's counts, whose totals `of_totals` scores."""
+        """The scores, and one row of counts per pair; `score_totals` scores sums of such rows."""
         check_pairs(pairs)
         scorer: Any = import_library("sacrebleu.metrics.chrf", package="sacrebleu").CHRF(
             char_order=self.char_order,
@@ -148,28 +146,28 @@ class Chrf:
         ), _count_matrix(counts)
 
     def score_totals(self, totals: Array) -> Array:
-        """The corpus score of each row of totals."""
+        """Corpus score of each row of totals."""
         return chrf_from_totals(totals, beta=self.beta, eps_smoothing=self.eps_smoothing)
 
     def sources(self) -> tuple[str, ...]:
-        """The library with its version."""
+        """The library's version."""
         return (library_version("sacrebleu"),)
 
     @property
     def signature(self) -> str:
-        """The recipe, with the library's version."""
+        """The metric's spec, with the library's version."""
         return make_signature(self)
 
 
 @register("metric", "ter")
 @dataclass(frozen=True)
 class Ter:
-    """TER by sacrebleu: edits and shifts of words per word of the reference; 0 is best.
+    """TER by sacrebleu: word edits and shifts per word of the reference; 0 is best.
 
-    An empty candidate takes one edit a word, so it scores 1; so does any text where the reference
-    is empty. Two empty texts score 0. `normalized` parts punctuation from words. `no_punct` drops
-    it. `asian_support` has those two act on Chinese, Japanese and Korean as well. `case_sensitive`
-    tells letters of either case apart.
+    An empty candidate needs one edit per word, so it scores 1; so does any text if the reference is
+    empty. Two empty texts score 0. `normalized` separates punctuation from words. `no_punct`
+    removes punctuation. `asian_support` applies both to Chinese, Japanese and Korean as well.
+    `case_sensitive` distinguishes upper and lower case.
     """
 
     normalized: bool = False
@@ -180,11 +178,11 @@ class Ter:
     bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The sentence scores in order, and the corpus score."""
+        """Sentence scores in order, and the corpus score."""
         return self.score_with_counts(pairs)[0]
 
     def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
-        """The scores, and each pair's counts, whose totals `of_totals` scores."""
+        """The scores, and one row of counts per pair; `score_totals` scores sums of such rows."""
         check_pairs(pairs)
         scorer: Any = import_library("sacrebleu.metrics.ter", package="sacrebleu").TER(
             normalized=self.normalized,
@@ -201,21 +199,21 @@ class Ter:
         return Scores(tuple(segments), self.signature, corpus), _count_matrix(counts)
 
     def score_totals(self, totals: Array) -> Array:
-        """The corpus score of each row of totals."""
+        """Corpus score of each row of totals."""
         return ter_from_totals(totals)
 
     def sources(self) -> tuple[str, ...]:
-        """The library with its version."""
+        """The library's version."""
         return (library_version("sacrebleu"),)
 
     @property
     def signature(self) -> str:
-        """The recipe, with the library's version."""
+        """The metric's spec, with the library's version."""
         return make_signature(self)
 
 
-# A sentence's counts serve its own score and the corpus's. sacrebleu's public functions would
-# count twice, and counting is all the work there is, most of all for TER.
+# The counts of a sentence serve for its own score and for the corpus score. sacrebleu's public
+# functions would count twice, and counting takes nearly all the time, above all for TER.
 
 
 def _count_pair(scorer: Any, pair: Pair) -> Any:
@@ -232,7 +230,7 @@ def _unit_score(scorer: Any, counts: Sequence[Any]) -> float:
 
 
 def _segment_score(scorer: Any, pair: Pair, counts: Any) -> Score:
-    # The logarithms inside may put a perfect score a hair above 1.
+    # Rounding in the logarithms can give a perfect score slightly above 1.
     return empty_score(pair) or overlap_score(min(1.0, _unit_score(scorer, [counts])))
 
 
@@ -240,21 +238,21 @@ def _corpus_score(scorer: Any, counts: Sequence[Any]) -> float | None:
     return min(1.0, _unit_score(scorer, counts)) if counts else None
 
 
-_FLOOR_COUNT = 0.1  # what 'floor' puts in the place of no match
-
-
-_EPSILON = 1e-16  # what eps smoothing puts in the place of an order that a text does not have
+_FLOOR_COUNT = 0.1  # 'floor' smoothing counts this for no match
+_EPSILON = 1e-16  # eps smoothing takes this for an order longer than the text
 
 
 def bleu_from_totals(totals: Array, *, order: int, smoothing: str) -> Array:
-    """BLEU of (…, counts): candidate length, reference length, matches and n-grams by order.
+    """Corpus BLEU of totals (…, counts).
+
+    Counts are candidate length, reference length, matches by order and n-grams by order.
 
     >>> bleu_from_totals(np.array([3.0, 3.0, 3.0, 2.0, 3.0, 2.0]), order=2, smoothing="none").item()
     1.0
     """
-    length, wanted = totals[..., 0], totals[..., 1]
+    length, reference_length = totals[..., 0], totals[..., 1]
     matches, ngrams = totals[..., 2 : 2 + order], totals[..., 2 + order :]
-    found = matches.any(-1)
+    any_match = matches.any(-1)
     if smoothing == "add-k":
         added = (np.arange(order) > 0).astype(np.float64)
         matches, ngrams = matches + added, ngrams + added
@@ -264,13 +262,15 @@ def bleu_from_totals(totals: Array, *, order: int, smoothing: str) -> Array:
         matches = np.where(unmatched, 0.5 ** np.cumsum(unmatched, -1), matches)
     elif smoothing == "floor":
         matches = np.where(unmatched, _FLOOR_COUNT, matches)
-    brief = np.minimum(1.0, np.exp(1 - _ratio(wanted, length)))
-    score = brief * np.exp(_log(_ratio(matches, ngrams)).mean(-1))
-    return np.where(found & (length > 0), np.minimum(1.0, score), 0.0)
+    brevity_penalty = np.minimum(1.0, np.exp(1 - _ratio(reference_length, length)))
+    score = brevity_penalty * np.exp(_log(_ratio(matches, ngrams)).mean(-1))
+    return np.where(any_match & (length > 0), np.minimum(1.0, score), 0.0)
 
 
 def chrf_from_totals(totals: Array, *, beta: float, eps_smoothing: bool) -> Array:
-    """The chrF of (…, counts): n-grams of candidate and reference, and matches, by order.
+    """Corpus chrF of totals (…, counts).
+
+    Counts are, for each order, n-grams of the candidate, n-grams of the reference and matches.
 
     >>> chrf_from_totals(np.array([4.0, 4.0, 2.0]), beta=2.0, eps_smoothing=False).item()
     0.5
@@ -281,15 +281,15 @@ def chrf_from_totals(totals: Array, *, beta: float, eps_smoothing: bool) -> Arra
         recall = np.where(reference > 0, _ratio(matches, reference), _EPSILON)
         each = _weighted_f(precision, recall, beta)
         return np.where(precision + recall > 0, each, _EPSILON).mean(-1)
-    there = (candidate > 0) & (reference > 0)
-    orders = there.sum(-1)
-    precision = _ratio(np.where(there, _ratio(matches, candidate), 0.0).sum(-1), orders)
-    recall = _ratio(np.where(there, _ratio(matches, reference), 0.0).sum(-1), orders)
+    has_order = (candidate > 0) & (reference > 0)
+    orders = has_order.sum(-1)
+    precision = _ratio(np.where(has_order, _ratio(matches, candidate), 0.0).sum(-1), orders)
+    recall = _ratio(np.where(has_order, _ratio(matches, reference), 0.0).sum(-1), orders)
     return np.minimum(1.0, _weighted_f(precision, recall, beta))
 
 
 def ter_from_totals(totals: Array) -> Array:
-    """TER of (…, 2): edits and mean reference length; 1 for edits of nothing.
+    """Corpus TER of totals (…, 2): edits and mean reference length; 1 for edits of empty text.
 
     >>> ter_from_totals(np.array([[1.0, 4.0], [2.0, 0.0], [0.0, 0.0]]))
     array([0.25, 1.  , 0.  ])
@@ -303,10 +303,10 @@ def _weighted_f(precision: Array, recall: Array, beta: float) -> Array:
 
 
 def _ratio(part: Array, whole: Array) -> Array:
-    """The quotient, and 0 where there is nothing to divide by."""
+    """Elementwise quotient; 0 where the divisor is 0."""
     return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 0.0)
 
 
 def _log(share: Array) -> Array:
-    """The logarithm, without a remark on that of 0."""
+    """Elementwise logarithm, without numpy's warning for 0."""
     return np.where(share > 0, np.log(np.where(share > 0, share, 1.0)), -np.inf)

@@ -1,12 +1,9 @@
-"""Tokens to count: the cut a metric is known by, or ours for text that cut was not made for.
+"""Tokenizers and library imports that the n-gram metrics share, and `reference_length`.
 
-rouge-score drops every letter but a to z, so that two equal Chinese sentences have nothing in
-common; and between spaces a Chinese sentence is one word. Such text takes the `words` splitter's
-cut: words of any script, characters where a script has no spaces, and symbols one by one.
-
-reference_length: no judgement of a candidate, but of use beside some.
-
-The libraries that compute n-gram metrics: imported late, named with their version.
+The usual tokenizers fail on some scripts: rouge-score drops all letters but a to z, so two equal
+Chinese sentences have nothing in common, and split at spaces a Chinese sentence is one word. The
+tokenizer setting 'auto' uses the splitter `words` for such text: words of any script, characters
+where a script has no spaces, and single symbols.
 """
 
 from __future__ import annotations
@@ -29,19 +26,21 @@ from evenmatch.types import Pair, Score, Scores
 from evenmatch.units.text import Words
 
 Tokenize = Callable[[str], list[str]]
-
-
 WordTokenizer = Literal["auto", "whitespace", "words"]
-
 
 _LATIN = re.compile("[A-Za-z0-9\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
 
 
-def choose_tokenizer(tokenizer: str, usual: Tokenize, ours: Tokenize, *texts: str) -> Tokenize:
-    """The cut a tokenizer setting asks for; 'auto' looks at the texts of one pair together."""
+def choose_tokenizer(
+    tokenizer: str, default: Tokenize, multilingual: Tokenize, *texts: str
+) -> Tokenize:
+    """The tokenizer for the texts of one pair: `multilingual` for 'words', else `default`.
+
+    'auto' chooses by the script of all texts together.
+    """
     if tokenizer == "auto":
-        return usual if mostly_latin(*texts) else ours
-    return ours if tokenizer == "words" else usual
+        return default if mostly_latin(*texts) else multilingual
+    return multilingual if tokenizer == "words" else default
 
 
 def mostly_latin(*texts: str) -> bool:
@@ -63,52 +62,52 @@ def mostly_latin(*texts: str) -> bool:
 
 
 def split_words(text: str) -> list[str]:
-    """Words of any script and single symbols, in their case."""
+    """Split a text into words of any script and single symbols; case is kept."""
     return list(Words()(text).words)
 
 
 def tokenize_texts(tokenizer: WordTokenizer, *texts: str) -> list[list[str]]:
-    """The texts of one pair, cut between spaces or into words.
+    """Tokenize the texts of one pair.
 
-    'auto' cuts between spaces, unless most words are in a script other than Latin or symbols;
-    'whitespace' and 'words' do the one or the other always.
+    'whitespace' splits at spaces and 'words' splits into words of any script. 'auto' is
+    'whitespace', unless most words are symbols or in a script other than Latin.
 
     >>> tokenize_texts("auto", "Tom's cat.", "His cat."), tokenize_texts("auto", "猫です。", "猫")
     ([["Tom's", 'cat.'], ['His', 'cat.']], [['猫', 'で', 'す', '。'], ['猫']])
     """
-    cut = choose_tokenizer(tokenizer, str.split, split_words, *texts)
-    return [cut(text) for text in texts]
+    tokenize = choose_tokenizer(tokenizer, str.split, split_words, *texts)
+    return [tokenize(text) for text in texts]
 
 
 @register("metric", "reference_length")
 @dataclass(frozen=True)
 class ReferenceLength:
-    """The logarithm of 1 + the reference's words, the longest reference's where there are several.
+    """Logarithm of 1 + the number of words of the longest reference.
 
-    It says nothing of a candidate. In a blend it takes out what other parts owe to length alone:
-    long texts have more chances to match.
+    It does not depend on the candidate. In a blend it corrects for the effect of length on the
+    other parts: long texts have more chances to match.
     """
 
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """One length a pair, in order."""
+        """One score per pair, in order."""
         check_pairs(pairs)
         return Scores(tuple(self._score(pair) for pair in pairs), self.signature)
 
     def _score(self, pair: Pair) -> Score:
-        most = max(len(reference.split()) for reference in pair.references)
-        return Score(math.log1p(most), flags=empty_side_flags(pair))
+        words = max(len(reference.split()) for reference in pair.references)
+        return Score(math.log1p(words), flags=empty_side_flags(pair))
 
     @property
     def signature(self) -> str:
-        """The recipe."""
+        """The metric's spec."""
         return make_signature(self)
 
 
 def import_library(module: str, *, package: str) -> ModuleType:
-    """A module of an n-gram library."""
+    """Import a module of an n-gram library; raise MissingExtraError if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -116,7 +115,7 @@ def import_library(module: str, *, package: str) -> ModuleType:
 
 
 def library_version(package: str) -> str:
-    """A library with its version, as signatures show it."""
+    """A library's name and version, as signatures show them."""
     try:
         return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:
