@@ -37,7 +37,7 @@ def test_odd_texts_are_parsed_too(text: str) -> None:
 
 @ENGLISH
 def test_a_text_beyond_the_parser_is_refused_in_a_line() -> None:
-    with pytest.raises(InputError, match="1000001 characters is more than the parser takes"):
+    with pytest.raises(InputError, match="1000001 characters exceeds the limit of the parser"):
         Spacy()(["x" * 1_000_001])
 
 
@@ -121,7 +121,7 @@ def test_benepar_s_trees_become_phrases(monkeypatch: pytest.MonkeyPatch) -> None
     assert [n.label for n in iter_nodes(parse.trees[0])] == ["S", "NP", "NNS", "VP", "VBP", "."]
     with pytest.raises(InputError, match=r"benepar cannot parse 'one two .* \(too long\)"):
         Benepar("known")(["one two three four five six"])
-    with pytest.raises(InputError, match="does not cover its 2 words"):
+    with pytest.raises(InputError, match="does not cover the 2 words"):
         Benepar("known")(["Go away"])
     with pytest.raises(DataError, match="cannot load the benepar model 'other'"):
         Benepar("other")(["a"])

@@ -127,7 +127,7 @@ def test_crossing_arcs_are_lifted_until_none_crosses() -> None:
 
 def test_a_parser_of_phrases_is_refused_as_a_base(tmp_path: Path) -> None:
     base = ParseFile(write_brackets(tmp_path, "(NP (DT a) (NN b))"))
-    with pytest.raises(InputError, match="its base gives phrases"):
+    with pytest.raises(InputError, match="its base parser returns phrase trees"):
         PhraseTrees(base)(["a b"])
 
 

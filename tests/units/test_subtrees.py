@@ -72,7 +72,7 @@ def test_pieces_beyond_the_limit_are_left_out_and_the_text_flagged(figure: Parse
 
 
 def test_no_kind_of_piece_is_refused(figure: ParseFile) -> None:
-    with pytest.raises(InputError, match="needs one of nodes, paths and descendants"):
+    with pytest.raises(InputError, match="needs at least one of nodes, paths and descendants"):
         Subtrees(figure, nodes=False, paths=False, descendants=False)
 
 
@@ -115,25 +115,25 @@ def test_constituents_are_labelled_by_head_and_words_can_be_left_out(tmp_path: P
 def test_the_wrong_kind_of_tree_is_refused_with_the_way_out(
     figure: ParseFile, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=r"put phrase_trees\(base=...\) around it"):
+    with pytest.raises(InputError, match=r"wrap it in phrase_trees\(base=...\)"):
         Constituents(figure)(HAVING)
-    with pytest.raises(InputError, match="use constituents, or a parser of dependencies"):
+    with pytest.raises(InputError, match="use constituents, or a dependency parser"):
         Subtrees(ParseFile(write_brackets(tmp_path, TREE)))(ROME)
 
 
 def test_a_text_the_file_lacks_is_named(figure: ParseFile) -> None:
-    with pytest.raises(DataError, match="holds no parse of 'never parsed'"):
+    with pytest.raises(DataError, match="contains no parse of 'never parsed'"):
         Subtrees(figure)("never parsed")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no file of parses"):
+    with pytest.raises(DataError, match="there is no parse file"):
         Subtrees(ParseFile(str(tmp_path / "no.conllu")))("x")
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
     path = write_brackets(tmp_path, "(S (NP x)")
-    with pytest.raises(DataError, match=r"hand.ptb: a tree in brackets is not closed"):
+    with pytest.raises(DataError, match=r"hand.ptb: a bracketed tree is not closed"):
         Constituents(ParseFile(path))("x")
 
 

@@ -39,7 +39,7 @@ def test_trees_may_follow_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("(S (NP x)", "is not closed"), ("S (NP x)", "begins with '\\('")]
+    ("text", "says"), [("(S (NP x)", "is not closed"), ("S (NP x)", "must begin with '\\('")]
 )
 def test_broken_brackets_are_refused(text: str, says: str) -> None:
     with pytest.raises(DataError, match=says):
@@ -62,7 +62,7 @@ def test_conllu_gives_heads_and_passes_over_ranges_and_empty_nodes() -> None:
 
 @pytest.mark.parametrize(
     ("heads", "says"),
-    [("2 1", "run in a circle"), ("0 9", "beyond its words"), ("0 x", "is no number")],
+    [("2 1", "form a cycle"), ("0 9", "outside the sentence"), ("0 x", "is not a number")],
 )
 def test_heads_that_make_no_tree_are_refused(heads: str, says: str) -> None:
     lines = [f"{n}\tw\t_\t_\t_\t_\t{h}\tx\t_\t_" for n, h in enumerate(heads.split(), 1)]

@@ -1,4 +1,8 @@
-"""Similarities of units by their words: exact, token_f1, edit, and phrase, the mean of two."""
+"""Similarities of units by their words: exact, token_f1, edit, and phrase.
+
+`phrase`, the mean of `edit` and `token_f1`, is the phrase similarity of the FG score
+(Luo et al., 2021).
+"""
 
 from __future__ import annotations
 
@@ -13,73 +17,18 @@ from evenmatch.registry import register
 from evenmatch.types import Array, Embedded, Units
 
 Phrase: TypeAlias = tuple[str, ...]
-
-
 _UNIT_BOUNDS = (0.0, 1.0)
-
-
-def edit_similarity(p: Phrase, q: Phrase) -> float:
-    """1 - word edit distance / length of the longer phrase (paper 004, eq. 6).
-
-    >>> edit_similarity(("natural", "language", "processing"), ("natural", "language"))
-    0.6666666666666667
-    """
-    longer = max(len(p), len(q))
-    return 1 - _edit_distance(p, q) / longer if longer else 0.0
-
-
-def token_f1(p: Phrase, q: Phrase) -> float:
-    """F of the words two phrases share, each word as often as both have it.
-
-    >>> token_f1(("language", "natural"), ("natural", "language", "language"))
-    0.8
-    """
-    shared = (Counter(p) & Counter(q)).total()
-    return 2 * shared / (len(p) + len(q)) if shared else 0.0
-
-
-def _edit_distance(p: Phrase, q: Phrase) -> int:
-    """The fewest words to add, delete or change to get from one phrase to the other."""
-    before = list(range(len(q) + 1))
-    for i, word in enumerate(p, 1):
-        row = [i]
-        for j, other in enumerate(q, 1):
-            row.append(min(before[j - 1] + (word != other), before[j] + 1, row[-1] + 1))
-        before = row
-    return before[-1]
-
-
-def _phrase_similarity(p: Phrase, q: Phrase) -> float:
-    return (edit_similarity(p, q) + token_f1(p, q)) / 2
-
-
-def unit_phrases(units: Units) -> list[Phrase]:
-    """The words of each unit."""
-    return [tuple(units.words[i] for i in group) for group in units.groups]
-
-
-def _compare_all(x: Embedded, y: Embedded, compare: Callable[[Phrase, Phrase], float]) -> Array:
-    """Every two phrases compared; equal ones are 1, and those without a common word 0."""
-    rows, cols = unit_phrases(x.units), unit_phrases(y.units)
-    found = np.zeros((len(rows), len(cols)))
-    sets = [set(q) for q in cols]
-    for i, p in enumerate(rows):
-        for j, q in enumerate(cols):
-            # Most phrases of a document share no word, and looking takes a tenth of comparing.
-            if not sets[j].isdisjoint(p):
-                found[i, j] = 1.0 if p == q else compare(p, q)
-    return found
 
 
 @register("similarity", "exact")
 @dataclass(frozen=True)
 class Exact:
-    """1 where two units have the same words in the same order, else 0."""
+    """1 if two units have the same words in the same order, else 0."""
 
     bounds: ClassVar[tuple[float, float]] = _UNIT_BOUNDS
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
-        """Rows are `x`'s units, columns `y`'s; units without a word equal nothing."""
+        """Rows are `x`'s units, columns `y`'s; units without words match nothing."""
         rows, cols = unit_phrases(x.units), unit_phrases(y.units)
         found = np.zeros((len(rows), len(cols)))
         for i, j in _equal_pairs(rows, cols):
@@ -87,17 +36,10 @@ class Exact:
         return found
 
 
-def _equal_pairs(rows: Sequence[Phrase], cols: Sequence[Phrase]) -> list[tuple[int, int]]:
-    at: dict[Phrase, list[int]] = {}
-    for j, q in enumerate(cols):
-        at.setdefault(q, []).append(j)
-    return [(i, j) for i, p in enumerate(rows) if p for j in at.get(p, ())]
-
-
 @register("similarity", "token_f1")
 @dataclass(frozen=True)
 class TokenF1:
-    """F of the words two units share, whatever their order."""
+    """F1 of the words that two units share, in any order."""
 
     bounds: ClassVar[tuple[float, float]] = _UNIT_BOUNDS
 
@@ -109,7 +51,7 @@ class TokenF1:
 @register("similarity", "edit")
 @dataclass(frozen=True)
 class Edit:
-    """1 less the share of words to add, delete or change between two units."""
+    """1 - word edit distance / length of the longer unit."""
 
     bounds: ClassVar[tuple[float, float]] = _UNIT_BOUNDS
 
@@ -121,10 +63,70 @@ class Edit:
 @register("similarity", "phrase")
 @dataclass(frozen=True)
 class PhraseStringSimilarity:
-    """The mean of `edit` and `token_f1`: which words, and in which order (the FG score's)."""
+    """Mean of `edit` and `token_f1`, as in the FG score: compares words and their order."""
 
     bounds: ClassVar[tuple[float, float]] = _UNIT_BOUNDS
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Rows are `x`'s units, columns `y`'s."""
         return _compare_all(x, y, _phrase_similarity)
+
+
+def edit_similarity(p: Phrase, q: Phrase) -> float:
+    """1 - word edit distance / length of the longer phrase (Luo et al., 2021, eq. 6).
+
+    >>> edit_similarity(("natural", "language", "processing"), ("natural", "language"))
+    0.6666666666666667
+    """
+    longer = max(len(p), len(q))
+    return 1 - _edit_distance(p, q) / longer if longer else 0.0
+
+
+def token_f1(p: Phrase, q: Phrase) -> float:
+    """F1 of the words that two phrases share; a repeated word counts as often as both have it.
+
+    >>> token_f1(("language", "natural"), ("natural", "language", "language"))
+    0.8
+    """
+    shared = (Counter(p) & Counter(q)).total()
+    return 2 * shared / (len(p) + len(q)) if shared else 0.0
+
+
+def unit_phrases(units: Units) -> list[Phrase]:
+    """Return the words of each unit."""
+    return [tuple(units.words[i] for i in group) for group in units.groups]
+
+
+def _phrase_similarity(p: Phrase, q: Phrase) -> float:
+    return (edit_similarity(p, q) + token_f1(p, q)) / 2
+
+
+def _edit_distance(p: Phrase, q: Phrase) -> int:
+    """Return the number of words to insert, delete or replace to turn one phrase into the other."""
+    before = list(range(len(q) + 1))
+    for i, word in enumerate(p, 1):
+        row = [i]
+        for j, other in enumerate(q, 1):
+            row.append(min(before[j - 1] + (word != other), before[j] + 1, row[-1] + 1))
+        before = row
+    return before[-1]
+
+
+def _compare_all(x: Embedded, y: Embedded, compare: Callable[[Phrase, Phrase], float]) -> Array:
+    """Compare every pair of phrases; equal phrases give 1, and those without a common word 0."""
+    rows, cols = unit_phrases(x.units), unit_phrases(y.units)
+    found = np.zeros((len(rows), len(cols)))
+    sets = [set(q) for q in cols]
+    for i, p in enumerate(rows):
+        for j, q in enumerate(cols):
+            # Most phrases of a document share no word; this test takes a tenth of a comparison.
+            if not sets[j].isdisjoint(p):
+                found[i, j] = 1.0 if p == q else compare(p, q)
+    return found
+
+
+def _equal_pairs(rows: Sequence[Phrase], cols: Sequence[Phrase]) -> list[tuple[int, int]]:
+    at: dict[Phrase, list[int]] = {}
+    for j, q in enumerate(cols):
+        at.setdefault(q, []).append(j)
+    return [(i, j) for i, p in enumerate(rows) if p for j in at.get(p, ())]

@@ -1,4 +1,8 @@
-"""Which word heads a phrase: the rules of Collins (1999, 2003), as a table."""
+"""Head rules: which child of a phrase contains its head word (Collins, 1999, 2003).
+
+Each label has a scan direction and a list of child labels in order of preference; noun phrases
+have rules of their own, and a head after a conjunction moves to the conjunct before it.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,7 @@ from evenmatch.types import Tree
 
 ScanSide = Literal["left", "right"]
 
-
-# From which side a phrase's parts are scanned, and for which labels, most wanted first.
+# Phrase label, the side to scan its children from, and child labels in order of preference.
 _RULE_ROWS: tuple[tuple[str, ScanSide, str], ...] = (
     ("ADJP", "left", "NNS QP NN $ ADVP JJ VBN VBG ADJP JJR NP JJS DT FW RBR RBS SBAR RB"),
     ("ADVP", "right", "RB RBR RBS FW ADVP TO CD JJR JJ IN NP JJS NN"),
@@ -39,13 +42,11 @@ _RULE_ROWS: tuple[tuple[str, ScanSide, str], ...] = (
     ("X", "right", ""),
 )
 
-
 HEAD_RULES: Mapping[str, tuple[ScanSide, tuple[str, ...]]] = {
-    label: (side, tuple(wanted.split())) for label, side, wanted in _RULE_ROWS
+    label: (side, tuple(preferred.split())) for label, side, preferred in _RULE_ROWS
 }
 
-
-# A noun phrase is scanned by sets of equals, one after the other.
+# Noun phrases: sets of equally preferred child labels, tried one after the other.
 _NOUN_RULES: tuple[tuple[ScanSide, frozenset[str]], ...] = (
     ("right", frozenset("NN NNP NNPS NNS NX POS JJR".split())),
     ("left", frozenset({"NP"})),
@@ -54,12 +55,11 @@ _NOUN_RULES: tuple[tuple[ScanSide, frozenset[str]], ...] = (
     ("right", frozenset("JJ JJS RB QP".split())),
 )
 
-
 PUNCTUATION_TAGS = frozenset(", . : `` '' -LRB- -RRB- HYPH NFP".split())
 
 
 def head_child(label: str, children: Sequence[Tree]) -> int:
-    """The position of the child whose head word is the phrase's head word."""
+    """Return the index of the child that contains the head word of the phrase."""
     labels = [child.label for child in children]
     return _first_conjunct(
         labels, _find_noun_head(labels) if label == "NP" else _find_by_rules(label, labels)
@@ -67,10 +67,10 @@ def head_child(label: str, children: Sequence[Tree]) -> int:
 
 
 def _find_by_rules(label: str, labels: Sequence[str]) -> int:
-    side, wanted = HEAD_RULES.get(label, ("left", ()))
-    for one in wanted:
+    side, preferred = HEAD_RULES.get(label, ("left", ()))
+    for child_label in preferred:
         for i in _scan(labels, side):
-            if labels[i] == one:
+            if labels[i] == child_label:
                 return i
     return _outermost(labels, side)
 
@@ -78,26 +78,26 @@ def _find_by_rules(label: str, labels: Sequence[str]) -> int:
 def _find_noun_head(labels: Sequence[str]) -> int:
     if labels[-1] == "POS":
         return len(labels) - 1
-    for side, wanted in _NOUN_RULES:
+    for side, preferred in _NOUN_RULES:
         for i in _scan(labels, side):
-            if labels[i] in wanted:
+            if labels[i] in preferred:
                 return i
     return _outermost(labels, "right")
 
 
 def _scan(labels: Sequence[str], side: ScanSide) -> Sequence[int]:
-    every = range(len(labels))
-    return every if side == "left" else every[::-1]
+    indices = range(len(labels))
+    return indices if side == "left" else indices[::-1]
 
 
 def _outermost(labels: Sequence[str], side: ScanSide) -> int:
-    """The first or last child that is not punctuation, if there is one."""
+    """Return the first or last child that is not punctuation, or the outermost if all are."""
     order = _scan(labels, side)
     return next((i for i in order if labels[i] not in PUNCTUATION_TAGS), order[0])
 
 
 def _first_conjunct(labels: Sequence[str], head: int) -> int:
-    """The head moved from behind a conjunction to the conjunct before it."""
+    """Move a head that follows a conjunction to the conjunct before it."""
     before = [i for i in range(head) if labels[i] not in PUNCTUATION_TAGS]
     if len(before) >= 2 and labels[before[-1]] == "CC":
         return before[-2]

@@ -1,8 +1,8 @@
-"""subtrees: pieces of a dependency tree as units (Chousa & Hirao).
+"""Units from parse trees: subtrees of dependency trees, constituents of phrase trees.
 
-constituents: the phrases of a phrase tree as units (Chousa & Hirao).
-
-Pieces of trees as units: what subtrees and constituents have in common.
+The unit definitions are those of Chousa and Hirao (2025). Both splitters parse a text through the
+parse cache, take groups of words from each tree, and label every unit, so that the similarity
+`same_label` can compare only units with equal labels.
 """
 
 from __future__ import annotations
@@ -24,17 +24,22 @@ from evenmatch.units.parsers.spacy import Spacy
 from evenmatch.units.trees import is_leaf, iter_nodes
 
 UnitWeight = Literal["uniform", "log_length"]
+_WORD = re.compile(r"\S+")
+_TRUNCATED = frozenset({"truncated"})
+# The words, the label, and the index of the top node in `all_nodes` of the parse.
+TreeUnit: TypeAlias = tuple[tuple[int, ...], str, int]
 
 
 @register("units", "subtrees")
 @dataclass(frozen=True)
 class Subtrees:
-    """Pieces of dependency trees: words, paths down to a leaf, words with all below them.
+    """Parts of dependency trees: words, paths down to a leaf, words with all their descendants.
 
-    Each is labelled with its topmost word. Equal sets of words under one top are one unit, unless
-    `multiset`. `weight` counts a unit for the logarithm of its number of words (appendix B).
-    Sentences are parsed one by one and their pieces put together; only the first `most_words`
-    words of a text are looked at, and a longer one is flagged 'truncated'.
+    `nodes`, `paths` and `descendants` select these three kinds. Each unit is labelled with its
+    topmost word. Equal sets of words with the same topmost word are one unit, unless `multiset`.
+    With `weight` 'log_length', a unit counts by the logarithm of its number of words (appendix B).
+    The units of all sentences are joined. Only the first `most_words` words of a text are used,
+    and a longer text is flagged 'truncated'.
     """
 
     parser: Parser = Spacy()
@@ -49,33 +54,32 @@ class Subtrees:
     def __post_init__(self) -> None:
         check_settings(self)
         if not (self.nodes or self.paths or self.descendants):
-            raise InputError("subtrees needs one of nodes, paths and descendants")
+            raise InputError("subtrees needs at least one of nodes, paths and descendants")
         if self.most_words < 1:
             raise InputError(f"most_words must be at least 1, got {self.most_words}")
 
     def __call__(self, text: str) -> Units:
-        """The pieces of one text."""
+        """Split one text."""
         return self.split_batch([text])[0]
 
     def split_batch(self, texts: Sequence[str]) -> list[Units]:
-        """The pieces of each text; the parser sees the new ones together."""
+        """Split several texts; those not in the parse cache are parsed as one batch."""
         parses = parse_cached(self.parser, [truncate_text(text, self.most_words) for text in texts])
         return [self._split(t, p) for t, p in zip(texts, parses, strict=True)]
 
     def _split(self, text: str, parse: Parse) -> Units:
-        pieces = self.tree_units(parse)
-        return make_units(text, parse, pieces, self.weight, self.most_words)
+        return make_units(text, parse, self.tree_units(parse), self.weight, self.most_words)
 
     def tree_units(self, parse: Parse) -> list[TreeUnit]:
-        """The pieces of a parse's trees, in the order of their units."""
+        """Return the units of the trees of a parse, in order."""
         if parse.is_constituency:
             raise InputError(
-                "subtrees are pieces of dependency trees, and this parser gives phrases; "
-                "use constituents, or a parser of dependencies"
+                "subtrees needs dependency trees, and this parser returns phrase trees; "
+                "use constituents, or a dependency parser"
             )
         found: list[TreeUnit] = []
         for tree in parse.trees:
-            # every word is a node, so there are as many nodes before as words
+            # Every word is a node, so the first word's index is also the number of earlier nodes.
             found += self._units_of_tree(tree, parse, tree.words[0])
         return drop_beyond(found, self.most_words)
 
@@ -91,23 +95,14 @@ class Subtrees:
                 yield group, label, at
 
 
-def _paths(tree: Tree) -> dict[int, list[tuple[int, ...]]]:
-    """The paths from each word down to every leaf below it, each in the order of the text."""
-    down: dict[int, list[tuple[int, ...]]] = {}
-    for node in reversed(list(iter_nodes(tree))):
-        below = [path for child in node.children for path in down[child.head]]
-        down[node.head] = [(node.head, *path) for path in below] or [(node.head,)]
-    return {head: [tuple(sorted(path)) for path in own] for head, own in down.items()}
-
-
 @register("units", "constituents")
 @dataclass(frozen=True)
 class Constituents:
-    """Every constituent of a phrase tree, words with their tags among them.
+    """Every constituent of a phrase tree, including single words.
 
-    `label` is what a unit is labelled with: the phrase's label (a word's tag), or its head word by
-    the rules of Collins. `words=False` leaves single words with their tags out. The other settings
-    are those of `subtrees`.
+    `label` selects the label of a unit: the phrase label (the tag of a single word), or the head
+    word by the rules of Collins. Without `words`, single words are left out. `lower`, `weight` and
+    `most_words` are as in `subtrees`.
     """
 
     parser: Parser = PhraseTrees()
@@ -123,11 +118,11 @@ class Constituents:
             raise InputError(f"most_words must be at least 1, got {self.most_words}")
 
     def __call__(self, text: str) -> Units:
-        """The constituents of one text."""
+        """Split one text."""
         return self.split_batch([text])[0]
 
     def split_batch(self, texts: Sequence[str]) -> list[Units]:
-        """The constituents of each text; the parser sees the new ones together."""
+        """Split several texts; those not in the parse cache are parsed as one batch."""
         parses = parse_cached(self.parser, [truncate_text(text, self.most_words) for text in texts])
         return [self._split(t, p) for t, p in zip(texts, parses, strict=True)]
 
@@ -135,11 +130,11 @@ class Constituents:
         return make_units(text, parse, self.tree_units(parse), self.weight, self.most_words)
 
     def tree_units(self, parse: Parse) -> list[TreeUnit]:
-        """The constituents of a parse's trees, in the order of their units."""
+        """Return the constituents of the trees of a parse, in order."""
         if not parse.is_constituency and parse.trees:
             raise InputError(
-                "constituents are phrases, and this parser gives dependencies; "
-                "put phrase_trees(base=...) around it, or use subtrees"
+                "constituents needs phrase trees, and this parser returns dependency trees; "
+                "wrap it in phrase_trees(base=...), or use subtrees"
             )
         return drop_beyond(self._all_units(parse), self.most_words)
 
@@ -151,18 +146,30 @@ class Constituents:
                 yield node.words, node.label if self.label == "phrase" else head, at
 
 
-# The words, the label, and which node of the parse's trees (see `all_nodes`) is on top.
-TreeUnit: TypeAlias = tuple[tuple[int, ...], str, int]
+def make_units(
+    text: str, parse: Parse, units: Sequence[TreeUnit], weight: str, most_words: int
+) -> Units:
+    """Build the `Units` of a text from the units of its trees."""
+    truncated = len(parse.words) > most_words or len(parse.text.rstrip()) < len(text.rstrip())
+    groups = tuple(group for group, _, _ in units)
+    return Units(
+        text,
+        parse.words[:most_words],
+        parse.spans[:most_words],
+        groups,
+        tuple(label for _, label, _ in units),
+        weights=_log_length_weights(groups) if weight == "log_length" else (),
+        flags=_TRUNCATED if truncated else NO_FLAGS,
+    )
 
 
-_WORD = re.compile(r"\S+")
-
-
-_TRUNCATED = frozenset({"truncated"})
+def drop_beyond(units: Iterable[TreeUnit], most_words: int) -> list[TreeUnit]:
+    """Drop units that contain a word after the first `most_words`."""
+    return [unit for unit in units if unit[0][-1] < most_words]
 
 
 def truncate_text(text: str, most_words: int) -> str:
-    """As much of the text as can hold so many words: a parser cuts no fewer than blanks do."""
+    """Cut a text after `most_words` words; a parser finds at least as many as spaces separate."""
     if len(text) <= most_words:
         return text
     last = list(islice(_WORD.finditer(text), most_words))[-1:]
@@ -170,33 +177,20 @@ def truncate_text(text: str, most_words: int) -> str:
 
 
 def all_nodes(parse: Parse) -> list[Tree]:
-    """The nodes of all trees of a parse, sentence by sentence."""
+    """Return the nodes of all trees of a parse, sentence by sentence."""
     return [node for tree in parse.trees for node in iter_nodes(tree)]
 
 
-def drop_beyond(pieces: Iterable[TreeUnit], most_words: int) -> list[TreeUnit]:
-    """The pieces that do not reach beyond so many words."""
-    return [piece for piece in pieces if piece[0][-1] < most_words]
-
-
-def make_units(
-    text: str, parse: Parse, pieces: Sequence[TreeUnit], weight: str, most_words: int
-) -> Units:
-    """The pieces as units of the text."""
-    cut_short = len(parse.words) > most_words or len(parse.text.rstrip()) < len(text.rstrip())
-    groups = tuple(group for group, _, _ in pieces)
-    return Units(
-        text,
-        parse.words[:most_words],
-        parse.spans[:most_words],
-        groups,
-        tuple(label for _, label, _ in pieces),
-        weights=_log_length_weights(groups) if weight == "log_length" else (),
-        flags=_TRUNCATED if cut_short else NO_FLAGS,
-    )
+def _paths(tree: Tree) -> dict[int, list[tuple[int, ...]]]:
+    """Return the paths from each word down to every leaf below it, each in text order."""
+    down: dict[int, list[tuple[int, ...]]] = {}
+    for node in reversed(list(iter_nodes(tree))):
+        below = [path for child in node.children for path in down[child.head]]
+        down[node.head] = [(node.head, *path) for path in below] or [(node.head,)]
+    return {head: [tuple(sorted(path)) for path in paths] for head, paths in down.items()}
 
 
 def _log_length_weights(groups: Sequence[Sequence[int]]) -> tuple[float, ...]:
-    """log(words) for each unit (eq. 6); where all are single words, they count alike."""
+    """Return log(number of words) of each unit (eq. 6), or equal weights if all have one word."""
     weights = tuple(math.log(len(group)) for group in groups)
     return weights if any(weights) else ()

@@ -1,12 +1,7 @@
-"""words: a plain splitter that needs no model.
+"""Splitters that need no parser: words, pieces, opening, closing and whole_text.
 
-pieces: the sub-words of whatever model encodes the text, which is BERTScore's unit.
-
-opening: the token a model puts before a text, as the text's only unit.
-
-closing: the token a model puts after a text, as the text's only unit.
-
-whole_text: a text as one unit.
+`Words` splits a text here. `Pieces`, `Opening` and `Closing` leave the text whole and tell the
+encoder which of its tokens are units.
 """
 
 from __future__ import annotations
@@ -18,20 +13,19 @@ from dataclasses import dataclass
 from evenmatch.registry import register
 from evenmatch.types import Units
 
-# A run of letters and digits, or one symbol, each with the marks that stand on it. Scripts written
-# without spaces are cut by character, since a whole Chinese clause would otherwise be one word.
+# A word is a run of letters and digits, or one symbol, with its combining marks. Scripts written
+# without spaces are split by character; otherwise a whole Chinese clause would be one word.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 )
 
-
 _COMBINING_MARK = "\u0300"
 
-
 _WORD = re.compile(
-    rf"[{_UNSPACED}]{_COMBINING_MARK}*|(?:(?![{_UNSPACED}])\w{_COMBINING_MARK}*)+|[^\w\s]{_COMBINING_MARK}*"
+    rf"[{_UNSPACED}]{_COMBINING_MARK}*"
+    rf"|(?:(?![{_UNSPACED}])\w{_COMBINING_MARK}*)+"
+    rf"|[^\w\s]{_COMBINING_MARK}*"
 )
-
 
 _JOINERS = "\u200c\u200d"
 
@@ -48,80 +42,79 @@ class Words:
     lower: bool = False
 
     def __call__(self, text: str) -> Units:
-        """Cut `text`; offsets always refer to the text as given."""
+        """Split `text`; `spans` always refer to the text as given, also with `lower`."""
         spans = tuple(match.span() for match in _WORD.finditer(_normalize_combining_marks(text)))
         words = tuple(text[a:b].lower() if self.lower else text[a:b] for a, b in spans)
         return Units(text, words, spans, tuple((i,) for i in range(len(words))))
 
 
-def _normalize_combining_marks(text: str) -> str:
-    """The text, of the same length, with one mark for all combining marks and joiners.
-
-    `re` counts no vowel sign of Hindi and no accent of its own among the letters, so that it would
-    cut every word at each of them.
-    """
-    if text.isascii():
-        return text
-    return "".join(
-        _COMBINING_MARK if c in _JOINERS or unicodedata.category(c)[0] == "M" else c for c in text
-    )
-
-
 @register("units", "pieces")
 @dataclass(frozen=True)
 class Pieces:
-    """Leave the cutting to the encoder's own tokenizer.
+    """The sub-words of the encoder's tokenizer, as in BERTScore.
 
-    With `marks`, its opening and closing tokens are units too: others can be matched to them, but
-    they carry no weight of their own (bert_score's way).
+    With `marks`, the special tokens that open and close a text are units too: other units can be
+    matched to them, but they have no weight themselves (as in the bert_score package).
     """
 
     marks: bool = False
 
     def __call__(self, text: str) -> Units:
-        """The whole text, marked as the encoder's to cut."""
+        """Return the text, to be split by the encoder."""
         return Units(text, by_model=True, special_tokens=self.marks)
 
 
 @register("units", "opening")
 @dataclass(frozen=True)
 class Opening:
-    """Leave the cutting to the encoder, and of its tokens keep the first one before the text.
+    """The first special token that the encoder puts before the text, as the only unit.
 
-    In BERT and its kin it gathers what the model makes of the whole text.
+    In BERT-like models, [CLS] summarises the whole text.
     """
 
     def __call__(self, text: str) -> Units:
-        """The whole text, marked as the encoder's to cut."""
+        """Return the text, to be split by the encoder."""
         return Units(text, by_model=True, opening=True)
 
 
 @register("units", "closing")
 @dataclass(frozen=True)
 class Closing:
-    """Leave the cutting to the encoder, and of its tokens keep the one that closes the text.
+    """The special token that closes the text, as the only unit.
 
-    It has seen the whole text and stands for it (as the end-of-text token of CLIPScore does).
+    It attends to the whole text and represents it (like the end-of-text token in CLIPScore).
     """
 
     def __call__(self, text: str) -> Units:
-        """The whole text, marked as the encoder's to cut."""
+        """Return the text, to be split by the encoder."""
         return Units(text, by_model=True, closing=True)
 
 
 @register("units", "whole_text")
 @dataclass(frozen=True)
 class WholeText:
-    """The text uncut; an encoder with pool='mean' gives it the mean of its pieces.
+    """The whole text as one unit; with pool='mean' its vector is the mean of its sub-words.
 
     >>> WholeText()("  two words ").items
     ('two words',)
     """
 
     def __call__(self, text: str) -> Units:
-        """One unit, or none where there is nothing but spaces."""
+        """Return one unit, or none if the text is blank."""
         inner = text.strip()
         if not inner:
             return Units(text)
         start = text.index(inner)
         return Units(text, (inner,), ((start, start + len(inner)),), ((0,),))
+
+
+def _normalize_combining_marks(text: str) -> str:
+    """Replace all combining marks and joiners by one character; the length stays the same.
+
+    `\\w` does not match Hindi vowel signs or combining accents, so `re` would split words there.
+    """
+    if text.isascii():
+        return text
+    return "".join(
+        _COMBINING_MARK if c in _JOINERS or unicodedata.category(c)[0] == "M" else c for c in text
+    )

@@ -1,4 +1,7 @@
-"""Trees and the texts that write them: Penn brackets and CoNLL-U, read without any package."""
+"""Parse trees: build and traverse them, and read Penn Treebank brackets and CoNLL-U.
+
+All functions work without recursion, since trees may be very deep.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,8 @@ from evenmatch.types import Tree
 from evenmatch.units.head_rules import head_child
 
 _TOKENS = re.compile(r"\(|\)|[^\s()]+")
-
-
 _TRACE = "-NONE-"
-
-
 ROOT_LABELS = frozenset({"", "ROOT", "TOP"})
-
 
 ESCAPES = {
     "-LRB-": "(",
@@ -33,51 +31,102 @@ ESCAPES = {
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One parsed sentence: words and tags by position, and the tree over them."""
+    """One parsed sentence: words and tags by position, and their tree."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
     tree: Tree
 
 
+def read_brackets(text: str) -> list[Sentence]:
+    """Read trees in Penn Treebank brackets; a ROOT around a tree is dropped.
+
+    >>> read_brackets("(ROOT (S (NP (PRP I)) (VP (VBD saw))))")[0].tree.label
+    'S'
+    """
+    found: list[Sentence] = []
+    stack: list[_OpenBracket] = []
+    words: list[str] = []
+    tags: list[str] = []
+    tokens = _TOKENS.findall(text)
+    for at, token in enumerate(tokens):
+        if token == "(":
+            label = tokens[at + 1] if at + 1 < len(tokens) else ""
+            stack.append(_OpenBracket("" if label in "()" else label))
+        elif not stack:
+            raise DataError(f"a bracketed tree must begin with '(', found {token[:30]!r}")
+        elif token == ")":
+            node = stack.pop().close()
+            if stack:
+                stack[-1].children += node
+            elif node:
+                found.append(Sentence(tuple(words), tuple(tags), _strip_root(node[0])))
+                words, tags = [], []
+        elif tokens[at - 1] != "(" and stack[-1].label != _TRACE:
+            stack[-1].word = len(words)
+            words.append(ESCAPES.get(token, token))
+            tags.append(stack[-1].label)
+    if stack:
+        raise DataError("a bracketed tree is not closed; every '(' needs a ')'")
+    return found
+
+
+def read_conllu(lines: Iterable[str]) -> Iterator[Sentence]:
+    """Read sentences from CoNLL-U lines; multiword ranges and empty nodes are skipped."""
+    rows: list[list[str]] = []
+    for number, line in enumerate([*lines, ""], 1):
+        cells = line.rstrip("\n").split("\t")
+        if line.startswith("#"):
+            continue
+        if len(cells) >= 8:
+            if cells[0].isdigit():
+                rows.append(cells)
+        elif line.strip():
+            raise DataError(
+                f"line {number} has {len(cells)} columns; CoNLL-U has 10, separated by tabs"
+            )
+        elif rows:
+            yield _make_dependency_sentence(rows, number)
+            rows = []
+
+
 def iter_nodes(tree: Tree) -> Iterator[Tree]:
-    """Every node, a parent before its children, without recursion: trees may be deep."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
+    """Yield every node, a parent before its children."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
         yield node
-        waiting.extend(reversed(node.children))
+        stack.extend(reversed(node.children))
 
 
 def is_leaf(node: Tree) -> bool:
-    """Whether a node of a phrase tree is one word with its tag."""
+    """Whether a node of a constituency tree is a single tagged word."""
     return not node.children
 
 
 def make_phrase(label: str, children: Sequence[Tree]) -> Tree:
-    """A phrase over its parts; its head word is found by the head rules."""
+    """Return a phrase with these children; the head rules choose its head word."""
     words = tuple(sorted(w for child in children for w in child.words))
     return Tree(label, children[head_child(label, children)].head, words, tuple(children))
 
 
 def dependency_tree(heads: Sequence[int], labels: Sequence[str]) -> Tree:
-    """The tree of a sentence given each word's head; a root is its own head.
+    """Return the dependency tree of a sentence given the head of each word.
 
-    Children are made before their heads, so depth costs no stack.
+    The root is its own head. Children are built before their heads.
     """
     children: list[list[Tree]] = [[] for _ in heads]
     for i in deepest_first(heads):
-        own = children[i]
-        words = tuple(sorted([i, *(w for child in own for w in child.words)]))
-        tree = Tree(labels[i], i, words, tuple(sorted(own, key=lambda child: child.head)))
+        words = tuple(sorted([i, *(w for child in children[i] for w in child.words)]))
+        tree = Tree(labels[i], i, words, tuple(sorted(children[i], key=lambda child: child.head)))
         if heads[i] == i:
             return tree
         children[heads[i]].append(tree)
-    raise DataError("a sentence has no root; one word must be its own head")
+    raise DataError("a sentence has no root word")
 
 
 def deepest_first(heads: Sequence[int]) -> list[int]:
-    """Word positions, every word before its head, and the root last."""
+    """Return the word positions with every word before its head and the root last."""
     below: list[list[int]] = [[] for _ in heads]
     order = [i for i, head in enumerate(heads) if head == i]
     for i, head in enumerate(heads):
@@ -89,106 +138,58 @@ def deepest_first(heads: Sequence[int]) -> list[int]:
 
 
 def shift_words(tree: Tree, by: int) -> Tree:
-    """The tree with all word positions moved, as for a later sentence of a text."""
+    """Return the tree with all word positions moved by an offset."""
     if not by:
         return tree
-    made: dict[int, Tree] = {}
+    shifted: dict[int, Tree] = {}
     for node in reversed(list(iter_nodes(tree))):
-        children = tuple(made[id(child)] for child in node.children)
+        children = tuple(shifted[id(child)] for child in node.children)
         words = tuple(w + by for w in node.words)
-        made[id(node)] = Tree(node.label, node.head + by, words, children)
-    return made[id(tree)]
-
-
-def read_brackets(text: str) -> list[Sentence]:
-    """The trees of a text in Penn brackets; a ROOT around a tree is dropped.
-
-    >>> read_brackets("(ROOT (S (NP (PRP I)) (VP (VBD saw))))")[0].tree.label
-    'S'
-    """
-    found: list[Sentence] = []
-    waiting: list[_OpenBracket] = []
-    words: list[str] = []
-    tags: list[str] = []
-    tokens = _TOKENS.findall(text)
-    for at, token in enumerate(tokens):
-        if token == "(":
-            label = tokens[at + 1] if at + 1 < len(tokens) else ""
-            waiting.append(_OpenBracket("" if label in "()" else label))
-        elif not waiting:
-            raise DataError(f"a tree in brackets begins with '(', found {token[:30]!r}")
-        elif token == ")":
-            node = waiting.pop().close()
-            if waiting:
-                waiting[-1].children += node
-            elif node:
-                found.append(Sentence(tuple(words), tuple(tags), _strip_root(node[0])))
-                words, tags = [], []
-        elif tokens[at - 1] != "(" and waiting[-1].label != _TRACE:
-            waiting[-1].word = len(words)
-            words.append(ESCAPES.get(token, token))
-            tags.append(waiting[-1].label)
-    if waiting:
-        raise DataError("a tree in brackets is not closed; every '(' needs its ')'")
-    return found
+        shifted[id(node)] = Tree(node.label, node.head + by, words, children)
+    return shifted[id(tree)]
 
 
 @dataclass(slots=True)
 class _OpenBracket:
-    """A bracket still open: its label, and the word or the children it has so far."""
+    """An open bracket: its label, and its word or its children so far."""
 
     label: str
     children: list[Tree] = field(default_factory=list)
     word: int = -1
 
     def close(self) -> list[Tree]:
-        """The node, or nothing for a trace, which stands for no word."""
+        """Return the node, or an empty list for a trace, which has no words."""
         if self.word >= 0:
             return [Tree(self.label, self.word, (self.word,))]
         return [make_phrase(_strip_functions(self.label), self.children)] if self.children else []
 
 
 def _strip_root(tree: Tree) -> Tree:
-    """The tree without a ROOT around it that says nothing."""
+    """Remove unary ROOT nodes from the top of a tree."""
     while tree.label in ROOT_LABELS and len(tree.children) == 1:
         tree = tree.children[0]
     return tree
 
 
 def _strip_functions(label: str) -> str:
-    """A phrase label without its functions: NP-SBJ=2 is an NP."""
+    """Remove function tags from a phrase label: NP-SBJ=2 becomes NP."""
     return re.split(r"[-=|]", label)[0] or label
-
-
-def read_conllu(lines: Iterable[str]) -> Iterator[Sentence]:
-    """The sentences of CoNLL-U lines; ranges and empty nodes are passed over."""
-    rows: list[list[str]] = []
-    for number, line in enumerate([*lines, ""], 1):
-        cells = line.rstrip("\n").split("\t")
-        if line.startswith("#"):
-            continue
-        if len(cells) >= 8:
-            if cells[0].isdigit():
-                rows.append(cells)
-        elif line.strip():
-            raise DataError(f"line {number} has {len(cells)} columns; CoNLL-U has 10, by tabs")
-        elif rows:
-            yield _make_dependency_sentence(rows, number)
-            rows = []
 
 
 def _make_dependency_sentence(rows: Sequence[Sequence[str]], number: int) -> Sentence:
     try:
         heads = [int(row[6]) - 1 for row in rows]
     except ValueError:
-        raise DataError(f"the sentence before line {number} has a head that is no number") from None
+        raise DataError(
+            f"the sentence before line {number} has a head that is not a number"
+        ) from None
     if any(not -1 <= head < len(rows) for head in heads):
-        raise DataError(f"the sentence before line {number} has a head beyond its words")
+        raise DataError(f"the sentence before line {number} has a head outside the sentence")
     roots = [i for i, head in enumerate(heads) if head == -1]
     heads = [i if head == -1 else head for i, head in enumerate(heads)]
     for i in roots[1:]:
         heads[i] = roots[0]
     if len(deepest_first(heads)) != len(heads) or not roots:
-        raise DataError(f"the sentence before line {number} is no tree: its heads run in a circle")
+        raise DataError(f"the sentence before line {number} is not a tree: its heads form a cycle")
     tags = tuple(row[4] if row[4] != "_" else row[3] for row in rows)
     return Sentence(tuple(r[1] for r in rows), tags, dependency_tree(heads, [r[7] for r in rows]))

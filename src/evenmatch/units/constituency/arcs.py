@@ -1,4 +1,8 @@
-"""Arcs of dependency made ready for phrases: crossing-free, conjuncts side by side, tidy edges."""
+"""Dependency arcs of a sentence, and the changes that prepare them for conversion to phrases.
+
+`prepare_arcs` applies them in order: remove crossing arcs, attach all conjuncts to the first one,
+group the words in brackets, and move commas and other punctuation to the right phrase.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +12,26 @@ from dataclasses import dataclass, replace
 from evenmatch.units.trees import deepest_first
 
 VERB_TAGS = frozenset("VB VBD VBG VBN VBP VBZ MD".split())
-
-
 QUOTES = frozenset("\" “ ” '' `` ‘ ’ '".split())
-
-
 _OPENING_MARKS = frozenset("( [ “ `` ‘".split())
-
-
 _POST_MODIFIERS = frozenset("appos relcl acl npadvmod".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Arcs:
-    """A sentence of dependencies: heads by position, the root its own head."""
+    """The dependencies of a sentence: the head of each word; the root is its own head."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
     heads: tuple[int, ...]
     relations: tuple[str, ...]
-    bracketed: frozenset[int] = frozenset()  # heads of what stands in brackets
-    closing_commas: frozenset[int] = frozenset()  # commas that close what an earlier comma opened
+    bracketed: frozenset[int] = frozenset()  # head words of text in brackets
+    closing_commas: frozenset[int] = (
+        frozenset()
+    )  # commas that close a phrase opened by an earlier comma
 
     def dependents(self) -> list[list[int]]:
-        """The dependents of each word, left to right."""
+        """Return the dependents of each word, left to right."""
         found: list[list[int]] = [[] for _ in self.heads]
         for i, head in enumerate(self.heads):
             if head != i:
@@ -39,7 +39,7 @@ class Arcs:
         return found
 
     def extents(self) -> tuple[list[int], list[int]]:
-        """The first and the last word under each word."""
+        """Return the first and the last word under each word, itself included."""
         first, last = list(range(len(self.heads))), list(range(len(self.heads)))
         for i in deepest_first(self.heads):
             head = self.heads[i]
@@ -47,7 +47,7 @@ class Arcs:
         return first, last
 
     def ancestors(self, i: int) -> set[int]:
-        """The words that i depends on, directly or not."""
+        """Return the words that word `i` depends on, directly or indirectly."""
         found: set[int] = set()
         while self.heads[i] != i:
             i = self.heads[i]
@@ -55,7 +55,7 @@ class Arcs:
         return found
 
     def reattach(self, words: Iterable[int], head: int) -> Arcs:
-        """The same with these words made to depend on `head`."""
+        """Return arcs in which these words depend on `head`."""
         moved = set(words) - {head}
         return replace(
             self, heads=tuple(head if i in moved else h for i, h in enumerate(self.heads))
@@ -63,13 +63,13 @@ class Arcs:
 
 
 def prepare_arcs(arcs: Arcs) -> Arcs:
-    """The arcs as phrases need them."""
+    """Apply all changes that the conversion to phrases needs."""
     arcs = group_brackets(flatten_conjuncts(make_projective(arcs)))
     return lift_edge_punctuation(attach_closing_commas(make_projective(arcs)))
 
 
 def make_projective(arcs: Arcs) -> Arcs:
-    """No word under a head is parted from it by words that are not: such words move up."""
+    """Reattach words to the head of their head until the words under each word are contiguous."""
     while True:
         moved = _find_nonprojective(arcs)
         if not moved:
@@ -77,34 +77,8 @@ def make_projective(arcs: Arcs) -> Arcs:
         arcs = arcs.reattach(moved, arcs.heads[arcs.heads[moved[0]]])
 
 
-def _find_nonprojective(arcs: Arcs) -> list[int]:
-    """Dependents of one word that lie beyond a gap in what is under it."""
-    first, last = arcs.extents()
-    below, size = arcs.dependents(), [1] * len(arcs.heads)
-    for i in deepest_first(arcs.heads):
-        if size[i] != last[i] - first[i] + 1:
-            return _beyond_gap(i, below[i], first, last)
-        if arcs.heads[i] != i:
-            size[arcs.heads[i]] += size[i]
-    return []
-
-
-def _beyond_gap(i: int, own: Sequence[int], first: list[int], last: list[int]) -> list[int]:
-    edge = i
-    for k in (k for k in own if k > i):
-        if first[k] != edge + 1:
-            return [k]
-        edge = last[k]
-    edge = i
-    for k in (k for k in reversed(own) if k < i):
-        if last[k] != edge - 1:
-            return [k]
-        edge = first[k]
-    return []
-
-
 def flatten_conjuncts(arcs: Arcs) -> Arcs:
-    """Conjuncts of conjuncts hung on the first one: chains become lists."""
+    """Attach conjuncts of conjuncts to the first conjunct, so that chains become lists."""
     for i in reversed(deepest_first(arcs.heads)):
         head = arcs.heads[i]
         if i > head and arcs.relations[i] == "conj" == arcs.relations[head]:
@@ -117,7 +91,7 @@ def flatten_conjuncts(arcs: Arcs) -> Arcs:
 
 
 def group_brackets(arcs: Arcs) -> Arcs:
-    """What stands between two brackets hung together, brackets and all."""
+    """Attach the words between two brackets, and the brackets, to one head word."""
     opened: list[int] = []
     for i, word in enumerate(arcs.words):
         if word in ("(", "["):
@@ -127,6 +101,63 @@ def group_brackets(arcs: Arcs) -> Arcs:
             if not opened and i > start + 1:
                 arcs = _group_bracket(arcs, start, i)
     return arcs
+
+
+def attach_closing_commas(arcs: Arcs) -> Arcs:
+    """Attach the comma after a post-modifier, such as an apposition, to the modified word."""
+    first, last = arcs.extents()
+    for i in deepest_first(arcs.heads):
+        if arcs.tags[i] in VERB_TAGS or arcs.heads[i] == i:
+            continue
+        after = [k for k in arcs.dependents()[i] if k > i and arcs.relations[k] in _POST_MODIFIERS]
+        if not after or "," not in (arcs.words[first[after[-1]] - 1], arcs.words[first[after[-1]]]):
+            continue
+        comma = last[after[-1]] + 1
+        if comma + 1 >= len(arcs.words) or arcs.words[comma] != ",":
+            continue
+        if last[i] in (comma, comma - 1) and arcs.heads[comma] in arcs.ancestors(i) | {i}:
+            arcs = replace(arcs.reattach([comma], i), closing_commas=arcs.closing_commas | {comma})
+            last[i] = comma
+    return arcs
+
+
+def lift_edge_punctuation(arcs: Arcs) -> Arcs:
+    """Move punctuation and conjunctions at the edge of a phrase to the enclosing phrase."""
+    while True:
+        first, last = arcs.extents()
+        moved = [i for i in range(len(arcs.heads)) if _is_edge_token(arcs, i, first, last)]
+        if not moved:
+            return arcs
+        heads = list(arcs.heads)
+        for i in moved:
+            heads[i] = arcs.heads[arcs.heads[i]]
+        arcs = replace(arcs, heads=tuple(heads))
+
+
+def _find_nonprojective(arcs: Arcs) -> list[int]:
+    """Return a dependent that is separated from its head by words outside the subtree."""
+    first, last = arcs.extents()
+    below, size = arcs.dependents(), [1] * len(arcs.heads)
+    for i in deepest_first(arcs.heads):
+        if size[i] != last[i] - first[i] + 1:
+            return _beyond_gap(i, below[i], first, last)
+        if arcs.heads[i] != i:
+            size[arcs.heads[i]] += size[i]
+    return []
+
+
+def _beyond_gap(i: int, below: Sequence[int], first: list[int], last: list[int]) -> list[int]:
+    edge = i
+    for k in (k for k in below if k > i):
+        if first[k] != edge + 1:
+            return [k]
+        edge = last[k]
+    edge = i
+    for k in (k for k in reversed(below) if k < i):
+        if last[k] != edge - 1:
+            return [k]
+        edge = first[k]
+    return []
 
 
 def _group_bracket(arcs: Arcs, start: int, end: int) -> Arcs:
@@ -147,37 +178,6 @@ def _group_bracket(arcs: Arcs, start: int, end: int) -> Arcs:
     if arcs.tags[top] not in VERB_TAGS and arcs.tags[top] != "IN":
         relations[top] = "aside"
     return replace(arcs, relations=tuple(relations), bracketed=arcs.bracketed | {top})
-
-
-def attach_closing_commas(arcs: Arcs) -> Arcs:
-    """The comma after an apposition or the like, which belongs with the one before it."""
-    first, last = arcs.extents()
-    for i in deepest_first(arcs.heads):
-        if arcs.tags[i] in VERB_TAGS or arcs.heads[i] == i:
-            continue
-        after = [k for k in arcs.dependents()[i] if k > i and arcs.relations[k] in _POST_MODIFIERS]
-        if not after or "," not in (arcs.words[first[after[-1]] - 1], arcs.words[first[after[-1]]]):
-            continue
-        comma = last[after[-1]] + 1
-        if comma + 1 >= len(arcs.words) or arcs.words[comma] != ",":
-            continue
-        if last[i] in (comma, comma - 1) and arcs.heads[comma] in arcs.ancestors(i) | {i}:
-            arcs = replace(arcs.reattach([comma], i), closing_commas=arcs.closing_commas | {comma})
-            last[i] = comma
-    return arcs
-
-
-def lift_edge_punctuation(arcs: Arcs) -> Arcs:
-    """Punctuation and conjunctions at a phrase's edge moved to the phrase around it."""
-    while True:
-        first, last = arcs.extents()
-        moved = [i for i in range(len(arcs.heads)) if _is_edge_token(arcs, i, first, last)]
-        if not moved:
-            return arcs
-        heads = list(arcs.heads)
-        for i in moved:
-            heads[i] = arcs.heads[arcs.heads[i]]
-        arcs = replace(arcs, heads=tuple(heads))
 
 
 def _is_edge_token(arcs: Arcs, i: int, first: list[int], last: list[int]) -> bool:

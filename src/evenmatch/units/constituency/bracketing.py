@@ -1,4 +1,7 @@
-"""How far phrase trees agree with those of a treebank: spans and labels counted, and their F."""
+"""Bracketing F1: agreement of phrase trees with the trees of a treebank.
+
+Only phrases of two or more words count, each as often as it occurs in its tree.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +15,37 @@ from evenmatch.units.trees import ROOT_LABELS, iter_nodes
 
 @dataclass(frozen=True, slots=True)
 class BracketingScore:
-    """Phrases of several words in two sets of trees over the same words."""
+    """Counts of phrases in predicted and gold trees over the same words."""
 
     predicted: int = 0
     gold: int = 0
     same_span: int = 0
-    same_label: int = 0  # and span
+    same_label: int = 0  # same label and same span
 
     @property
     def labelled_f1(self) -> float:
-        """F of phrases that agree in span and label."""
+        """F1 of phrases with the same span and label."""
         return _f1(self.same_label, self.predicted, self.gold)
 
     @property
     def unlabelled_f1(self) -> float:
-        """F of phrases that agree in span."""
+        """F1 of phrases with the same span."""
         return _f1(self.same_span, self.predicted, self.gold)
 
 
 def compare_trees(pairs: Iterable[tuple[Tree, Tree]]) -> BracketingScore:
-    """The agreement of each found tree with the wanted one, over all of them.
-
-    Only phrases of two words or more count, each as often as it stands in its tree.
-    """
-    found = wanted = same_span = same_label = 0
-    for one, other in pairs:
-        own, gold = count_brackets(one), count_brackets(other)
-        found, wanted = found + own.total(), wanted + gold.total()
-        same_label += (own & gold).total()
-        same_span += (_drop_labels(own) & _drop_labels(gold)).total()
-    return BracketingScore(found, wanted, same_span, same_label)
+    """Count the phrases that predicted and gold trees share, over all (predicted, gold) pairs."""
+    predicted = gold = same_span = same_label = 0
+    for predicted_tree, gold_tree in pairs:
+        ours, theirs = count_brackets(predicted_tree), count_brackets(gold_tree)
+        predicted, gold = predicted + ours.total(), gold + theirs.total()
+        same_label += (ours & theirs).total()
+        same_span += (_drop_labels(ours) & _drop_labels(theirs)).total()
+    return BracketingScore(predicted, gold, same_span, same_label)
 
 
 def count_brackets(tree: Tree) -> Counter[tuple[str, int, int]]:
-    """Label, first and last word of every phrase of several words, a ROOT aside."""
+    """Count (label, first word, last word) of all phrases of two or more words, except ROOT."""
     return Counter(
         (node.label, node.words[0], node.words[-1])
         for node in iter_nodes(tree)
@@ -53,9 +53,9 @@ def count_brackets(tree: Tree) -> Counter[tuple[str, int, int]]:
     )
 
 
-def _drop_labels(counted: Counter[tuple[str, int, int]]) -> Counter[tuple[int, int]]:
-    return Counter((first, last) for _, first, last in counted.elements())
+def _drop_labels(brackets: Counter[tuple[str, int, int]]) -> Counter[tuple[int, int]]:
+    return Counter((first, last) for _, first, last in brackets.elements())
 
 
-def _f1(same: int, found: int, wanted: int) -> float:
-    return 2 * same / (found + wanted) if found + wanted else 1.0
+def _f1(same: int, predicted: int, gold: int) -> float:
+    return 2 * same / (predicted + gold) if predicted + gold else 1.0

@@ -1,4 +1,4 @@
-"""benepar: phrase trees from the Berkeley Neural Parser, where it is installed."""
+"""benepar: phrase trees from the Berkeley Neural Parser, an optional package."""
 
 from __future__ import annotations
 
@@ -18,22 +18,25 @@ from evenmatch.units.trees import Sentence, read_brackets, shift_words
 @register("parser", "benepar")
 @dataclass(frozen=True)
 class Benepar:
-    """Penn Treebank phrases by benepar; a spaCy pipeline cuts the words and the sentences."""
+    """Penn Treebank phrases from benepar; a spaCy pipeline splits words and sentences.
+
+    `model` is the benepar model, and `pipeline` the spaCy pipeline.
+    """
 
     model: str = "benepar_en3"
     pipeline: str = "en_core_web_sm"
 
     def __call__(self, texts: Sequence[str]) -> list[Parse]:
-        """One parse per text, with a phrase tree for each sentence."""
+        """Return one parse per text, with a phrase tree for each sentence."""
         parser = _load_parser(self.model)
         return [_parse_phrases(parse, parser) for parse in Spacy(self.pipeline)(texts)]
 
     def identity(self) -> str:
-        """The model's name and that of the pipeline."""
+        """Return the names of the model and the pipeline."""
         return f"benepar {self.model} {Spacy(self.pipeline).identity()}"
 
     def sources(self) -> tuple[str, ...]:
-        """The model and the pipeline, by name and version."""
+        """Return the model and the pipeline for the signature."""
         return (f"parser {self.model}", *Spacy(self.pipeline).sources())
 
 
@@ -44,7 +47,7 @@ def _load_parser(model: str) -> Any:
     except ImportError:
         raise MissingExtraError(
             "the benepar parser needs benepar; install it with: pip install benepar, "
-            "or use phrase_trees, which needs spaCy only"
+            "or use phrase_trees, which needs only spaCy"
         ) from None
     try:
         return benepar.Parser(model)
@@ -65,10 +68,10 @@ def _parse_phrases(parse: Parse, parser: Any) -> Parse:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                given = benepar.InputSentence(
+                sentence = benepar.InputSentence(
                     words=list(parse.words[first:last]), tags=list(parse.tags[first:last])
                 )
-                found = parser.parse(given)
+                found = parser.parse(sentence)
         except ValueError as error:
             raise InputError(
                 f"benepar cannot parse {parse.text[:40]!r}... ({error}); shorten the text"
@@ -82,5 +85,7 @@ def _parse_phrases(parse: Parse, parser: Any) -> Parse:
 def _read_single_tree(brackets: str, count: int) -> Sentence:
     found = read_brackets(brackets)
     if len(found) != 1 or len(found[0].words) != count:
-        raise InputError(f"benepar gave a tree that does not cover its {count} words")
+        raise InputError(
+            f"benepar returned a tree that does not cover the {count} words of the sentence"
+        )
     return found[0]

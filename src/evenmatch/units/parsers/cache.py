@@ -1,4 +1,7 @@
-"""Parses kept on disk: a text that a parser has seen is never parsed by it again."""
+"""A cache of parses on disk: each parser parses a text only once.
+
+A key is a hash of the parser's identity and the text.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,13 @@ from evenmatch.types import Parse, Tree
 from evenmatch.units.trees import iter_nodes
 
 MAX_STORE_BYTES = 1 << 30
-
-
-_FORMAT = "parse 1"  # part of every key: another form of entry is another entry
-
-
-def parse_store() -> Store:
-    """Where parses lie: beside the stored vectors."""
-    return Store(cache_dir() / "parses", MAX_STORE_BYTES)
+_FORMAT = "parse 1"  # part of every key, so that a new format gets new entries
 
 
 def parse_cached(parser: Parser, texts: Sequence[str]) -> list[Parse]:
-    """The parser's parse of each text, from the store where it has it.
+    """Parse each text, or read its parse from the store.
 
-    A store that cannot be used costs time, not the result.
+    If the store cannot be used, all texts are parsed.
     """
     identity, store = parser.identity(), parse_store()
     distinct = list(dict.fromkeys(texts))
@@ -41,9 +37,43 @@ def parse_cached(parser: Parser, texts: Sequence[str]) -> list[Parse]:
         used = [key for text, key in keys.items() if text in found]
         store.write({keys[text]: parse_to_bytes(parse) for text, parse in fresh.items()}, used)
     except (DataError, MissingExtraError) as error:
-        logging.getLogger("evenmatch").debug("parses are not kept: %s", error)
+        logging.getLogger("evenmatch").debug("parses are not cached: %s", error)
     found |= fresh
     return [found[text] for text in texts]
+
+
+def parse_store() -> Store:
+    """Return the store of parses, in the cache folder."""
+    return Store(cache_dir() / "parses", MAX_STORE_BYTES)
+
+
+def parse_to_bytes(parse: Parse) -> bytes:
+    """Serialize a parse without its text: nodes in order, with their numbers of children."""
+    trees = []
+    for tree in parse.trees:
+        nodes = list(iter_nodes(tree))
+        trees.append(
+            [[n.label for n in nodes], [n.head for n in nodes], [len(n.children) for n in nodes]]
+        )
+    # Words that differ from the text at their span are stored.
+    different = {
+        i: word
+        for i, (word, (a, b)) in enumerate(zip(parse.words, parse.spans, strict=True))
+        if parse.text[a:b] != word
+    }
+    flat = [edge for span in parse.spans for edge in span]
+    return json.dumps([flat, parse.tags, parse.is_constituency, different, trees]).encode()
+
+
+def parse_from_bytes(text: str, data: bytes) -> Parse:
+    """Read a parse written by `parse_to_bytes`."""
+    flat, tags, is_constituency, different, trees = json.loads(data)
+    spans = tuple(zip(flat[::2], flat[1::2], strict=True))
+    words = [text[a:b] for a, b in spans]
+    for i, word in different.items():
+        words[int(i)] = word
+    built = tuple(_build_tree(*columns, is_constituency=is_constituency) for columns in trees)
+    return Parse(text, tuple(words), spans, tuple(tags), built, is_constituency)
 
 
 def _read_cached(store: Store, keys: dict[str, bytes]) -> dict[str, Parse]:
@@ -54,7 +84,7 @@ def _read_cached(store: Store, keys: dict[str, bytes]) -> dict[str, Parse]:
                 if data is not None:
                     found[text] = parse_from_bytes(text, bytes(data))
     except (DataError, MissingExtraError) as error:
-        logging.getLogger("evenmatch").debug("parses are not read: %s", error)
+        logging.getLogger("evenmatch").debug("cached parses are not read: %s", error)
     return found
 
 
@@ -63,47 +93,21 @@ def _cache_key(identity: str, text: str) -> bytes:
     return hashlib.blake2b(content, digest_size=20).digest()
 
 
-def parse_to_bytes(parse: Parse) -> bytes:
-    """A parse as bytes, without its text: nodes in order, each with its number of children."""
-    trees = []
-    for tree in parse.trees:
-        every = list(iter_nodes(tree))
-        trees.append(
-            [[n.label for n in every], [n.head for n in every], [len(n.children) for n in every]]
-        )
-    # Words that are not what the text has at their place are written out.
-    own = {
-        i: word
-        for i, (word, (a, b)) in enumerate(zip(parse.words, parse.spans, strict=True))
-        if parse.text[a:b] != word
-    }
-    flat = [edge for span in parse.spans for edge in span]
-    return json.dumps([flat, parse.tags, parse.is_constituency, own, trees]).encode()
-
-
-def parse_from_bytes(text: str, data: bytes) -> Parse:
-    """The parse written by `to_bytes`."""
-    flat, tags, phrases, own, trees = json.loads(data)
-    spans = tuple(zip(flat[::2], flat[1::2], strict=True))
-    words = [text[a:b] for a, b in spans]
-    for i, word in own.items():
-        words[int(i)] = word
-    built = tuple(_build_tree(*columns, phrases=phrases) for columns in trees)
-    return Parse(text, tuple(words), spans, tuple(tags), built, phrases)
-
-
-def _build_tree(labels: list[str], heads: list[int], counts: list[int], *, phrases: bool) -> Tree:
-    made: list[Any] = []
+def _build_tree(
+    labels: list[str], heads: list[int], counts: list[int], *, is_constituency: bool
+) -> Tree:
+    # Nodes come in reverse order, so the children of a node are on top of the stack.
+    stack: list[Any] = []
     for label, head, count in zip(labels[::-1], heads[::-1], counts[::-1], strict=True):
         if not count:
-            made.append(Tree(label, head, (head,)))
+            stack.append(Tree(label, head, (head,)))
             continue
-        children = made[: -count - 1 : -1]
-        del made[-count:]
+        children = stack[: -count - 1 : -1]
+        del stack[-count:]
         words = [w for child in children for w in child.words]
-        if not phrases:
+        if not is_constituency:
             words.append(head)
         words.sort()
-        made.append(Tree(label, head, tuple(words), tuple(children)))
-    tree: Tree = made[0]
+        stack.append(Tree(label, head, tuple(words), tuple(children)))
+    tree: Tree = stack[0]
     return tree

@@ -1,4 +1,4 @@
-"""parse_file: parses made elsewhere, by any parser, read from a file."""
+"""parse_file: read parses made by any parser from a CoNLL-U or Penn Treebank file."""
 
 from __future__ import annotations
 
@@ -16,42 +16,38 @@ from evenmatch.types import Parse, Tree
 from evenmatch.units.trees import ESCAPES, Sentence, read_brackets, read_conllu, shift_words
 
 _IGNORED_CHARACTERS = re.compile(r"[\s\"'`“”‘’]+|-[LR][RSC]B-|[()\[\]{}]")
-
-
 _ESCAPED = {plain: [e for e, p in ESCAPES.items() if p == plain] for plain in ESCAPES.values()}
-
-
 _QUOTES = "\"'`“”‘’"
 
 
 @register("parser", "parse_file")
 @dataclass(frozen=True)
 class ParseFile:
-    """Trees from a file: CoNLL-U (dependencies) or Penn brackets (phrases), by its content.
+    """Trees from the file `path`: CoNLL-U (dependencies) or Penn Treebank brackets (phrases).
 
-    A text is found by its characters, blanks and quotation marks aside, as one sentence of the
-    file or as several in a row.
+    The format is recognized by the content. A text is looked up by its characters, ignoring
+    spaces, quotation marks and brackets, as one sentence of the file or several in a row.
     """
 
     path: str
 
     def __call__(self, texts: Sequence[str]) -> list[Parse]:
-        """One parse per text; a text the file does not hold is an error."""
+        """Return one parse per text; raise DataError for a text that is not in the file."""
         sentences, phrases, starts = _load_parses(str(self._resolve_path()))
         return [self._find_parse(text, sentences, phrases, starts) for text in texts]
 
     def identity(self) -> str:
-        """The file's content."""
+        """Return the content hash of the file."""
         return f"parse_file {file_digest(self._resolve_path())}"
 
     def pin(self) -> ParseFile:
-        """The file named by its content."""
+        """Replace the path by the content hash of the file."""
         name = f"{DIGEST_PREFIX}{file_digest(self._resolve_path())[:16]}"
         remember_path("parses", name, self._resolve_path())
         return dataclasses.replace(self, path=name)
 
     def sources(self) -> tuple[str, ...]:
-        """The parses by content."""
+        """Return the content hash of the file, for the signature."""
         return (f"parses {file_digest(self._resolve_path())[:12]}",)
 
     def _resolve_path(self) -> Path:
@@ -59,7 +55,9 @@ class ParseFile:
         if self.path.startswith(DIGEST_PREFIX):
             path = recall_path("parses", self.path) or path
         if not path.is_file():
-            raise DataError(f"there is no file of parses {self.path}; give CoNLL-U or brackets")
+            raise DataError(
+                f"there is no parse file {self.path}; give a CoNLL-U or Penn Treebank file"
+            )
         return path
 
     def _find_parse(
@@ -71,18 +69,18 @@ class ParseFile:
     ) -> Parse:
         if not text.strip():
             return Parse(text, (), (), (), (), phrases)
-        wanted = _normalize(text)
+        target = _normalize(text)
         for start in (
-            s for size in range(1, len(wanted) + 1) for s in starts.get(wanted[:size], ())
+            s for size in range(1, len(target) + 1) for s in starts.get(target[:size], ())
         ):
-            end, seen = start, ""
-            while end < len(sentences) and len(seen) < len(wanted):
-                seen += _normalize("".join(sentences[end].words))
+            end, joined = start, ""
+            while end < len(sentences) and len(joined) < len(target):
+                joined += _normalize("".join(sentences[end].words))
                 end += 1
-            if seen == wanted:
+            if joined == target:
                 return _make_parse(text, sentences[start:end], phrases)
         raise DataError(
-            f"{self.path} holds no parse of {text[:60]!r}; parse every text into that file"
+            f"{self.path} contains no parse of {text[:60]!r}; add the parse of every text to it"
         )
 
 
@@ -104,7 +102,7 @@ def _load_parses(path: str) -> tuple[list[Sentence], bool, dict[str, list[int]]]
 
 
 def _normalize(text: str) -> str:
-    """The characters that a treebank and a text have in common."""
+    """Remove the characters that may differ between a treebank and its text."""
     return _IGNORED_CHARACTERS.sub("", text)
 
 
@@ -120,14 +118,14 @@ def _make_parse(text: str, sentences: Sequence[Sentence], phrases: bool) -> Pars
 
 
 def _locate_words(text: str, words: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Where each word stands in the text, in order; one that is only written otherwise too."""
+    """Return the span of each word in the text, also if the text has another form of it."""
     spans: list[tuple[int, int]] = []
     at = 0
     for word in words:
         while at < len(text) and text[at].isspace():
             at += 1
         size = next((len(w) for w in (word, *_ESCAPED.get(word, ())) if text.startswith(w, at)), -1)
-        if size < 0:  # a quotation mark of another kind, or one that the text leaves out
+        if size < 0:  # a different quotation mark, or one that the text omits
             size = 1 if text[at : at + 1] in _QUOTES and text[at : at + 1] else 0
         spans.append((at, at + size))
         at += size

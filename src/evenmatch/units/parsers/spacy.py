@@ -1,4 +1,8 @@
-"""spacy: dependency trees from any spaCy pipeline."""
+"""spacy: dependency trees from a spaCy pipeline.
+
+A pipeline is named by an embedded model, an installed package, a folder, or the content hash of a
+folder used before on this machine.
+"""
 
 from __future__ import annotations
 
@@ -18,29 +22,27 @@ from evenmatch.types import Parse
 from evenmatch.units.trees import Sentence, dependency_tree, shift_words
 
 _EXCLUDED_PIPES = ["ner", "lemmatizer", "senter", "textcat"]
-
-
 _BATCH_SIZE = 64
 
 
 @register("parser", "spacy")
 @dataclass(frozen=True)
 class Spacy:
-    """Dependency trees from a spaCy pipeline: an embedded one, a package, or a folder by path."""
+    """Dependency trees from a spaCy pipeline: an embedded model, a package, or a folder."""
 
     pipeline: str = "en_core_web_sm"
 
     def __call__(self, texts: Sequence[str]) -> list[Parse]:
-        """One parse per text; blanks make no words, sentences are the pipeline's."""
+        """Return one parse per text; spaces are no words, and the pipeline splits sentences."""
         nlp = _load_pipeline(str(_resolve_pipeline(self.pipeline)))
         return [_make_parse(t, d) for t, d in zip(texts, _run_pipeline(nlp, texts), strict=True)]
 
     def identity(self) -> str:
-        """The pipeline's name and version."""
+        """Return the name and version of the pipeline."""
         return f"spacy {self._label()}"
 
     def pin(self) -> Spacy:
-        """A folder as its content hash."""
+        """Replace a folder by its content hash."""
         if not Path(self.pipeline).expanduser().is_dir():
             return self
         folder = Path(self.pipeline).expanduser()
@@ -49,7 +51,7 @@ class Spacy:
         return dataclasses.replace(self, pipeline=name)
 
     def sources(self) -> tuple[str, ...]:
-        """The pipeline by name and version."""
+        """Return the pipeline by name and version, for the signature."""
         return (f"parser {self._label()}",)
 
     def _label(self) -> str:
@@ -59,7 +61,7 @@ class Spacy:
 
 
 def parse_tokenized(pipeline: str, sentences: Iterable[Sequence[str]]) -> Iterator[Sentence]:
-    """Sentences given as words, parsed as they are cut."""
+    """Parse sentences that are already split into words."""
     nlp = _load_pipeline(str(_resolve_pipeline(pipeline)))
     from spacy.tokens import Doc
 
@@ -73,7 +75,7 @@ def parse_tokenized(pipeline: str, sentences: Iterable[Sequence[str]]) -> Iterat
 
 
 def _resolve_pipeline(pipeline: str) -> Path | str:
-    """The folder of a pipeline, or the name of an installed package."""
+    """Return the folder of a pipeline, or the name of an installed package."""
     if pipeline.startswith(DIGEST_PREFIX):
         found = recall_path("parsers", pipeline)
         if found is not None and _pipeline_digest(found).startswith(
@@ -81,8 +83,8 @@ def _resolve_pipeline(pipeline: str) -> Path | str:
         ):
             return found
         raise DataError(
-            f"no pipeline with the content {pipeline} has been used on this machine; "
-            "give the folder that holds it instead"
+            f"no pipeline with the content hash {pipeline} has been used on this machine; "
+            "give its folder instead"
         )
     folder = models_dir() / pipeline
     if pipeline in PACKAGES and PACKAGES[pipeline].is_present(folder):
@@ -95,7 +97,7 @@ def _pipeline_digest(folder: Path) -> str:
 
 
 @lru_cache(maxsize=4)
-def _load_pipeline(place: str) -> Any:
+def _load_pipeline(pipeline: str) -> Any:
     try:
         import spacy
     except ImportError:
@@ -104,27 +106,27 @@ def _load_pipeline(place: str) -> Any:
         ) from None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of versions that differ by a patch
-            nlp = spacy.load(place, exclude=_EXCLUDED_PIPES)
+            warnings.simplefilter("ignore")  # about different patch versions
+            nlp = spacy.load(pipeline, exclude=_EXCLUDED_PIPES)
     except (OSError, ValueError, ImportError) as error:
-        raise _missing_pipeline_error(place, error) from None
+        raise _missing_pipeline_error(pipeline, error) from None
     if not nlp.has_pipe("parser"):
         raise InputError(
-            f"the pipeline {place} ({nlp.lang}) has no dependency parser; "
-            "name one that has, or give parses from a file: parse_file(path='FILE')"
+            f"the pipeline {pipeline} ({nlp.lang}) has no dependency parser; "
+            "choose another pipeline, or read parses from a file: parse_file(path='FILE')"
         )
     return nlp
 
 
-def _missing_pipeline_error(place: str, error: Exception) -> DataError:
-    if place in PACKAGES:
+def _missing_pipeline_error(pipeline: str, error: Exception) -> DataError:
+    if pipeline in PACKAGES:
         return DataError(
-            f"the parser {place!r} is not on this machine; "
-            f"fetch it with: evenmatch models get {place}"
+            f"the parser {pipeline!r} is not on this machine; "
+            f"fetch it with: evenmatch models get {pipeline}"
         )
     why = str(error).strip().splitlines()[0][:120]
     return DataError(
-        f"cannot load the spaCy pipeline {place!r} ({why}); install its package, "
+        f"cannot load the spaCy pipeline {pipeline!r} ({why}); install its package, "
         "or use the English 'en_core_web_sm'"
     )
 
@@ -133,14 +135,14 @@ def _run_pipeline(nlp: Any, texts: Sequence[str]) -> Iterator[Any]:
     for text in texts:
         if len(text) > nlp.max_length:
             raise InputError(
-                f"a text of {len(text)} characters is more than the parser takes "
+                f"a text of {len(text)} characters exceeds the limit of the parser "
                 f"({nlp.max_length}): {text[:40]!r}...; shorten it"
             )
-    # One mark for another of the same length: half a character cannot be written as UTF-8.
-    whole = [text if text.isascii() else _replace_surrogates(text) for text in texts]
+    # Lone surrogates cannot be encoded as UTF-8; the replacement keeps all offsets.
+    encodable = [text if text.isascii() else _replace_surrogates(text) for text in texts]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield from nlp.pipe(whole, batch_size=_BATCH_SIZE)
+        yield from nlp.pipe(encodable, batch_size=_BATCH_SIZE)
 
 
 def _replace_surrogates(text: str) -> str:
@@ -151,10 +153,10 @@ def _make_parse(text: str, doc: Any) -> Parse:
     words: list[Any] = []
     trees = []
     for sentence in doc.sents:
-        own = [token for token in sentence if not token.is_space]
-        if own:
-            trees.append(shift_words(dependency_tree(*_arcs(own)), len(words)))
-            words += own
+        tokens = [token for token in sentence if not token.is_space]
+        if tokens:
+            trees.append(shift_words(dependency_tree(*_arcs(tokens)), len(words)))
+            words += tokens
     spans = tuple((t.idx, t.idx + len(t.text)) for t in words)
     return Parse(
         text, tuple(t.text for t in words), spans, tuple(t.tag_ for t in words), tuple(trees)
@@ -162,14 +164,14 @@ def _make_parse(text: str, doc: Any) -> Parse:
 
 
 def _arcs(tokens: Sequence[Any]) -> tuple[list[int], list[str]]:
-    """Heads and relations within the sentence; blanks between are skipped over."""
-    at = {token.i: n for n, token in enumerate(tokens)}
+    """Return heads and relations within the sentence; whitespace tokens are skipped."""
+    index = {token.i: n for n, token in enumerate(tokens)}
     heads, roots = [], []
     for n, token in enumerate(tokens):
         head = token.head
-        while head.i not in at and head.head.i != head.i:
+        while head.i not in index and head.head.i != head.i:
             head = head.head
-        heads.append(at.get(head.i, n))
+        heads.append(index.get(head.i, n))
         if heads[n] == n:
             roots.append(n)
     for n in roots[1:]:
