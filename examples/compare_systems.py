@@ -1,4 +1,4 @@
-"""Four imagined systems on the sample that comes with evenmatch: one pass, a table, odd rows.
+"""Score the four systems of the included sample with four metrics and show their worst outputs.
 
 Run it: python examples/compare_systems.py
 """
@@ -15,6 +15,6 @@ for system, pairs in read_everyday_sample().items():
     found = em.score(candidates, references, METRICS)
     print(f"{system:<12}" + "".join(f"{found[name].mean:21.3f}" for name in METRICS))
     worst = min(range(len(pairs)), key=lambda row: found["f_disc"].segments[row].value)
-    print(f"    least like its references: {candidates[worst]!r}")
+    print(f"    lowest f_disc: {candidates[worst]!r}")
 
-print("\nsigned", found["bertscore(idf=True)"].signature)
+print("\nsignature:", found["bertscore(idf=True)"].signature)

@@ -1,4 +1,4 @@
-"""A solver and an encoder of one's own, held to the promises of their kinds and put to use.
+"""Define an alignment solver and an encoder, check their contracts and use them in a metric.
 
 Run it: python examples/own_parts.py
 """
@@ -9,17 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 import evenmatch as em
-from evenmatch.alignment.solver_contract import check_solver
-from evenmatch.vectors.encoder_contract import check_encoder
 
 
 @em.register("alignment", "mutual")
 @dataclass(frozen=True)
 class Mutual:
-    """Only units that are each other's first choice are paired."""
+    """Align only units that are each other's most similar partner."""
 
     def __call__(self, problems: Sequence[em.Problem]) -> list[em.Alignment]:
-        """One alignment per problem."""
+        """Return one alignment per problem."""
         return [self._one(np.asarray(problem.similarity)) for problem in problems]
 
     def _one(self, similarity: np.ndarray) -> em.Alignment:
@@ -34,12 +32,12 @@ class Mutual:
 @em.register("vectors", "trigrams")
 @dataclass(frozen=True)
 class Trigrams:
-    """A word as the trigrams of its letters, counted in a fixed number of slots."""
+    """Represent a word by its letter trigrams, hashed into a fixed number of slots."""
 
     slots: int = 512
 
     def __call__(self, batch: Sequence[em.Units]) -> list[em.Embedded]:
-        """Each text on its own."""
+        """Embed each text separately."""
         return [self._embed(em.Words()(u.text) if u.by_model else u) for u in batch]
 
     def _embed(self, units: em.Units) -> em.Embedded:
@@ -47,15 +45,15 @@ class Trigrams:
         for row, item in enumerate(units.items):
             word = f"<{item.lower()}>"
             for start in range(len(word) - 2):
-                # hash() would differ from process to process
+                # Not hash(): it differs between processes.
                 key = sum(ord(c) * 31**i for i, c in enumerate(word[start : start + 3]))
                 vectors[row, key % self.slots] += 1
         ones = np.ones(len(vectors))
         return em.Embedded(units, vectors, ones, ones.copy())
 
 
-check_solver(Mutual())
-check_encoder(Trigrams())
+em.check_solver(Mutual())
+em.check_encoder(Trigrams())
 
 metric = "align(units=words, vectors=trigrams, alignment=mutual)"
 print(em.align("unbelievable performances", "an unbelievably good performance", metric))

@@ -1,4 +1,4 @@
-"""What a repeated word earns under three alignments, in numbers and in pictures.
+"""Compare how three alignments score repeated words, in numbers and in figures.
 
 Run it: python examples/repetition.py
 """
@@ -18,4 +18,4 @@ for times in (1, 2, 4, 8):
 
 for name in METRICS:
     aligned = em.align("the cat sat on the mat the mat", REFERENCE, name)
-    print("drew", draw_alignment(aligned, f"repetition-{name}.svg"))
+    print("wrote", draw_alignment(aligned, f"repetition-{name}.svg"))

@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# Two Ray nodes on two loopback addresses of this machine; a run on both, and then a run during
-# which the second node is killed. Both must give the scores of a run in one process.
+# Start two Ray nodes on two loopback addresses of this machine, score on both, and then score again
+# with the second node killed during the run. Both runs must give the scores of a single process.
 #
 # Run it: bash examples/two_ray_nodes.sh [METRIC] [PAIRS]     (needs: pip install 'evenmatch[ray]')
 set -euo pipefail
 
 metric=${1:-align(vectors=hashed, alignment=lsa)}
 pairs=${2:-20000}
-# Ray takes 127.0.0.1 for the machine's outer address, so the nodes have other loopback ones.
+# Ray replaces 127.0.0.1 by the machine's external address, so the nodes use other loopback addresses.
 first=127.0.0.2 second=127.0.0.3 port=6399
 
 export RAY_USAGE_STATS_ENABLED=0
-# The nodes and the driver prove to each other that they belong together.
+# Nodes and driver authenticate with a shared token.
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN
 RAY_AUTH_TOKEN=$(python -c "import secrets; print(secrets.token_hex(32))")
 
 folder=$(mktemp -d)
 cd "$folder"
 
-stop() { # a node: the process that started it, and what that has started
-    local those
-    those=$(pgrep -P "$1" || true)
-    # shellcheck disable=SC2086  # one word each
-    kill -9 $1 $those 2>/dev/null || true
+stop() { # stop a node: its process and the child processes
+    local children
+    children=$(pgrep -P "$1" || true)
+    # shellcheck disable=SC2086  # one argument per process
+    kill -9 $1 $children 2>/dev/null || true
     wait "$1" 2>/dev/null || true
 }
 nodes=()
@@ -33,12 +33,12 @@ leave() {
 }
 trap leave EXIT
 
-compare() { # a file of scores with that of the local run
+compare() { # compare a file of scores with that of the local run
     python - "$1" <<'COMPARE'
 import json, sys
 
 mine, local = ([json.loads(line) for line in open(name)] for name in (sys.argv[1], "local.jsonl"))
-assert [row["row"] for row in mine] == [row["row"] for row in local], "other rows"
+assert [row["row"] for row in mine] == [row["row"] for row in local], "the rows differ"
 largest = max(abs(a["value"] - b["value"]) for a, b in zip(mine, local))
 assert largest < 1e-6, largest
 print(len(mine), "rows as in one process, largest difference", largest)
@@ -68,7 +68,7 @@ import sys, time, ray
 ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
 end = time.monotonic() + 120
 while sum(node["Alive"] for node in ray.nodes()) < 2:
-    assert time.monotonic() < end, "the second node does not come"
+    assert time.monotonic() < end, "the second node did not start"
     time.sleep(0.5)
 for node in ray.nodes():
     print("node", node["NodeManagerAddress"], "with", int(node["Resources"]["CPU"]), "CPU")

@@ -10,25 +10,25 @@ FOLDER = Path(__file__).parent.parent / "examples"
 
 @pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
-        pytest.param("repetition", "drew repetition-f_cont.svg", marks=pytest.mark.model),
-        pytest.param("compare_systems", "least like its references", marks=pytest.mark.model),
+        pytest.param("repetition", "wrote repetition-f_cont.svg", marks=pytest.mark.model),
+        pytest.param("compare_systems", "lowest f_disc", marks=pytest.mark.model),
         pytest.param("own_parts", "performances"),
     ],
 )
 def test_an_example_runs(
     name: str,
-    said: str,
+    expected: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(FOLDER))
-    # Imported by name, so that what an example defines can be pickled.
+    # Run as a module by name, so that classes defined in an example can be pickled.
     runpy.run_module(name, run_name=name, alter_sys=True)
-    assert said in capsys.readouterr().out
+    assert expected in capsys.readouterr().out
 
 
 def test_every_example_is_run() -> None:
