@@ -50,7 +50,7 @@ def test_every_pair_is_a_link_and_every_unit_a_box(page: str, visit: Open) -> No
 def test_another_metric_changes_the_links(page: str, visit: Open) -> None:
     seen = visit(page)
     before = seen.locator("path.link").count()
-    seen.get_by_label("Metric").select_option("greedy, else the same")
+    seen.get_by_label("Metric").select_option("same metric, greedy alignment")
     greedy = em.align(A, REFERENCE, "align(vectors=hashed)")
     seen.wait_for_function("document.location.hash.includes('greedy')")
     assert seen.locator("path.link").count() == len(greedy.pairs) != before
@@ -68,13 +68,13 @@ def test_pointing_at_a_cell_says_its_numbers(page: str, visit: Open) -> None:
     seen.get_by_label("Heat map").check()
     seen.locator(".viewer td.heat").nth(1).hover()
     assert said(seen).startswith("“the” – “cat”: similarity")
-    assert "no pair" in said(seen)
+    assert "not paired" in said(seen)
 
 
 def test_two_candidates_are_compared_and_the_difference_explained(both: str, visit: Open) -> None:
     seen = visit(both)
     assert seen.locator(".viewer figure").count() == 2
-    why = seen.get_by_role("region", name="the difference explained").inner_text()
+    why = seen.get_by_role("region", name="explanation of the difference").inner_text()
     assert "B scores higher than A by" in why
     assert "“down” is covered" in why
     assert "1.00 by “down” in B: recall +0.2" in why
@@ -122,7 +122,7 @@ def test_every_control_and_unit_has_a_name_to_read_aloud(page: str, visit: Open)
 def test_the_picture_copied_is_svg_that_stands_alone(page: str, visit: Open, view: str) -> None:
     seen = visit(f"{page}#v={view}")
     seen.get_by_role("button", name="Copy as SVG").click()
-    seen.get_by_text("The picture was copied").wait_for()
+    seen.get_by_text("Copied the picture").wait_for()
     copied = seen.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("<svg xmlns=")
     read = "new DOMParser().parseFromString(s, 'image/svg+xml').querySelector('parsererror')"
@@ -131,10 +131,10 @@ def test_the_picture_copied_is_svg_that_stands_alone(page: str, visit: Open, vie
 
 def test_an_address_brings_back_what_was_seen(page: str, visit: Open) -> None:
     seen = visit(page)
-    seen.get_by_label("Metric").select_option("transport, else the same")
+    seen.get_by_label("Metric").select_option("same metric, transport alignment")
     seen.get_by_label("Heat map").check()
     again = visit(seen.url)
-    assert again.get_by_label("Metric").input_value() == "transport, else the same"
+    assert again.get_by_label("Metric").input_value() == "same metric, transport alignment"
     assert again.locator(".viewer td.heat").count() == 16
 
 

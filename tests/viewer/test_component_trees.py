@@ -47,7 +47,12 @@ def test_trees_are_drawn_with_a_line_for_every_joint(
     seen.locator("svg.trees").wait_for()
     assert seen.locator("svg.trees .joint").count() == len(wanted.links)
     assert seen.locator("svg.trees .alone").count() == 2
-    assert seen.get_by_role("img", name="a tree of 8 nodes and one of 8").count() == 1
+    assert (
+        seen.get_by_role(
+            "img", name="candidate tree with 8 nodes, reference tree with 8 nodes"
+        ).count()
+        == 1
+    )
 
 
 def test_a_metric_without_trees_shows_links_and_offers_none(page: str, visit: Open) -> None:
@@ -63,7 +68,7 @@ def test_a_metric_without_trees_shows_links_and_offers_none(page: str, visit: Op
 def test_trees_are_copied_as_svg(page: str, visit: Open) -> None:
     seen = visit(f"{page}#v=trees")
     seen.get_by_role("button", name="Copy as SVG").click()
-    seen.get_by_text("The picture was copied").wait_for()
+    seen.get_by_text("Copied the picture").wait_for()
     copied = seen.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("<svg")
     assert "telescope" in copied

@@ -1,5 +1,5 @@
 """The alignment viewer: one alignment as HTML or SVG.
 
 In: an `Aligned` pair of texts. Out: a page, a notebook cell or a part of a report.
-Begin with `page.py`; `links.py` draws units and their links, `trees.py` pairs of parse trees.
+Start with `page.py`; `links.py` draws units and their links, `trees.py` pairs of parse trees.
 """

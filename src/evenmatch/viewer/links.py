@@ -1,9 +1,4 @@
-"""Two rows of units with lines between those that are paired, as inline SVG.
-
-The similarity matrix as a table whose cells are coloured and whose pairs are framed.
-
-Units as they are written in pictures and pages: on one line, printable, short.
-"""
+"""Static views of an alignment: link diagram (SVG), similarity matrix (table), and unit labels."""
 
 from __future__ import annotations
 
@@ -16,53 +11,89 @@ import numpy as np
 
 from evenmatch.scoring.aligned import Aligned
 
+MAX_CELLS = 10_000  # of a similarity matrix that is shown in full
+
+MAX_LABEL_LENGTH = 18
+
 _FONT_SIZE = 14.0  # pixels, as in style.css
 
-
-_TOP, _BOTTOM, _BOX_HEIGHT = (
-    24.0,
-    164.0,
-    26.0,
-)  # where the boxes of the two rows begin, their height
-
+# Top edges of the candidate's and the reference's row of boxes, and the height of a box.
+_TOP, _BOTTOM, _BOX_HEIGHT = 24.0, 164.0, 26.0
 
 _GAP, _PADDING = 10.0, 7.0
+
+_DENSE = 8  # with more columns, their headers are vertical
+
+
+def link_diagram(aligned: Aligned) -> str:
+    """Draw the link diagram as SVG: candidate above, reference below, one line per pair.
+
+    Wider lines have a larger weight, fainter lines a lower similarity.
+    """
+    above, below = _lay_out_row(aligned.candidate_units), _lay_out_row(aligned.reference_units)
+    width = max([box.left + box.width + _GAP for box in (*above, *below)] + [120.0])
+    height = _BOTTOM + _BOX_HEIGHT + 24
+    lines = "".join(
+        _draw_link(aligned, i, j, weight, (above[i], below[j])) for i, j, weight in aligned.pairs
+    )
+    paired = {i for i, _, _ in aligned.pairs}, {j for _, j, _ in aligned.pairs}
+    units = _draw_units(aligned.candidate_units, above, paired[0], _TOP)
+    units += _draw_units(aligned.reference_units, below, paired[1], _BOTTOM)
+    return (
+        f'<svg role="img" aria-label="{escape(_alt_text(aligned))}" width="{width:.0f}" '
+        f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
+        f'<text class="side" x="{_GAP}" y="14">candidate</text>'
+        f'<text class="side" x="{_GAP}" y="{_BOTTOM + _BOX_HEIGHT + 18}">reference</text>'
+        f"{lines}{units}</svg>"
+    )
+
+
+def similarity_table(aligned: Aligned) -> str:
+    """Create a table of all similarities, or only of the pairs if the matrix is very large."""
+    m, n = len(aligned.candidate_units), len(aligned.reference_units)
+    return _matrix_table(aligned) if m * n <= MAX_CELLS else _pair_table(aligned)
+
+
+def unit_label(unit: str) -> str:
+    """Return a unit on one line, without control characters, truncated if long.
+
+    >>> unit_label("an extraordinarily long unit"), unit_label("\\t")
+    ('an extraordinaril…', '(blank)')
+    """
+    return truncate(printable(unit), MAX_LABEL_LENGTH)
+
+
+def printable(unit: str) -> str:
+    """Return a unit on one line, without control characters; blank units become "(blank)"."""
+    clean = "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in unit)
+    return " ".join(clean.split()) or "(blank)"
+
+
+def truncate(text: str, longest: int) -> str:
+    """Truncate a text to at most `longest` characters."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def text_width(text: str) -> float:
+    """Estimate the width of a text in multiples of its font size.
+
+    >>> text_width("cat"), text_width("猫")
+    (1.8, 1.0)
+    """
+    return round(sum(1.0 if unicodedata.east_asian_width(c) in "WF" else 0.6 for c in text), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class UnitBox:
-    """A unit's place in its row, in pixels."""
+    """Horizontal position of a unit in its row, in pixels."""
 
     left: float
     width: float
 
     @property
     def middle(self) -> float:
-        """Where its lines begin."""
+        """Centre of the box, where lines start."""
         return self.left + self.width / 2
-
-
-def link_diagram(aligned: Aligned) -> str:
-    """The link view: candidate above, reference below, a line per pair.
-
-    A line is broader for a larger weight and fainter for a lower similarity.
-    """
-    above, below = _lay_out_row(aligned.candidate_units), _lay_out_row(aligned.reference_units)
-    wide = max([box.left + box.width + _GAP for box in (*above, *below)] + [120.0])
-    high = _BOTTOM + _BOX_HEIGHT + 24
-    lines = "".join(
-        _draw_link(aligned, i, j, weight, (above[i], below[j])) for i, j, weight in aligned.pairs
-    )
-    rows = {i for i, _, _ in aligned.pairs}, {j for _, j, _ in aligned.pairs}
-    drawn = _draw_units(aligned.candidate_units, above, rows[0], _TOP)
-    drawn += _draw_units(aligned.reference_units, below, rows[1], _BOTTOM)
-    return (
-        f'<svg role="img" aria-label="{escape(_alt_text(aligned))}" width="{wide:.0f}" '
-        f'height="{high:.0f}" viewBox="0 0 {wide:.0f} {high:.0f}">'
-        f'<text class="side" x="{_GAP}" y="14">candidate</text>'
-        f'<text class="side" x="{_GAP}" y="{_BOTTOM + _BOX_HEIGHT + 18}">reference</text>'
-        f"{lines}{drawn}</svg>"
-    )
 
 
 def _lay_out_row(units: Sequence[str]) -> list[UnitBox]:
@@ -84,10 +115,11 @@ def _draw_units(
 
 
 def _draw_unit(unit: str, box: UnitBox, paired: bool, top: float) -> str:
-    group, more = ("<g>", "") if paired else ('<g class="alone">', ", no partner")
+    group, more = ("<g>", "") if paired else ('<g class="alone">', ", unpaired")
     return (
         f"{group}<title>{escape(printable(unit))}{more}</title>"
-        f'<rect x="{box.left:.1f}" y="{top}" width="{box.width:.1f}" height="{_BOX_HEIGHT}" rx="4"/>'
+        f'<rect x="{box.left:.1f}" y="{top}" width="{box.width:.1f}" '
+        f'height="{_BOX_HEIGHT}" rx="4"/>'
         f'<text x="{box.middle:.1f}" y="{top + 18}">{escape(unit_label(unit))}</text></g>'
     )
 
@@ -109,21 +141,9 @@ def _draw_link(
 
 
 def _alt_text(aligned: Aligned) -> str:
-    """The picture in a sentence, for those who do not see it; the table says the rest."""
+    """Describe the diagram for screen readers; the table has the details."""
     counts = len(aligned.candidate_units), len(aligned.reference_units), len(aligned.pairs)
     return "{} candidate units, {} reference units, {} pairs between them".format(*counts)
-
-
-MAX_CELLS = 10_000
-
-
-_DENSE = 8  # columns beyond which their heads stand upright
-
-
-def similarity_table(aligned: Aligned) -> str:
-    """Every similarity in its cell; of a very large matrix, the pairs alone."""
-    m, n = len(aligned.candidate_units), len(aligned.reference_units)
-    return _matrix_table(aligned) if m * n <= MAX_CELLS else _pair_table(aligned)
 
 
 def _matrix_table(aligned: Aligned) -> str:
@@ -142,15 +162,15 @@ def _matrix_table(aligned: Aligned) -> str:
         body += f"<tr>{_head(unit, 'row', i in rows)}{cells}</tr>\n"
     dense = ' class="dense"' if len(aligned.reference_units) > _DENSE else ""
     return (
-        f"<table{dense}><caption>How similar each unit of the candidate (rows) is to each unit of "
-        "the reference (columns). Framed cells are pairs, a heavier frame a larger weight; striped "
-        f"ones belong to units without a partner.</caption>\n<thead><tr><td></td>{heads}</tr>"
+        f"<table{dense}><caption>Similarity of each unit of the candidate (rows) to each unit of "
+        "the reference (columns). Framed cells are pairs; a thicker frame means a larger weight. "
+        f"Striped cells belong to unpaired units.</caption>\n<thead><tr><td></td>{heads}</tr>"
         f"</thead>\n<tbody>\n{body}</tbody></table>"
     )
 
 
 def _alpha(aligned: Aligned) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Similarities between 0 and 1: as they are, unless one lies outside."""
+    """Scale similarities to the range 0 to 1; unchanged if all are within it."""
     similarity = np.asarray(aligned.similarity, dtype=np.float64)
     low, high = min(0.0, similarity.min(initial=0.0)), max(1.0, similarity.max(initial=1.0))
     scaled: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = (similarity - low) / (high - low)
@@ -161,12 +181,12 @@ def _head(unit: str, scope: str, paired: bool) -> str:
     text = escape(printable(unit))
     if paired:
         return f'<th scope="{scope}">{text}</th>'
-    return f'<th scope="{scope}" class="alone">{text}<span class="unseen">, no partner</span></th>'
+    return f'<th scope="{scope}" class="alone">{text}<span class="unseen">, unpaired</span></th>'
 
 
 def _cell(value: float, alpha: float, weight: float, paired: bool) -> str:
     names = ["heat"]
-    style, said = f"--s:{alpha:.2f}", ""
+    style, weight_text = f"--s:{alpha:.2f}", ""
     if alpha > 0.55:
         names.append("hot")
     if not paired:
@@ -174,9 +194,9 @@ def _cell(value: float, alpha: float, weight: float, paired: bool) -> str:
     if weight:
         names.append("pair")
         style += f";--w:{weight:.2f}"
-        said = f'<span class="unseen">, pair of weight {weight:.2f}</span>'
+        weight_text = f'<span class="unseen">, pair of weight {weight:.2f}</span>'
     number = f"{round(float(value), 2) + 0.0:.2f}"
-    return f'<td class="{" ".join(names)}" style="{style}">{number}{said}</td>'
+    return f'<td class="{" ".join(names)}" style="{style}">{number}{weight_text}</td>'
 
 
 def _pair_table(aligned: Aligned) -> str:
@@ -191,38 +211,6 @@ def _pair_table(aligned: Aligned) -> str:
         f'<th scope="col">{h}</th>' for h in ("candidate", "reference", "weight", "similarity")
     )
     return (
-        f"<table><caption>The pairs; the whole table of {size} similarities would be too large "
-        f"to read.</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>"
+        f"<table><caption>Only the pairs; the full table of {size} similarities is too large "
+        f"to show.</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>"
     )
-
-
-MAX_LABEL_LENGTH = 18
-
-
-def unit_label(unit: str) -> str:
-    """A unit on one line, without control characters, cut where it is long.
-
-    >>> unit_label("an extraordinarily long unit"), unit_label("\\t")
-    ('an extraordinaril…', '(blank)')
-    """
-    return truncate(printable(unit), MAX_LABEL_LENGTH)
-
-
-def printable(unit: str) -> str:
-    """A unit on one line, without control characters, and never nothing at all."""
-    clean = "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in unit)
-    return " ".join(clean.split()) or "(blank)"
-
-
-def truncate(text: str, longest: int) -> str:
-    """The text, cut to so many characters."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def text_width(text: str) -> float:
-    """How wide a text is drawn, in sizes of its font, roughly.
-
-    >>> text_width("cat"), text_width("猫")
-    (1.8, 1.0)
-    """
-    return round(sum(1.0 if unicodedata.east_asian_width(c) in "WF" else 0.6 for c in text), 1)

@@ -1,6 +1,6 @@
-"""Where the nodes of two trees go, side by side, and which of them an alignment joins.
+"""Two parse trees side by side, with links between aligned subtrees, as SVG.
 
-Two trees side by side, the aligned pieces joined, as SVG.
+`lay_out_trees` computes node positions and links; `tree_svg` and `tree_svg_file` draw them.
 """
 
 from __future__ import annotations
@@ -18,26 +18,35 @@ from evenmatch.viewer.links import printable, text_width, unit_label
 
 FONT_SIZE = 14.0  # pixels, as in style.css
 
-
 _GAP, _STEP, _TOP, _BETWEEN = 18.0, 52.0, 44.0, 90.0
+
+_INK, _QUIET, _LINE, _PAIR = "#212529", "#5c636a", "#adb5bd", "#e8590c"
+
+_NODE_HEIGHT = 22.0
+
+TREE_CAPTION = (
+    "The candidate's tree is on the left, the reference's on the right. Lines connect nodes whose "
+    "subtrees are paired: wider lines stand for more pairs, fainter lines for a lower similarity. "
+    "Dashed nodes are unpaired."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class NodePosition:
-    """A node in the picture, in pixels: its middle, and what is written there."""
+    """Centre of a node in pixels, with its text and the index of its parent."""
 
     x: float
     y: float
     text: str
-    word: str = ""  # a word, below its tag
+    word: str = ""  # the word of a leaf, drawn below its tag
     parent: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class TreeLink:
-    """A line from a node of the candidate to one of the reference, for all pieces on top of them.
+    """A line from a candidate node to a reference node, for all paired subtrees with these roots.
 
-    `pieces` are the pairs of units with their similarity.
+    `pieces` lists the paired units with their similarity.
     """
 
     start: int
@@ -48,7 +57,7 @@ class TreeLink:
 
 @dataclass(frozen=True, slots=True)
 class TreePair:
-    """The trees of a candidate and a reference, and the links between them."""
+    """Layout of the trees of a candidate and a reference, and the links between them."""
 
     candidate: tuple[NodePosition, ...]
     reference: tuple[NodePosition, ...]
@@ -57,18 +66,18 @@ class TreePair:
     height: float
 
 
-def has_trees(splitter: Any) -> bool:
-    """Whether a splitter's units are pieces of trees, which can be drawn."""
-    return isinstance(splitter, Subtrees | Constituents)
+def has_trees(units: Any) -> bool:
+    """Whether the units are subtrees, so that trees can be drawn."""
+    return isinstance(units, Subtrees | Constituents)
 
 
 def lay_out_trees(
-    splitter: Subtrees | Constituents, candidate: str, reference: str, aligned: Aligned
+    units: Subtrees | Constituents, candidate: str, reference: str, aligned: Aligned
 ) -> TreePair:
-    """Both trees laid out, and joined where pieces of them are paired and at all similar."""
-    texts = [truncate_text(text, splitter.most_words) for text in (candidate, reference)]
-    parses = parse_cached(splitter.parser, texts)
-    tops = [[piece[2] for piece in splitter.tree_units(parse)] for parse in parses]
+    """Lay out both trees and link nodes whose subtrees are paired with a similarity above 0."""
+    texts = [truncate_text(text, units.most_words) for text in (candidate, reference)]
+    parses = parse_cached(units.parser, texts)
+    roots = [[unit[2] for unit in units.tree_units(parse)] for parse in parses]
     left = _node_positions(parses[0], _GAP)
     edge = max((p.x + _half_width(p) for p in left), default=_GAP) + _BETWEEN
     right = _node_positions(parses[1], edge)
@@ -76,10 +85,27 @@ def lay_out_trees(
     return TreePair(
         tuple(left),
         tuple(right),
-        _collect_links(aligned, tops[0], tops[1]),
+        _collect_links(aligned, roots[0], roots[1]),
         max((p.x + _half_width(p) for p in every), default=edge) + _GAP,
         max((p.y for p in every), default=_TOP) + 2 * _GAP,
     )
+
+
+def tree_svg(pair: TreePair) -> str:
+    """Draw the trees as SVG for a page that provides the style."""
+    return _svg(pair, _alt_text(pair), "")
+
+
+def tree_svg_file(pair: TreePair, title: str) -> str:
+    """Draw the trees as a standalone SVG file with its own style."""
+    style = (
+        f"<style>text{{font:{FONT_SIZE:.0f}px monospace;text-anchor:middle;fill:{_INK}}}"
+        f".side,.word{{fill:{_QUIET}}}.side{{text-anchor:start}}.edge{{stroke:{_LINE}}}"
+        f".joint{{fill:none;stroke:{_PAIR};stroke-linecap:round}}rect{{fill:#fff;stroke:{_LINE}}}"
+        ".alone rect{stroke-dasharray:3 3}.alone text{font-style:italic}</style>"
+    )
+    page = f'<rect width="100%" height="100%" style="stroke:none"/>{style}'
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + _svg(pair, title, page) + "\n"
 
 
 def _half_width(place: NodePosition) -> float:
@@ -92,7 +118,7 @@ def _collect_links(
     joined: dict[tuple[int, int], list[tuple[str, str, float]]] = {}
     for i, j, _ in aligned.pairs:
         similarity = float(aligned.similarity[i, j])
-        if similarity > 0:  # nothing is gained from a partner that a filter ruled out
+        if similarity > 0:  # a similarity filter sets excluded pairs to 0
             names = aligned.candidate_units[i], aligned.reference_units[j]
             joined.setdefault((rows[i], columns[j]), []).append((*names, similarity))
     return tuple(
@@ -102,7 +128,7 @@ def _collect_links(
 
 
 def _node_positions(parse: Parse, left: float) -> list[NodePosition]:
-    """Words from left to right; a phrase over the middle of its parts, a head over its own word."""
+    """Place words from left to right, phrases centred above their children, heads above words."""
     every = all_nodes(parse)
     at = {id(node): n for n, node in enumerate(every)}
     parents = [-1] * len(every)
@@ -113,8 +139,8 @@ def _node_positions(parse: Parse, left: float) -> list[NodePosition]:
     columns = _word_positions(parse, left)
     middles: dict[int, float] = {}
     for node in reversed(every):
-        own = [middles[id(child)] for child in node.children] if parse.is_constituency else []
-        middles[id(node)] = sum(own) / len(own) if own else columns[node.head]
+        below = [middles[id(child)] for child in node.children] if parse.is_constituency else []
+        middles[id(node)] = sum(below) / len(below) if below else columns[node.head]
     return [
         NodePosition(
             middles[id(node)], _TOP + _STEP * depths[n], *_node_texts(parse, node), parents[n]
@@ -133,40 +159,10 @@ def _node_texts(parse: Parse, node: Tree) -> tuple[str, str]:
 def _word_positions(parse: Parse, left: float) -> list[float]:
     middles: list[float] = []
     for word in parse.words:
-        wide = FONT_SIZE * max(text_width(unit_label(word)), 1.8)
-        middles.append(left + wide / 2)
-        left += wide + _GAP
+        width = FONT_SIZE * max(text_width(unit_label(word)), 1.8)
+        middles.append(left + width / 2)
+        left += width + _GAP
     return middles
-
-
-_INK, _QUIET, _LINE, _PAIR = "#212529", "#5c636a", "#adb5bd", "#e8590c"
-
-
-_NODE_HEIGHT = 22.0
-
-
-TREE_CAPTION = (
-    "The candidate's tree on the left, the reference's on the right. A line joins two nodes when "
-    "pieces with these on top are paired: broader for more pieces, fainter for a lower similarity. "
-    "A dashed node has no partner at all."
-)
-
-
-def tree_svg_file(pair: TreePair, title: str) -> str:
-    """A file of its own, with colours that need no page around them."""
-    style = (
-        f"<style>text{{font:{FONT_SIZE:.0f}px monospace;text-anchor:middle;fill:{_INK}}}"
-        f".side,.word{{fill:{_QUIET}}}.side{{text-anchor:start}}.edge{{stroke:{_LINE}}}"
-        f".joint{{fill:none;stroke:{_PAIR};stroke-linecap:round}}rect{{fill:#fff;stroke:{_LINE}}}"
-        ".alone rect{stroke-dasharray:3 3}.alone text{font-style:italic}</style>"
-    )
-    page = f'<rect width="100%" height="100%" style="stroke:none"/>{style}'
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + _svg(pair, title, page) + "\n"
-
-
-def tree_svg(pair: TreePair) -> str:
-    """The picture inside a page that brings the style."""
-    return _svg(pair, _alt_text(pair), "")
 
 
 def _svg(pair: TreePair, title: str, before: str) -> str:
@@ -186,7 +182,8 @@ def _svg(pair: TreePair, title: str, before: str) -> str:
 
 def _draw_edges(places: Sequence[NodePosition]) -> str:
     return "".join(
-        f'<line class="edge" x1="{places[p.parent].x:.1f}" y1="{places[p.parent].y + _NODE_HEIGHT / 2}" '
+        f'<line class="edge" x1="{places[p.parent].x:.1f}" '
+        f'y1="{places[p.parent].y + _NODE_HEIGHT / 2}" '
         f'x2="{p.x:.1f}" y2="{p.y - _NODE_HEIGHT / 2}"/>'
         for p in places
         if p.parent >= 0
@@ -196,13 +193,13 @@ def _draw_edges(places: Sequence[NodePosition]) -> str:
 def _draw_link(link: TreeLink, pair: TreePair) -> str:
     a, b = pair.candidate[link.start], pair.reference[link.end]
     bend = (b.x - a.x) / 3
-    said = "; ".join(f"{printable(x)} – {printable(y)}: {s:.2f}" for x, y, s in link.pieces)
+    title = "; ".join(f"{printable(x)} – {printable(y)}: {s:.2f}" for x, y, s in link.pieces)
     return (
         f'<path class="joint" d="M{a.x:.1f} {a.y}C{a.x + bend:.1f} {a.y - 30:.1f} '
         f'{b.x - bend:.1f} {b.y - 30:.1f} {b.x:.1f} {b.y}" '
         f'stroke-width="{min(0.8 + 0.5 * len(link.pieces), 4.0):.2f}" '
         f'opacity="{0.15 + 0.75 * min(link.similarity, 1.0) ** 2:.2f}">'
-        f"<title>{escape(said)}</title></path>"
+        f"<title>{escape(title)}</title></path>"
     )
 
 
@@ -211,7 +208,7 @@ def _draw_nodes(places: Sequence[NodePosition], joined: set[int]) -> str:
 
 
 def _draw_node(place: NodePosition, joined: bool) -> str:
-    wide = FONT_SIZE * text_width(place.text) + 10
+    width = FONT_SIZE * text_width(place.text) + 10
     group = "" if joined else ' class="alone"'
     under = (
         f'<text class="word" x="{place.x:.1f}" y="{place.y + 28}">{escape(place.word)}</text>'
@@ -219,12 +216,12 @@ def _draw_node(place: NodePosition, joined: bool) -> str:
         else ""
     )
     return (
-        f'<g{group}><rect x="{place.x - wide / 2:.1f}" '
-        f'y="{place.y - _NODE_HEIGHT / 2}" width="{wide:.1f}" height="{_NODE_HEIGHT}" rx="4"/>'
+        f'<g{group}><rect x="{place.x - width / 2:.1f}" '
+        f'y="{place.y - _NODE_HEIGHT / 2}" width="{width:.1f}" height="{_NODE_HEIGHT}" rx="4"/>'
         f'<text x="{place.x:.1f}" y="{place.y + 5}">{escape(place.text)}</text>{under}</g>'
     )
 
 
 def _alt_text(pair: TreePair) -> str:
     counts = len(pair.candidate), len(pair.reference), len(pair.links)
-    return "a tree of {} nodes and one of {}, with {} links between them".format(*counts)
+    return "candidate tree with {} nodes, reference tree with {} nodes, {} links".format(*counts)

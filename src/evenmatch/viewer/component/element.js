@@ -1,14 +1,14 @@
-// <evenmatch-viewer>: two texts, or three, and how they align. All it shows comes from the page
-// itself, or from the server the page came from.
+// <evenmatch-viewer>: the alignment of one or two candidates with a reference. The data comes from
+// the page itself or from the server of the page.
 
 const VIEWS = { links: "Links", map: "Heat map", trees: "Trees" };
-const UPRIGHT = 560; // pixels; below, units stand below each other
+const UPRIGHT = 560; // pixels; on narrower screens, units are drawn in two columns
 
 class Viewer extends HTMLElement {
   connectedCallback() {
     if (this.shadowRoot) return;
     if (document.readyState === "loading" && !this.nextSibling) {
-      // Already defined by an earlier output: the parser has not yet come to what is inside.
+      // The element was defined by an earlier output, and its children are not parsed yet.
       document.addEventListener("DOMContentLoaded", () => this.connectedCallback(), { once: true });
       return;
     }
@@ -28,26 +28,26 @@ class Viewer extends HTMLElement {
   key(candidate, reference, metric) { return JSON.stringify([candidate, reference, metric]); }
   narrow() { return this.clientWidth < UPRIGHT; }
 
-  // What the fragment of the address says, or the first alignment given.
+  // Initial state: from the fragment of the URL, or else the first alignment.
   start() {
-    const said = new URLSearchParams(this.given.page ? location.hash.slice(1) : "");
-    const [candidate, reference] = this.given.try; // to begin with, where nothing is given
+    const params = new URLSearchParams(this.given.page ? location.hash.slice(1) : "");
+    const [candidate, reference] = this.given.try; // example texts, if the page has no alignment
     const first = this.given.shown[0] || { candidate, reference, name: this.given.names[0] };
     const other = this.given.shown.find((s) => s.candidate !== first.candidate);
-    const text = (name, usual) => (this.given.served && said.has(name) ? said.get(name) : usual);
+    const text = (name, fallback) => (this.given.served && params.has(name) ? params.get(name) : fallback);
     return {
       candidate: text("c", first.candidate),
       second: text("b", other ? other.candidate : ""),
       reference: text("r", first.reference),
-      metric: this.given.names.includes(said.get("m")) ? said.get("m") : first.name,
-      view: said.get("v") in VIEWS ? said.get("v") : "links",
+      metric: this.given.names.includes(params.get("m")) ? params.get("m") : first.name,
+      view: params.get("v") in VIEWS ? params.get("v") : "links",
     };
   }
 
   frame() {
     const area = (name, label) => `<label>${label}<textarea data-part="${name}" rows="2" ${this.given.served ? "" : "readonly"}></textarea></label>`;
-    const second = this.given.served || this.state.second ? area("second", this.given.served ? "Candidate B, to compare (may stay empty)" : "Candidate B") : "";
-    const options = this.given.names.map((name) => `<option>${escaped(name)}</option>`).join("");
+    const second = this.given.served || this.state.second ? area("second", this.given.served ? "Candidate B (optional, for comparison)" : "Candidate B") : "";
+    const options = this.given.names.map((name) => `<option>${escapeHtml(name)}</option>`).join("");
     const views = Object.entries(VIEWS).map(([view, label]) =>
       `<label><input type="radio" name="view" value="${view}">${label}</label>`).join("");
     const share = this.given.page ? '<button type="button" data-part="share">Copy link</button>' : "";
@@ -56,7 +56,7 @@ class Viewer extends HTMLElement {
       <div class="tools"><label>Metric <select data-part="metric">${options}</select></label>
       <fieldset><legend>View</legend>${views}</fieldset>
       <button type="button" data-part="copy">Copy as SVG</button>${share}</div>
-      <p class="said" data-part="said" role="status" aria-live="polite"></p><div data-part="drawn"></div>`;
+      <p class="status" data-part="status" role="status" aria-live="polite"></p><div data-part="drawn"></div>`;
   }
 
   fill() {
@@ -73,8 +73,8 @@ class Viewer extends HTMLElement {
     });
     this.at("metric").addEventListener("change", () => this.read());
     root.querySelector("fieldset").addEventListener("change", () => this.read());
-    this.at("copy").addEventListener("click", () => this.copy(this.svg(), "The picture was copied as SVG."));
-    this.at("share")?.addEventListener("click", () => this.copy(location.href, "The address was copied; it holds the texts."));
+    this.at("copy").addEventListener("click", () => this.copy(this.svg(), "Copied the picture as SVG."));
+    this.at("share")?.addEventListener("click", () => this.copy(location.href, "Copied the URL, which contains the texts."));
     const drawn = this.at("drawn");
     drawn.addEventListener("pointerover", (event) => this.point(event.target));
     drawn.addEventListener("focusin", (event) => this.point(event.target));
@@ -108,12 +108,12 @@ class Viewer extends HTMLElement {
     const wanted = [candidate, ...(second ? [second] : [])];
     try {
       const found = await Promise.all(wanted.map((text) => this.find(text, reference, metric)));
-      if (turn !== this.turn) return; // somebody typed on
+      if (turn !== this.turn) return; // the input has changed since
       this.found = found;
       this.draw();
-      this.tell(found.map((s, n) => `${found.length > 1 ? "AB"[n] + ": " : ""}score ${number(s.score.value ?? 0, 4)}`).join(", "));
+      this.announce(found.map((s, n) => `${found.length > 1 ? "AB"[n] + ": " : ""}score ${formatNumber(s.score.value ?? 0, 4)}`).join(", "));
     } catch (error) {
-      if (turn === this.turn) this.tell(error.message);
+      if (turn === this.turn) this.announce(error.message);
     }
   }
 
@@ -124,16 +124,16 @@ class Viewer extends HTMLElement {
   }
 
   async ask(body) {
-    if (!this.given.served) throw new Error("This page holds no such alignment.");
+    if (!this.given.served) throw new Error("This page does not contain this alignment.");
     const token = this.at("token").value;
     const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
     const answer = await fetch("align", { method: "POST", headers, body: JSON.stringify(body) })
-      .catch(() => { throw new Error("The server does not answer; is it still running?"); });
+      .catch(() => { throw new Error("No response from the server; is it still running?"); });
     if (answer.status === 401) this.at("lock").hidden = false;
     const found = await answer.json();
     if (!answer.ok) throw new Error(found.detail);
     return found;
   }
 
-  tell(text) { this.at("said").textContent = text; }
+  announce(text) { this.at("status").textContent = text; }
 }

@@ -1,12 +1,12 @@
-// The two-row link view and the heat map, as SVG and as a table.
+// The link diagram as SVG, and the heat map as a table and as SVG.
 
 const BOX = { high: 26, gap: 10, padding: 7, apart: 140 };
 
-// Where each unit's box lies. Upright, for narrow screens: units below each other, in two columns.
+// Position of each unit's box: two rows or, if upright (narrow screens), two columns.
 const boxes = (units, side, upright, columnWide) => {
   let at = BOX.gap;
   return units.map((unit) => {
-    const text = short(unit), width = wide(text) + 2 * BOX.padding;
+    const text = shorten(unit), width = textWidth(text) + 2 * BOX.padding;
     if (upright) {
       const box = { text, width, x: side ? columnWide + 90 : BOX.gap + columnWide - width, y: at + 22 };
       at += BOX.high + 6;
@@ -27,26 +27,26 @@ const curve = (a, b, upright) => {
   return `M${x} ${y}C${x} ${(y + v) / 2} ${u} ${(y + v) / 2} ${u} ${v}`;
 };
 
-const unitDrawn = (shown, side, at, box, paired) =>
+const drawUnit = (alignment, side, at, box, paired) =>
   `<g class="unit${paired ? "" : " alone"}" data-side="${side}" data-at="${at}" role="img" ` +
-  `aria-label="${escaped(unitSaid(shown, side, at))}">` +
+  `aria-label="${escapeHtml(describeUnit(alignment, side, at))}">` +
   `<rect x="${box.x}" y="${box.y}" width="${box.width}" height="${BOX.high}" rx="4"/>` +
-  `<text x="${box.x + box.width / 2}" y="${box.y + 18}">${escaped(box.text)}</text></g>`;
+  `<text x="${box.x + box.width / 2}" y="${box.y + 18}">${escapeHtml(box.text)}</text></g>`;
 
-const linksSvg = (shown, upright) => {
-  const sides = [shown.candidate_units, shown.reference_units];
-  const columnWide = Math.max(60, ...sides[0].map((unit) => wide(short(unit)) + 2 * BOX.padding));
+const linksSvg = (alignment, upright) => {
+  const sides = [alignment.candidate_units, alignment.reference_units];
+  const columnWide = Math.max(60, ...sides[0].map((unit) => textWidth(shorten(unit)) + 2 * BOX.padding));
   const rows = sides.map((units, side) => boxes(units, side, upright, columnWide));
   const all = rows.flat();
   const width = Math.ceil(Math.max(220, ...all.map((b) => b.x + b.width)) + BOX.gap);
   const high = Math.ceil(Math.max(24 + BOX.apart, ...all.map((b) => b.y)) + BOX.high + 24);
-  const lines = shown.pairs.map(([i, j, weight]) =>
+  const lines = alignment.pairs.map(([i, j, weight]) =>
     `<path class="link" data-i="${i}" data-j="${j}" data-weight="${weight}" d="${curve(rows[0][i], rows[1][j], upright)}" ` +
     `stroke-width="${(0.8 + 3.2 * Math.min(weight, 1)).toFixed(2)}" ` +
-    `opacity="${(0.25 + 0.75 * Math.min(Math.max(shown.similarity[i][j], 0), 1)).toFixed(2)}"/>`);
-  const paired = [0, 1].map((side) => new Set(shown.pairs.map((pair) => pair[side])));
+    `opacity="${(0.25 + 0.75 * Math.min(Math.max(alignment.similarity[i][j], 0), 1)).toFixed(2)}"/>`);
+  const paired = [0, 1].map((side) => new Set(alignment.pairs.map((pair) => pair[side])));
   const drawn = rows.map((row, side) =>
-    row.map((box, at) => unitDrawn(shown, side, at, box, paired[side].has(at))).join(""));
+    row.map((box, at) => drawUnit(alignment, side, at, box, paired[side].has(at))).join(""));
   const [ax, ay] = upright ? [columnWide + 90, 14] : [BOX.gap, high - 6];
   return `<svg xmlns="http://www.w3.org/2000/svg" class="links" role="group" aria-label="links between ` +
     `${sides[0].length} candidate units and ${sides[1].length} reference units" width="${width}" ` +
@@ -54,53 +54,53 @@ const linksSvg = (shown, upright) => {
     `<text class="side" x="${ax}" y="${ay}">reference</text>${lines.join("")}${drawn.join("")}</svg>`;
 };
 
-const shade = (shown) => {
-  const all = shown.similarity.flat();
+const scaleSimilarity = (alignment) => {
+  const all = alignment.similarity.flat();
   const low = all.reduce((a, b) => Math.min(a, b), 0), high = all.reduce((a, b) => Math.max(a, b), 1);
   return (value) => (value - low) / (high - low);
 };
 
 const MOST_CELLS = 10000;
 
-const mapTable = (shown) => {
-  const [rows, columns] = [shown.candidate_units, shown.reference_units];
+const mapTable = (alignment) => {
+  const [rows, columns] = [alignment.candidate_units, alignment.reference_units];
   if (rows.length * columns.length > MOST_CELLS)
-    return `<p>${rows.length} by ${columns.length} similarities are too many to show; see the links.</p>`;
-  const weight = weights(shown), alpha = shade(shown);
+    return `<p>${rows.length} by ${columns.length} similarities are too many to show; use the links view.</p>`;
+  const weight = weights(alignment), alpha = scaleSimilarity(alignment);
   const cell = (i, j) => {
-    const w = weight.get(`${i},${j}`) || 0, a = alpha(shown.similarity[i][j]);
+    const w = weight.get(`${i},${j}`) || 0, a = alpha(alignment.similarity[i][j]);
     return `<td role="gridcell" tabindex="-1" class="heat${a > 0.55 ? " hot" : ""}${w ? " pair" : ""}" data-i="${i}" ` +
-      `data-j="${j}" style="--s:${a.toFixed(2)};--w:${w.toFixed(2)}">${number(shown.similarity[i][j])}` +
-      (w ? `<span class="unseen">, pair of weight ${number(w)}</span>` : "") + "</td>";
+      `data-j="${j}" style="--s:${a.toFixed(2)};--w:${w.toFixed(2)}">${formatNumber(alignment.similarity[i][j])}` +
+      (w ? `<span class="unseen">, pair of weight ${formatNumber(w)}</span>` : "") + "</td>";
   };
-  const heads = columns.map((unit) => `<th scope="col" role="columnheader">${escaped(short(unit))}</th>`);
+  const heads = columns.map((unit) => `<th scope="col" role="columnheader">${escapeHtml(shorten(unit))}</th>`);
   const body = rows.map((unit, i) =>
-    `<tr role="row"><th scope="row" role="rowheader">${escaped(short(unit))}</th>${columns.map((_, j) => cell(i, j)).join("")}</tr>`);
-  return `<table role="grid" aria-label="similarities; candidate in rows, reference in columns" ` +
+    `<tr role="row"><th scope="row" role="rowheader">${escapeHtml(shorten(unit))}</th>${columns.map((_, j) => cell(i, j)).join("")}</tr>`);
+  return `<table role="grid" aria-label="similarities: candidate in rows, reference in columns" ` +
     `class="${columns.length > 8 ? "dense" : ""}"><thead><tr role="row"><td role="presentation"></td>${heads.join("")}</tr></thead>` +
     `<tbody>${body.join("")}</tbody></table>`;
 };
 
-const mapSvg = (shown) => {
-  const [rows, columns] = [shown.candidate_units, shown.reference_units];
-  const weight = weights(shown), alpha = shade(shown);
-  const left = Math.max(40, ...rows.map((u) => wide(short(u)))) + 10;
-  const top = Math.max(40, ...columns.map((u) => wide(short(u)))) + 10;
+const mapSvg = (alignment) => {
+  const [rows, columns] = [alignment.candidate_units, alignment.reference_units];
+  const weight = weights(alignment), alpha = scaleSimilarity(alignment);
+  const left = Math.max(40, ...rows.map((u) => textWidth(shorten(u)))) + 10;
+  const top = Math.max(40, ...columns.map((u) => textWidth(shorten(u)))) + 10;
   const side = 40, high = 28;
   const cells = rows.map((_, i) => columns.map((_, j) => {
     const x = left + j * side, y = top + i * high, w = weight.get(`${i},${j}`) || 0;
-    const a = alpha(shown.similarity[i][j]);
+    const a = alpha(alignment.similarity[i][j]);
     return `<rect x="${x}" y="${y}" width="${side}" height="${high}" style="fill:#08519c;fill-opacity:${a.toFixed(2)};stroke:none"/>` +
       (w ? `<rect x="${x + 2}" y="${y + 2}" width="${side - 4}" height="${high - 4}" style="fill:none;stroke:#e8590c;stroke-width:${(1 + 2.5 * w).toFixed(1)}"/>` : "") +
-      `<text x="${x + side / 2}" y="${y + 18}"${a > 0.55 ? ' style="fill:#fff"' : ""}>${number(shown.similarity[i][j])}</text>`;
+      `<text x="${x + side / 2}" y="${y + 18}"${a > 0.55 ? ' style="fill:#fff"' : ""}>${formatNumber(alignment.similarity[i][j])}</text>`;
   }).join("")).join("");
-  const names = rows.map((u, i) => `<text x="${left - 6}" y="${top + i * high + 18}" style="text-anchor:end">${escaped(short(u))}</text>`).join("") +
-    columns.map((u, j) => `<text transform="translate(${left + j * side + 24} ${top - 6}) rotate(-90)" style="text-anchor:start">${escaped(short(u))}</text>`).join("");
+  const names = rows.map((u, i) => `<text x="${left - 6}" y="${top + i * high + 18}" style="text-anchor:end">${escapeHtml(shorten(u))}</text>`).join("") +
+    columns.map((u, j) => `<text transform="translate(${left + j * side + 24} ${top - 6}) rotate(-90)" style="text-anchor:start">${escapeHtml(shorten(u))}</text>`).join("");
   const [w, h] = [left + columns.length * side + 10, top + rows.length * high + 10];
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}">${names}${cells}</svg>`;
 };
 
-// A picture that needs no page around it: its colours come with it.
+// Add the style to an SVG, so that it can be used outside the page.
 const standalone = (svg) =>
   svg.replace(/>/, "><style>text{font:14px monospace;text-anchor:middle;fill:#212529}.side{text-anchor:start;fill:#5c636a}" +
     ".word{fill:#5c636a}.edge{stroke:#adb5bd}rect{fill:#fff;stroke:#adb5bd}path{fill:none;stroke:#e8590c;stroke-linecap:round}" +
