@@ -32,7 +32,7 @@ from .fairness.counterfactuals import counterfactuals
 from .fairness.debias import debias
 from .integrations.rl import for_openrlhf, for_trl, for_verl
 from .registry import build, names, register, spec
-from .reports.agreement_page import write_report
+from .reports.results import write_report
 from .scoring.aligned import Aligned
 from .scoring.metric import AlignMetric
 from .scoring.metric_contract import check_metric

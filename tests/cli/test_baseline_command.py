@@ -29,7 +29,7 @@ def test_json_holds_what_python_measures(command: Command) -> None:
 def test_the_sample_serves_where_no_text_is_given_and_a_table_is_written(command: Command) -> None:
     said = command("baseline", "--pairs", "20", "--out", "b.csv")
     assert said.code == 0
-    assert "taking the small sample that comes along" in said.err
+    assert "using the small sample included in evenmatch" in said.err
     assert "wrote b.csv" in said.err
     lines = Path("b.csv").read_text().splitlines()
     assert lines[0] == "LAYER,P,R,F"
@@ -40,4 +40,4 @@ def test_the_sample_serves_where_no_text_is_given_and_a_table_is_written(command
 def test_a_text_of_one_line_is_refused(command: Command) -> None:
     said = command("baseline", "-", given="only this\n")
     assert (said.code, said.out) == (1, "")
-    assert "got 1 lines that differ; give at least two" in said.err
+    assert "got 1 distinct lines; give at least two" in said.err

@@ -49,8 +49,11 @@ def test_json_is_the_choice_of_python(command: Command, table: str) -> None:
 def test_text_shows_the_layers_and_what_auto_will_be(command: Command, table: str) -> None:
     said = command("choose-layer", table, "-m", "f_disc", "--by-subset")
     assert "layer 5 of minilm@" in said.out
-    assert "mean over 2 subsets of mine (8 outputs); held out subset by subset" in said.out
-    assert "layer='auto' stays 4 for minilm, as published; write layer=5" in said.err
+    assert "mean over 2 subsets of mine (8 outputs); one fold per subset" in said.out
+    assert (
+        "layer='auto' stays 4 for minilm, as published; to use the chosen layer, give layer=5"
+        in said.err
+    )
 
 
 @pytest.mark.model

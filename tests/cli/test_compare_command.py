@@ -107,7 +107,7 @@ def test_settings_reach_the_tests(command: Command, files: list[str]) -> None:
             1,
             "base.txt has 4 lines but short.txt has 1; give one line per segment in every file",
         ),
-        (["-c", "-", "-c", "-", "-r", "r1.txt"], 1, "standard input (-) can stand for one file"),
+        (["-c", "-", "-c", "-", "-r", "r1.txt"], 1, "standard input (-) can be used for one file"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(

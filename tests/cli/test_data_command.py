@@ -33,7 +33,7 @@ def test_every_set_is_listed_with_licence_and_whether_it_is_here(
     assert set(rows) == {each.name for each in data_sets()}
     assert rows["sick"].split()[1:4] == ["yes", "CC", "BY-NC-SA"]
     assert rows["crows-pairs"].split()[1] == "no"
-    assert rows["winobias"].split()[1:3] == ["by", "hand"]
+    assert rows["winobias"].split()[1] == "manual"
 
 
 def test_the_list_as_json_has_sources_and_checksums(command: Command) -> None:
@@ -70,7 +70,7 @@ def test_get_shows_licence_source_and_citation_before_it_fetches(command: Comman
     assert "evenmatch: licence: CC BY-NC-SA 3.0" in said
     assert any(line.startswith("evenmatch: cite: Marelli") for line in said)
     assert any("github.com/brmson/dataset-sts/tree/e1d3375" in line for line in said)
-    assert any("checksums of these sources are not known" in line for line in said)
+    assert any("no checksums are known for these sources" in line for line in said)
     assert error.startswith("evenmatch: cannot fetch http://127.0.0.1:9/brmson/dataset-sts/e1d33")
 
 

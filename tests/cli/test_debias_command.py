@@ -31,7 +31,7 @@ def test_an_adapter_is_trained_and_can_be_named_as_a_metric(
         "stereotype",
         "cost of a wrong gender",
     ]
-    assert "name it as a metric: -m ./even" in done.err
+    assert "use it as a metric: -m ./even" in done.err
     again = command("score", "pairs.jsonl", "-m", "./even", "--json")
     assert "adapter" in again.out
 

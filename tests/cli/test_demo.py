@@ -69,7 +69,7 @@ def test_the_tour_ends_with_commands_that_work(
     said: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    lines = said.split("What to try next")[1].split("\n")
+    lines = said.split("Next steps")[1].split("\n")
     for line in filter(None, lines):
         name, *arguments = shlex.split(line)
         assert name == "evenmatch"

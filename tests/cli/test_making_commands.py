@@ -33,7 +33,7 @@ def test_what_fit_writes_can_be_named_as_a_metric(
     said = command("fit", table, *given, "-o", "mine")
     assert said.code == 0, said.err
     assert "Agreement on held-out ratings: rated" in said.out
-    assert "wrote mine; name it as a metric: -m ./mine" in said.err
+    assert "wrote mine; use it as a metric: -m ./mine" in said.err
     Path("a.txt").write_text("rain is expected\n")
     scored = command("score", "-c", "a.txt", "-r", "a.txt", "-m", "./mine", "--format", "json")
     assert scored.code == 0, scored.err
@@ -49,7 +49,7 @@ def test_fit_prints_for_programs_what_python_gives(command: Command, tiny: str, 
         test=table,
         model=tiny,
         frozen=3,
-        lesson=em.FitSettings(seed=3),
+        settings=em.FitSettings(seed=3),
     ).document
     assert found["mean"] == pytest.approx(dict(wanted["mean"]))
     assert found["signature"] == wanted["signature"]
@@ -59,7 +59,7 @@ def test_fit_prints_for_programs_what_python_gives(command: Command, tiny: str, 
 def test_training_says_what_it_counts(command: Command, tiny: str, table: str) -> None:
     given = ["--model", tiny, "--frozen", "3", "--test", table]
     said = command("fit", table, *given, "-o", "mine", "--progress").err
-    assert "59 of 59 pairs seen" in said
+    assert "59 of 59 pairs processed" in said
     assert "scored" not in said
 
 
@@ -74,7 +74,7 @@ def test_fit_does_not_write_over_a_folder(command: Command, table: str) -> None:
     Path("mine/kept.txt").write_text("kept")
     said = command("fit", table, "-o", "mine")
     assert said.code == 1
-    assert "mine is there already; name a new folder for the metric" in said.err
+    assert "mine already exists; name a new folder for the metric" in said.err
 
 
 def test_distil_says_how_closely_the_student_follows(

@@ -58,7 +58,7 @@ def test_text_shows_values_intervals_and_what_they_rest_on(command: Command, min
     said = command("meta", mine, "-m", LSA, "-m", "rouge1", "--resamples", "10")
     header = said.out.splitlines()[0].split()
     assert header == ["data", "subset", "metric", "pearson", "2.5%", "97.5%", "n", "cluster"]
-    assert "pearson at level system, without people and listed outliers" in said.out
+    assert "pearson at level system, human references and listed outliers excluded" in said.out
     assert f"{LSA}: " in said.out
 
 
@@ -83,7 +83,7 @@ def test_a_page_is_written_beside_the_table(command: Command, mine: str) -> None
 def test_a_page_by_another_name_is_refused_before_any_work(command: Command) -> None:
     said = command("meta", "no such data", "--out", "page.pdf")
     assert (said.code, said.out) == (1, "")
-    assert "a page's name ends in .html or .htm, got 'page.pdf'; rename it" in said.err
+    assert "the name of a report must end in .html or .htm, got 'page.pdf'" in said.err
 
 
 def test_an_unknown_data_set_is_one_line(command: Command) -> None:

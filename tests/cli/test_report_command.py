@@ -46,8 +46,8 @@ def test_texts_bring_examples(command: Command, result: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--texts", "c.jsonl", "-c", "c.txt"), "give either --texts, or -c and -r; not both"),
-        (("-c", "c.txt"), "-c and -r go together"),
+        (("--texts", "c.jsonl", "-c", "c.txt"), "give either --texts, or -c and -r, not both"),
+        (("-c", "c.txt"), "give both -c and -r"),
     ],
 )
 def test_texts_given_by_halves_are_wrong_usage(
@@ -62,11 +62,11 @@ def test_a_file_of_no_known_kind_is_one_line(command: Command) -> None:
     Path("odd.json").write_text('{"rows": []}')
     done = command("report", "odd.json")
     assert done.code == 1
-    assert done.err.startswith("evenmatch: no result that can be shown: it holds 'rows'")
+    assert done.err.startswith("evenmatch: not a known kind of result: it contains 'rows'")
     assert len(done.err.splitlines()) == 1
 
 
 def test_a_page_by_another_name_is_refused_before_anything_is_read(command: Command) -> None:
     done = command("report", "none.json", "-o", "page.txt")
     assert done.code == 1
-    assert "a page's name ends in .html or .htm, got 'page.txt'" in done.err
+    assert "the name of a report must end in .html or .htm, got 'page.txt'" in done.err

@@ -115,11 +115,11 @@ def test_a_missing_folder_is_said_before_any_scoring(command: Command, asked: li
     said = command(*asked, "--out", "nowhere/out.jsonl")
     assert (said.code, said.out) == (1, "")
     assert said.err == (
-        "evenmatch: there is no folder nowhere to write out.jsonl in; make it first\n"
+        "evenmatch: there is no folder nowhere to write out.jsonl in; create it first\n"
     )
 
 
 def test_an_unknown_suffix_is_wrong_usage(command: Command, asked: list[str]) -> None:
     said = command(*asked, "--out", "out.xlsx")
     assert said.code == 2
-    assert "cannot tell how to write out.xlsx; its name may end in .jsonl, .tsv" in said.err
+    assert "unknown file type of out.xlsx; the suffix must be one of .jsonl, .tsv" in said.err

@@ -28,7 +28,7 @@ def test_a_large_run_prints_what_a_local_one_does(command: Command) -> None:
     assert large.err == "evenmatch: flagged rows: 2 empty_candidate (of 20)\n"
     again = command("score", "in.jsonl", *ASKED, *ON, "--out", "o.jsonl", "--resume", "--progress")
     assert "20 of 20 pairs scored\n" in again.err
-    assert "20 of 20 rows were done before" in again.err
+    assert "20 of 20 rows were scored in an earlier run" in again.err
     refused = command("score", "in.jsonl", *ASKED, *ON, "--out", "o.jsonl")
     assert refused.code == 1
     assert refused.err == (
@@ -45,10 +45,10 @@ def test_a_corrupt_row_is_one_line_and_the_rest_is_kept(command: Command) -> Non
     assert said.code == 1
     assert said.err.splitlines() == [
         "evenmatch: rows 6 to 11 (in.jsonl lines 7 to 12) failed, at row 8 (in.jsonl line 9): "
-        "in.jsonl line 9 is no JSON: Expecting property name enclosed in double quotes: "
+        "in.jsonl line 9 is not JSON: Expecting property name enclosed in double quotes: "
         "line 1 column 2 (char 1)",
-        "evenmatch: 1 shard failed; the other 14 rows are done and kept for o.jsonl; mend the "
-        "rows named above and go on with --resume",
+        "evenmatch: 1 shard failed; the other 14 rows are scored and stored for o.jsonl; "
+        "correct the rows listed above and continue with --resume",
     ]
     assert len(list(Path("o.jsonl.parts").glob("part-*"))) == 3
 
@@ -56,13 +56,16 @@ def test_a_corrupt_row_is_one_line_and_the_rest_is_kept(command: Command) -> Non
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["x.jsonl", "--workers", "2"], "--workers, --resume, --parts and the like need --on"),
+        (
+            ["x.jsonl", "--workers", "2"],
+            "--workers, --resume, --parts and other worker options need --on",
+        ),
         (["x.jsonl", "--on", "ray"], "--on needs --out"),
-        (["-c", "a", "-r", "b", "--on", "ray"], "--on takes FILE or a folder, not -c and -r"),
-        (["x.jsonl", "--on", "ray", "--segments"], "every pair's scores go to --out"),
+        (["-c", "a", "-r", "b", "--on", "ray"], "--on needs FILE or a folder, not -c and -r"),
+        (["x.jsonl", "--on", "ray", "--segments"], "the scores of every pair are written to --out"),
         (
             ["x.jsonl", "--on", "processes", "--out", "o.jsonl", "--ray-address", "auto"],
-            "--ray-address and the like need --on ray",
+            "--ray-address, --ray-working-dir and --ray-models need --on ray",
         ),
     ],
 )

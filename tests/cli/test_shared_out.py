@@ -89,4 +89,4 @@ def test_parts_without_workers_are_wrong_usage(
 ) -> None:
     said = command(name, data[name], "--parts", "kept")
     assert said.code == 2
-    assert "--workers, --resume, --parts and the like need --on" in " ".join(said.err.split())
+    assert "--parts and other worker options need --on" in " ".join(said.err.split())

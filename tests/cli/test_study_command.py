@@ -53,7 +53,7 @@ def test_lisa_takes_sources_where_a_model_is_named(
 def test_lisa_refuses_sources_for_the_english_model(command: Command, pairs: str) -> None:
     said = command("study", "lisa", pairs, "--sources")
     assert said.code == 2
-    assert "name a multilingual --model" in said.err
+    assert "give a multilingual --model" in said.err
 
 
 @pytest.mark.model

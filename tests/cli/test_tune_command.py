@@ -30,13 +30,13 @@ def test_tune_pauses_goes_on_and_says_what_it_made(command: Command, tmp_path: P
     write_examples(tmp_path / "valid.jsonl", 4, seed=2)
     (tmp_path / "run.toml").write_text(CONFIG)
     paused = command("tune", "run.toml", "--minutes", "0.000001")
-    assert (paused.code, paused.out) == (0, "no look yet\n")
-    assert "paused; the same command goes on from here" in paused.err
+    assert (paused.code, paused.out) == (0, "no evaluation yet\n")
+    assert "stopped; run the same command again to continue" in paused.err
     done = command("tune", "run.toml", "--json", "--progress")
     assert done.code == 0
     assert json.loads(done.out)["ended"]
     assert "reward" in done.err
-    assert "wrote out/model; name it as a model" in done.err
+    assert "wrote out/model; to train further" in done.err
     assert "  best" in command("tune", "run.toml").out
 
 

@@ -37,5 +37,5 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(tmp_path
     assert kept > 2
     code, said = run(tmp_path, "--resume")
     assert code == 0
-    assert "rows were done before" in said
+    assert "rows were scored in an earlier run" in said
     assert read_jsonl(tmp_path / "o.jsonl") == expected(ROWS, METRICS[:1])

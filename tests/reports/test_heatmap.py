@@ -43,7 +43,7 @@ def test_the_suffix_decides_between_pixels_and_vectors(tmp_path: Path) -> None:
 
 
 def test_another_suffix_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(em.InputError, match=r"ends in \.svg or \.png, got 'a\.pdf'; rename it"):
+    with pytest.raises(em.InputError, match=r"must end in \.svg or \.png, got 'a\.pdf'"):
         draw_alignment(aligned("a", "b"), tmp_path / "a.pdf")
 
 
@@ -101,13 +101,13 @@ def test_units_without_a_partner_look_different(tmp_path: Path) -> None:
     picture = svg(aligned(CANDIDATE, REFERENCE), tmp_path)
     grey = [e for e in _all(picture, "text") if "italic" in e.get("style", "")]
     assert ["".join(e.itertext()) for e in grey] == ["the"]
-    assert "no partner" in texts(picture)
+    assert "unmatched" in texts(picture)
 
 
 def test_the_key_explains_only_what_occurs(tmp_path: Path) -> None:
     same = texts(svg(aligned("a b", "a b"), tmp_path))
     assert "pair" in same
-    assert "no partner" not in same
+    assert "unmatched" not in same
     assert "pair, chosen by one side" in texts(svg(aligned("a a", "a", "greedy"), tmp_path))
     assert "pair, weight 0.1" in texts(svg(aligned("a b c", "a b", "emd"), tmp_path))
 

@@ -88,13 +88,13 @@ def test_metrics_are_ranked_from_the_best(found: em.Agreement) -> None:
 def test_systems_are_points_with_their_names(tmp_path: Path) -> None:
     page = agreement_page(em.correlate("rouge1", rated_sets(tmp_path, "news"), resamples=10))
     assert page.count("<title>best</title></circle>") == 1
-    assert "What metrics share beyond people" not in page
+    assert "Similarity between metrics" not in page
 
 
 def test_a_report_is_written_where_asked(found: em.Agreement, tmp_path: Path) -> None:
     path = em.write_report(found, tmp_path / "page.html")
     assert path.read_text("utf-8") == agreement_page(found)
-    with pytest.raises(em.InputError, match=r"there is no folder .* for page.html; make it first"):
+    with pytest.raises(em.InputError, match=r"no folder .* for page.html; create it first"):
         em.write_report(found, tmp_path / "nowhere" / "page.html")
 
 

@@ -33,14 +33,14 @@ def column(page: Any, caption: str, number: int) -> list[str]:
 
 def test_a_click_on_its_name_sorts_by_a_column_and_back(report: str, visit: Open) -> None:
     page = visit(report)
-    table = page.get_by_role("table", name="Scores of single pairs")
-    before = column(page, "Scores of single pairs", 4)
+    table = page.get_by_role("table", name="Score of each pair")
+    before = column(page, "Score of each pair", 4)
     button = table.get_by_role("button", name="chrf")
     button.click()
-    assert column(page, "Scores of single pairs", 4) == sorted(before, key=float, reverse=True)
+    assert column(page, "Score of each pair", 4) == sorted(before, key=float, reverse=True)
     assert table.locator("th").nth(3).get_attribute("aria-sort") == "descending"
     button.click()
-    assert column(page, "Scores of single pairs", 4) == sorted(before, key=float)
+    assert column(page, "Score of each pair", 4) == sorted(before, key=float)
     assert table.locator("th[aria-sort=ascending]").count() == 1
 
 
@@ -48,17 +48,17 @@ def test_the_keyboard_sorts_words_from_the_first(report: str, visit: Open) -> No
     page = visit(report)
     page.get_by_role("button", name="metric").focus()
     page.keyboard.press("Enter")
-    names = column(page, "The mean of each metric", 1)
+    names = column(page, "Mean score of each metric", 1)
     assert names[2] == "chrf"
     page.keyboard.press("Space")
-    assert column(page, "The mean of each metric", 1) == names[::-1]
+    assert column(page, "Mean score of each metric", 1) == names[::-1]
 
 
 def test_a_dash_is_last_whichever_way_a_column_is_sorted(report: str, visit: Open) -> None:
     page = visit(report)
     for _ in range(2):
         page.get_by_role("button", name="corpus").click()
-        assert column(page, "The mean of each metric", 5)[1:] == ["-", "-"]
+        assert column(page, "Mean score of each metric", 5)[1:] == ["-", "-"]
 
 
 def test_an_example_opens_and_switches_between_metrics(report: str, visit: Open) -> None:
@@ -66,7 +66,7 @@ def test_an_example_opens_and_switches_between_metrics(report: str, visit: Open)
     example = page.locator("article", has_text="the the the cat")
     drawn = example.locator("svg.links")
     assert not drawn.is_visible()
-    example.get_by_text("The alignment").click()
+    example.get_by_text("Alignment", exact=True).click()
     drawn.wait_for()
     candidate, reference = made.PAIRS[1].candidate, made.PAIRS[1].references[1]
     for metric in (made.GREEDY, made.LSA):
@@ -82,7 +82,7 @@ def test_a_report_without_scripts_still_shows_the_links(report: str, browser: An
     page = context.new_page()
     page.goto(report)
     example = page.locator("article", has_text="the the the cat")
-    example.get_by_text("The alignment").click()
+    example.get_by_text("Alignment", exact=True).click()
     assert example.locator(".evenmatch svg").is_visible()
     context.close()
 

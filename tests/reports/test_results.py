@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import evenmatch as em
+from evenmatch.cli.evaluate import comparison_document
 from evenmatch.errors import InputError
-from evenmatch.reports.results import RESULT_KINDS, read_result, result_page
+from evenmatch.reports.results import RESULT_KINDS, read_result, result_page, write_report
 from evenmatch.reports.study_page import StudyReport
+from evenmatch.training.generator.tune import TuneResult
+from evenmatch.training.generator.tune_run import TuneHistory
 from evenmatch.types import Pair
 from tests.reports.test_meta_page import Tags
 from tests.support import report_results as made
@@ -70,13 +75,13 @@ def test_agreement_has_the_same_table_as_the_page_of_meta(every: dict[str, Any])
     page = result_page(every["meta"])
     for row in every["meta"]["rows"]:
         assert f'<td class="number">{row["value"]:.3f}</td>' in page
-    assert "Metrics against people" not in page
+    assert "Metric scores against human ratings" not in page
 
 
 def test_a_metric_that_is_not_here_loses_only_its_explanation(every: dict[str, Any]) -> None:
     text = json.dumps(every["audit"]).replace(made.GREEDY, "align(vectors=gone)")
     page = result_page(json.loads(text))
-    assert "The worst pairs" in page
+    assert "Pairs with the largest score difference" in page
     assert "matched to" in result_page(every["audit"])
     assert "matched to" not in page
 
@@ -92,7 +97,7 @@ def test_training_is_drawn_as_curves(every: dict[str, Any]) -> None:
     page = result_page(every["tune"])
     assert page.count("<circle") == 4 * 2
     assert "best: BLEU 25.00 at step 20" in page
-    assert "20 steps, paused" in page
+    assert "20 steps, not finished" in page
 
 
 def test_intervals_of_a_study_are_one_cell(every: dict[str, Any]) -> None:
@@ -125,8 +130,8 @@ def test_numbers_too_small_for_decimals_are_still_numbers(every: dict[str, Any])
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("nothing", "is no JSON; give what a command printed with --json"),
-        ("[1]", "holds no JSON object"),
+        ("nothing", "is not JSON; give the output of a command with --json"),
+        ("[1]", "is not a JSON object"),
     ],
 )
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path, content: str, words: str) -> None:
@@ -141,8 +146,8 @@ def test_a_file_that_is_no_result_is_refused(tmp_path: Path, content: str, words
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ({"a": 1}, "no result that can be shown: it holds 'a'; give the JSON of one of: score"),
-        ({"candidate_units": []}, "this is one alignment; draw it with: evenmatch align"),
+        ({"a": 1}, "not a known kind of result: it contains 'a'; give the JSON of one of: score"),
+        ({"candidate_units": []}, "this is an alignment; plot it with: evenmatch align"),
         ({"metrics": {"chrf": {}}}, "looks like a result of score but cannot be read .*signature"),
     ],
 )
@@ -152,5 +157,73 @@ def test_a_document_of_no_known_kind_is_refused(document: dict[str, Any], words:
 
 
 def test_texts_go_with_scores_only(every: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="texts go with a result of score, but this is one of tun"):
+    with pytest.raises(InputError, match="with scores only, but this is a result of tune"):
         result_page(every["tune"], pairs=[Pair("a", ("b",))])
+
+
+def small_comparison() -> em.Comparison:
+    systems = {"plain": ["the cat", "a dog"], "poor": ["dog", "cat"]}
+    references = [["the cat sat"], ["a dog barked"]]
+    return em.compare(systems, references, made.LSA, resamples=5, trials=5)
+
+
+def small_keyphrases(folder: Path) -> em.KeyphraseTable:
+    (folder / "docs.jsonl").write_text("".join(json.dumps(d) + "\n" for d in DOCUMENTS))
+    return em.score_keyphrases(str(folder / "docs.jsonl"), "fg", resamples=5, trials=5)
+
+
+RESULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "scores": (lambda _: em.score(["a cat"], ["the cat"], made.LSA), "Scores: align(vectors="),
+    "scores by metric": (
+        lambda _: em.score(["a cat"], ["the cat"], [made.LSA, "chrf"]),
+        f"Scores: {made.LSA}, chrf",
+    ),
+    "agreement": (
+        lambda folder: em.correlate("rouge1", rated_sets(folder, "news"), resamples=5),
+        "Agreement with human ratings: mine",
+    ),
+    "audit": (lambda _: em.audit("chrf", worst=1, trials=5), "Social bias of metrics"),
+    "comparison": (lambda _: small_comparison(), "Comparison of systems: plain, poor"),
+    "keyphrases": (small_keyphrases, "Keyphrases: docs"),
+    "study": (lambda _: StudyReport("A study", ["it works"], {}, {}, []), "A study"),
+    "tuning": (
+        lambda folder: TuneResult(folder, TuneHistory(steps=2)),
+        "Fine-tuning with a reward",
+    ),
+    "document": (lambda _: made.audited(), "Social bias of metrics: mine"),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_write_report_takes_every_kind_of_result(name: str, tmp_path: Path) -> None:
+    make, title = RESULTS[name]
+    path = em.write_report(make(tmp_path), tmp_path / "page.html")
+    page = path.read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    assert f"<h1>{escape(title)}" in page
+
+
+def test_an_object_and_its_document_give_the_same_page() -> None:
+    comparison = small_comparison()
+    assert result_page(comparison) == result_page(comparison_document(comparison))
+    scores = em.score(
+        [p.candidate for p in made.PAIRS], [[*p.references] for p in made.PAIRS], "ter"
+    )
+    [page, again] = [
+        result_page(s, pairs=made.PAIRS, examples=1) for s in (scores, {"ter": scores})
+    ]
+    assert page == again
+    assert "Worst and best texts" in page
+
+
+def test_write_report_checks_the_result_and_the_path(tmp_path: Path) -> None:
+    scores = em.score(["a"], ["a"], "chrf")
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(InputError, match="cannot write"):
+        write_report(scores, tmp_path / "folder.html")
+    with pytest.raises(InputError, match=r"the name of a report must end in .html or .htm, got"):
+        write_report(scores, tmp_path / "page.txt")
+    with pytest.raises(InputError, match="cannot write a report of list; give what score"):
+        write_report([scores], tmp_path / "page.html")  # type: ignore[arg-type]  # a wrong type
+    with pytest.raises(InputError, match="texts can be given with scores only"):
+        result_page(small_comparison(), pairs=[Pair("a", ("b",))])

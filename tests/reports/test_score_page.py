@@ -19,7 +19,7 @@ def rows_shown(page: str) -> list[int]:
 def test_means_alone_say_how_to_get_more() -> None:
     page = score_page(scored(GREEDY, "chrf", segments=False))
     assert f"<td>{GREEDY}</td>" in page
-    assert "evenmatch score … --segments puts them there" in page
+    assert "evenmatch score … --segments adds them" in page
     assert "<h2>All rows</h2>" not in page
     assert "evenmatch report … --texts FILE" in score_page(scored(GREEDY))
 
@@ -68,25 +68,25 @@ def _row(value: float) -> dict[str, object]:
 def test_an_alignment_that_scores_otherwise_now_says_so() -> None:
     document = {"metrics": {LSA: {"signature": "", "mean": 0, "segments": [_row(0.1), _row(1.0)]}}}
     page = score_page(document, pairs=[Pair("a b", ("a b",)), Pair("a", ("a",))])
-    assert page.count("Drawn by itself, this pair scores 1.0000") == 1
+    assert page.count("Scored alone, this pair gets 1.0000") == 1
 
 
 def test_a_model_that_is_not_here_leaves_the_texts() -> None:
     name = "align(vectors=lookup(table='nowhere.txt'))"
     document = {"metrics": {name: {"signature": "", "mean": 0, "segments": [_row(0), _row(1)]}}}
     page = score_page(document, pairs=[Pair("a b", ("a b",)), Pair("a", ("a",))])
-    assert page.count("The alignment is not drawn: ") == 2
+    assert page.count("The alignment cannot be plotted: ") == 2
 
 
 def test_texts_too_long_to_draw_are_named_so() -> None:
     many = " ".join(f"w{i}" for i in range(110))
     document = {"metrics": {LSA: {"signature": "", "mean": 0, "segments": [_row(0), _row(1)]}}}
     page = score_page(document, pairs=[Pair(many, (many,)), Pair("a", ("a",))])
-    assert page.count("too long to draw how they align") == 1
+    assert page.count("too long to plot their alignment") == 1
 
 
 def test_texts_that_cannot_be_those_scored_are_refused() -> None:
-    with pytest.raises(InputError, match="the result has 5 rows but there are 1 pairs of texts"):
+    with pytest.raises(InputError, match="the result has 5 rows but 1 pairs of texts are given"):
         score_page(scored(LSA), pairs=PAIRS[:1])
-    with pytest.raises(InputError, match="has no scores of single pairs; make it with"):
+    with pytest.raises(InputError, match="has no scores of single pairs; create it with"):
         score_page(scored(LSA, segments=False), pairs=PAIRS)

@@ -1,8 +1,8 @@
-"""evenmatch calibrate: metrics brought to a human scale, one alone or several as a blend.
+"""Commands that adjust metrics: calibrate, choose-layer, baseline.
 
-evenmatch choose-layer: the layer of a model that agrees best with people.
-
-evenmatch baseline: what unrelated texts score, to rescale by.
+calibrate maps scores to the scale of human ratings, choose-layer selects the model layer that
+correlates best with human ratings, and baseline measures the score of unrelated texts, for
+rescaling.
 """
 
 from __future__ import annotations
@@ -49,41 +49,46 @@ def calibrate(
     metric: Annotated[
         list[str] | None,
         metric_option(
-            "One metric gets a monotone map; of several, parts are chosen for a blend.",
-            f"a blend of up to {len(DEFAULT_PARTS)} parts of one text pass",
+            "One metric: its scores are mapped by a monotone function. Several (-m repeated): the "
+            "best are selected and combined into a weighted sum.",
+            f"select from {len(DEFAULT_PARTS)} metrics that share one pass over the texts",
         ),
     ] = None,
     add: Annotated[
         list[str] | None,
-        typer.Option(metavar="METRIC", help="Choose from this metric as well as from the default."),
+        typer.Option(
+            metavar="METRIC",
+            help="Also select from this metric, in addition to those of -m or the default; may be "
+            "given several times.",
+        ),
     ] = None,
     instead: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SUBSET=METRIC",
-            help="What gives the last metric's scores on a subset: one fitted without its ratings, "
-            "where the last metric was fitted with them; once for each subset.",
+            help="If the last metric was fitted on these ratings: a metric fitted without the "
+            "ratings of SUBSET, used instead of it on SUBSET. Give one for each subset.",
         ),
     ] = None,
     test: Annotated[
         str,
         typer.Option(
-            metavar="DATA", help="Other ratings to judge the metric by.", show_default="none"
+            metavar="DATA", help="Held-out ratings to evaluate the metric on.", show_default="none"
         ),
     ] = "",
     subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Fit to these subsets only")
+        list[str] | None, repeatable_option("NAME", "Fit on this subset only")
     ] = None,
-    most: Annotated[int, count_option("The most parts of a blend.")] = 16,
+    most: Annotated[int, count_option("Maximum number of metrics in the weighted sum.")] = 16,
     seed: SeedOption = 0,
     json: JsonOption = False,
     *,
     running: RunOptions,
 ) -> None:
-    """Fit one metric, or a blend of several, to the scale of ratings, and save it as a metric."""
+    """Calibrate one metric, or a weighted sum of several, to human ratings and save it."""
     wanted = [*(metric or DEFAULT_PARTS), *(add or [])]
     for each in wanted:
-        as_metric(each)  # a mistake is said before any data is read
+        as_metric(each)  # report a wrong spec before reading any data
     stand_ins = dict(_parse_substitute(each) for each in instead or [])
     ratings = read_ratings(data, subsets=subset or ())
     with running.settings() as settings:
@@ -103,7 +108,7 @@ def calibrate(
 def _parse_substitute(given: str) -> tuple[str, str]:
     subset, sign, metric = given.partition("=")
     if not (subset and sign and metric):
-        raise typer.BadParameter(f"say SUBSET=METRIC, got {given!r}", param_hint="--instead")
+        raise typer.BadParameter(f"expected SUBSET=METRIC, got {given!r}", param_hint="--instead")
     return subset, metric
 
 
@@ -119,33 +124,42 @@ def choose_layer(
         str,
         typer.Argument(
             metavar="DATA",
-            help="Rated outputs: a data set's name, a folder, or one JSONL or TSV table with "
-            "system, segment, candidate, references, rating.",
+            help="Human ratings: the name of a data set, a folder, or a JSONL or TSV file with the "
+            "columns system, segment, candidate, references, rating.",
         ),
     ],
     metric: ModelMetricOption = "bertscore",
-    subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Take these subsets only")
-    ] = None,
+    subset: Annotated[list[str] | None, repeatable_option("NAME", "Use only this subset")] = None,
     level: Annotated[
-        _SegmentLevel, typer.Option(help="Which outputs are correlated together.")
+        _SegmentLevel,
+        typer.Option(
+            help="Correlate all outputs together (pooled), or within each segment (per_item) or "
+            "system (per_system) and average."
+        ),
     ] = "pooled",
-    method: Annotated[_CorrelationMethod, typer.Option(help="The correlation.")] = "pearson",
-    folds: Annotated[int, count_option("How many parts of the segments to hold out.", least=2)] = 5,
+    method: Annotated[
+        _CorrelationMethod, typer.Option(help="Correlation coefficient.")
+    ] = "pearson",
+    folds: Annotated[
+        int, count_option("Number of cross-validation folds over segments.", least=2)
+    ] = 5,
     by_subset: Annotated[
-        bool, typer.Option("--by-subset", help="Hold out subset by subset instead.")
+        bool, typer.Option("--by-subset", help="Use each subset as a fold, instead of --folds.")
     ] = False,
     seed: SeedOption = 0,
     store: Annotated[
         bool,
-        typer.Option("--store/--no-store", help="Keep the choice for layer='auto' of this model."),
+        typer.Option(
+            "--store/--no-store",
+            help="Save the layer, so that layer='auto' uses it for this model on this machine.",
+        ),
     ] = True,
     json: JsonOption = False,
     *,
     running: RunOptions,
 ) -> None:
-    """Choose the layer of a model whose scores agree best with people, cross-validated."""
-    as_metric(metric)  # a mistake in it is said before any data is read
+    """Choose the model layer that correlates best with human ratings, by cross-validation."""
+    as_metric(metric)  # report a wrong spec before reading any data
     ratings = read_ratings(data, subsets=subset or ())
     with running.settings() as settings:
         found = select_layer(
@@ -164,14 +178,15 @@ def choose_layer(
 
 
 def _print_auto_layer(found: LayerChoice) -> None:
-    """Say what layer='auto' will be from now on."""
+    """Print which layer layer='auto' uses from now on."""
     name = found.model.rpartition("@")[0]
     known = BEST_LAYERS.get(name)
     if known is None:
         print_message(f"layer='auto' is now {found.layer} for {found.model} on this machine")
     else:
         print_message(
-            f"layer='auto' stays {known} for {name}, as published; write layer={found.layer}"
+            f"layer='auto' stays {known} for {name}, as published; to use the chosen layer, give "
+            f"layer={found.layer}"
         )
 
 
@@ -181,23 +196,28 @@ def baseline(
         str,
         typer.Argument(
             metavar="TEXT",
-            help="A file of texts, one a line, of the kind you will score; - is standard input. "
-            "Without it, the references of the sample that comes along.",
+            help="File of texts, one per line, similar to those you will score; - reads standard "
+            "input. Default: the references of the sample included in evenmatch.",
             show_default=False,
         ),
     ] = "",
     metric: ModelMetricOption = "bertscore",
-    pairs: Annotated[int, count_option("How many random pairings to score.")] = 2000,
+    pairs: Annotated[int, count_option("Number of random pairs to score.")] = 2000,
     seed: SeedOption = 0,
     out: Annotated[
         str,
-        optional_option("FILE", "Also write LAYER,P,R,F, which bert_score reads as baseline_path."),
+        optional_option(
+            "FILE", "Also write a LAYER,P,R,F file, the format of bert_score's baseline_path."
+        ),
     ] = "",
     json: JsonOption = False,
     *,
     running: RunOptions,
 ) -> None:
-    """Measure the mean score of unrelated texts at every layer, and say how to rescale by it."""
+    """Measure the mean score of unrelated texts at every layer, for rescaling.
+
+    The output contains the spec of the metric rescaled so that unrelated texts score 0.
+    """
     with running.settings() as settings:
         found = measure_baseline(
             list(read_lines(text)) if text else _sample_texts(),
@@ -214,7 +234,7 @@ def baseline(
 
 
 def baseline_document(found: Baseline) -> dict[str, Any]:
-    """A baseline as JSON has it."""
+    """Return a baseline as a JSON document."""
     return {
         "rows": [asdict(row) for row in found.rows],
         "layer": found.layer,
@@ -228,5 +248,8 @@ def baseline_document(found: Baseline) -> dict[str, Any]:
 
 
 def _sample_texts() -> list[tuple[str, ...]]:
-    print_message("no TEXT given: taking the small sample that comes along; for use, give your own")
+    print_message(
+        "no TEXT given: using the small sample included in evenmatch; give your own texts for real "
+        "use"
+    )
     return [pair.references for pair in next(iter(read_everyday_sample().values()))]

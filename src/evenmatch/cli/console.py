@@ -1,8 +1,7 @@
-"""What a command says: results on standard output, everything else on standard error.
+"""Output of commands: results on standard output; messages and progress on standard error.
 
-Errors and warnings as a command says them: one line each, on standard error.
-
-How far long work has come, told on standard error.
+`report_errors` turns errors and warnings into one line each; `show_progress` shows how many pairs
+are done.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _current_command: ContextVar[str] = ContextVar("command", default="")
 
 @contextmanager
 def record_command(arguments: Sequence[str]) -> Iterator[None]:
-    """The command that is carried out meanwhile; results say it."""
+    """Record the command line that is running, so that `as_json` can add it to results."""
     token = _current_command.set(shlex.join(["evenmatch", *arguments]))
     try:
         yield
@@ -36,13 +35,13 @@ def record_command(arguments: Sequence[str]) -> Iterator[None]:
 
 def print_output(text: str) -> None:
     """Print a result."""
-    # Flushed here and not at the end, so that a reader who has gone is noticed while we run.
+    # Flush now, so that a closed pipe raises here and not when the process exits.
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def terminal_width() -> int:
-    """How wide the terminal is; 0 where the result goes elsewhere and lines may be long."""
+    """Return the width of the terminal, or 0 (no limit) if the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
@@ -52,25 +51,25 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_text_or_json(found: object, document: Mapping[str, Any], *, json: bool) -> None:
-    """Print a result: its document for programs, or itself for people."""
+    """Print a result as text, or its document as JSON."""
     print_output(as_json(document) if json else str(found))
 
 
 def as_json(document: Mapping[str, Any]) -> str:
-    """A document as JSON to read and to parse, with the command that made it."""
+    """Return a document as indented JSON, with the command that produced it."""
     command = _current_command.get()
     return json.dumps({**document, **({"command": command} if command else {})}, indent=2)
 
 
 def print_message(message: str) -> None:
-    """Say something beside the result."""
+    """Print a message on standard error."""
     sys.stderr.write(f"evenmatch: {message}\n")
     sys.stderr.flush()
 
 
 @contextmanager
 def report_errors(*, debug: bool = False) -> Iterator[None]:
-    """End with exit 1 and one line where evenmatch or the system refuses; `debug` lets it fly."""
+    """Print an expected error as one line and exit with 1; with `debug`, raise it instead."""
     _escape_unprintable()
     with warnings.catch_warnings():
         warnings.showwarning = _print_warning
@@ -90,7 +89,7 @@ def _error_line(error: EvenmatchError | OSError) -> str:
 
 
 def _escape_unprintable() -> None:
-    """Show a character that the terminal cannot take as its code, rather than fail."""
+    """Print characters that the terminal cannot encode as escapes instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text file
@@ -115,9 +114,9 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 @contextmanager
 def show_progress(wanted: bool | None, word: str = "scored") -> Iterator[ProgressCallback | None]:
-    """A function to call with (done, total) pairs, total 0 where unknown; None for silence.
+    """Yield a progress callback that takes (done, total), or None if progress is not shown.
 
-    `word` says what is done with a pair.
+    A total of 0 means unknown. `word` says what is done with a pair, for example 'scored'.
     """
     terminal = sys.stderr.isatty()
     if wanted is False or (wanted is None and not terminal):
@@ -147,14 +146,14 @@ def _progress_bar(word: str) -> Iterator[ProgressCallback]:
         pace = RateMeter()
 
         def show(done: int, total: int) -> None:
-            rate = f"{pace.rate(done):.0f} a second"
+            rate = f"{pace.rate(done):.0f} pairs/s"
             display.update(task, completed=done, total=total or None, rate=rate)
 
         yield show
 
 
 def _progress_lines(word: str) -> ProgressCallback:
-    """Plain lines, for a log: not more often than every few seconds, and always the last."""
+    """Return a callback that prints a line every few seconds, and always the last one."""
     last = time.monotonic()
     pace = RateMeter()
 
@@ -164,7 +163,7 @@ def _progress_lines(word: str) -> ProgressCallback:
         if done == total or time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
             known = f"{done} of {total} pairs {word}" if total else f"{done} pairs {word}"
             print_message(
-                known + (f", {rate:.0f} a second" if rate else "") + _time_left(done, total, rate)
+                known + (f", {rate:.0f} pairs/s" if rate else "") + _time_left(done, total, rate)
             )
             last = time.monotonic()
 
@@ -178,10 +177,10 @@ def _time_left(done: int, total: int, rate: float) -> str:
 
 
 class RateMeter:
-    """How many pairs a second, since the first that were told: what an earlier run did is no work.
+    """Pairs per second since the first call, so that pairs of an earlier run do not count.
 
     >>> pace = RateMeter(iter([0.0, 10.0, 20.0]).__next__)
-    >>> pace.rate(500), pace.rate(700), pace.rate(16)  # fewer than before: other work has begun
+    >>> pace.rate(500), pace.rate(700), pace.rate(16)  # fewer than before: a new task
     (0.0, 20.0, 0.0)
     """
 
@@ -191,7 +190,7 @@ class RateMeter:
         self._last: int | None = None
 
     def rate(self, done: int) -> float:
-        """Pairs a second up to now; 0.0 where that is not known yet."""
+        """Return the pairs per second so far; 0.0 if not known yet."""
         now = self._clock()
         if self._last is None or done < self._last:
             self._start = (done, now)

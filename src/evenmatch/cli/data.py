@@ -1,9 +1,4 @@
-"""evenmatch data: the public data sets, listed, found and fetched.
-
-evenmatch models: the encoders that packages carry, listed and fetched.
-
-evenmatch cache: the vectors and parses kept between runs.
-"""
+"""Commands that manage files: data (public data sets), models (embedded encoders), cache."""
 
 from __future__ import annotations
 
@@ -22,29 +17,31 @@ from evenmatch.scoring.inputs import as_cache
 from evenmatch.store import Store
 from evenmatch.units.parsers.cache import parse_store
 
-data = typer.Typer(help="The public data sets: list, find, fetch.", no_args_is_help=True)
+data = typer.Typer(help="List, locate and download the public data sets.", no_args_is_help=True)
 
 
-DataSetArgument = Annotated[str, typer.Argument(help="A name that `evenmatch data list` gives.")]
+DataSetArgument = Annotated[
+    str, typer.Argument(help="Name of a data set, see: evenmatch data list.")
+]
 
 
 @data.command("list")
 def list_data(json: JsonOption = False) -> None:
-    """List the data sets, their licences, and whether they are on this machine."""
+    """List the data sets, their licences, and whether they are available locally."""
     found = data_sets()
     if json:
         print_json({"sets": [_data_set_document(each) for each in found]})
         return
     rows = [[each.name, _availability(each), each.licence, each.about] for each in found]
     print_output(
-        table_to_text([["name", "here", "licence", "what it is"], *rows], width=terminal_width())
+        table_to_text([["name", "local", "licence", "description"], *rows], width=terminal_width())
     )
 
 
 def _availability(each: DataSet) -> str:
     if each.present:
         return "yes"
-    return "no" if each.converter else "by hand"
+    return "no" if each.converter else "manual"
 
 
 def _data_set_document(each: DataSet) -> dict[str, object]:
@@ -62,23 +59,25 @@ def _data_set_document(each: DataSet) -> dict[str, object]:
 
 @data.command("where")
 def where_data(name: DataSetArgument) -> None:
-    """Print the folder a data set lies in."""
+    """Print the folder of a data set."""
     print_output(str(find_data_set(name)))
 
 
 @data.command("get")
 def get_data(
     name: DataSetArgument,
-    again: Annotated[bool, typer.Option("--again", help="Fetch it even if it is here.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Download even if available locally.")
+    ] = False,
     unchecked: Annotated[
-        bool, typer.Option("--unchecked", help="Keep it even where a checksum differs.")
+        bool, typer.Option("--unchecked", help="Keep the files even if a checksum differs.")
     ] = False,
     mirror: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Where REPOSITORY/COMMIT/PATH is served instead."),
+        typer.Option(metavar="URL", help="Base URL to download REPOSITORY/COMMIT/PATH from."),
     ] = BASE_URL,
 ) -> None:
-    """Fetch a data set, convert and check it, and print the folder it lies in."""
+    """Download a data set, convert it, verify its checksums, and print its folder."""
     _print_source(data_set(name))
     print_output(
         str(fetch_data_set(name, again=again, checked=not unchecked, address=mirror.rstrip("/")))
@@ -92,15 +91,15 @@ def _print_source(wanted: DataSet) -> None:
     for source in wanted.upstream:
         print_message(f"from: {source.url}")
     if not all(path in source.sha256 for source in wanted.upstream for path in source.paths):
-        print_message("checksums of these sources are not known; those of the converted files are")
+        print_message("no checksums are known for these sources; the converted files are verified")
 
 
-models = typer.Typer(help="The embedded models: list them, fetch them.", no_args_is_help=True)
+models = typer.Typer(help="List and download the embedded models.", no_args_is_help=True)
 
 
 @models.command("list")
 def list_models(json: JsonOption = False) -> None:
-    """List the embedded models and whether they are on this machine."""
+    """List the embedded models and whether they are installed."""
     found = list(iter_packages())
     if json:
         print_json(
@@ -112,33 +111,31 @@ def list_models(json: JsonOption = False) -> None:
         )
     else:
         rows = [[n, "yes" if here else "no", p.description] for n, p, here in found]
-        print_output(table_to_text([["name", "installed", "what it is"], *rows]))
+        print_output(table_to_text([["name", "installed", "description"], *rows]))
 
 
 @models.command("get")
 def get_model(
-    name: Annotated[str, typer.Argument(help="A name that `evenmatch models list` gives.")],
-    again: Annotated[bool, typer.Option(help="Fetch it even if it is here.")] = False,
+    name: Annotated[str, typer.Argument(help="Name of a model, see: evenmatch models list.")],
+    again: Annotated[bool, typer.Option(help="Download even if installed.")] = False,
 ) -> None:
-    """Fetch an embedded model, verify its checksum, and print the folder it lies in."""
+    """Download an embedded model, verify its checksum, and print its folder."""
     folder = fetch_package(name, again=again)
     print_message(f"{name} is ready")
     print_output(str(folder))
 
 
-cache = typer.Typer(
-    help="Vectors and parses kept between runs: look, or make room.", no_args_is_help=True
-)
+cache = typer.Typer(help="Show or clear the cache of vectors and parses.", no_args_is_help=True)
 
 
 CacheFolderOption = Annotated[
-    str, typer.Option(help="The cache's folder; without it EVENMATCH_CACHE or the user's own.")
+    str, typer.Option(help="Cache folder; default: EVENMATCH_CACHE or the user's cache folder.")
 ]
 
 
 @cache.command("info")
 def cache_info(folder: CacheFolderOption = "", json: JsonOption = False) -> None:
-    """Say where vectors and parses lie, how many entries there are and how much room they take."""
+    """Show the cache folders, the number of entries and the disk space they take."""
     vectors, *parses = [_usage(store) for store in _stores(folder)]
     if json:
         print_json(vectors | ({"parses": parses[0]} if parses else {}))
@@ -149,7 +146,7 @@ def cache_info(folder: CacheFolderOption = "", json: JsonOption = False) -> None
 
 @cache.command("clear")
 def clear_cache(folder: CacheFolderOption = "") -> None:
-    """Remove every stored vector and parse."""
+    """Delete all cached vectors and parses."""
     for store in _stores(folder):
         store.clear()
         print_message(f"{store.folder} is empty")
@@ -161,7 +158,7 @@ def _usage(store: Store) -> dict[str, Any]:
 
 
 def _stores(folder: str) -> list[Store]:
-    """Vectors, and parses; a folder that is named holds vectors only."""
+    """Return the stores of vectors and of parses; a given folder has vectors only."""
     found = as_cache(folder or True)
     assert found is not None
     return [embedding_store(found)] if folder else [embedding_store(found), parse_store()]

@@ -1,4 +1,4 @@
-"""A tour on the sample that comes along: python -m evenmatch.cli.demo."""
+"""A short demonstration on the included sample: python -m evenmatch.cli.demo."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLDER = Path("demo-out")
 REPETITIVE, PLAIN = "the the the cat", "the cat"
 
 
-_NEXT_STEPS = """What to try next
+_NEXT_STEPS = """Next steps
 
   evenmatch score {folder}/good.jsonl -m f_disc --segments
   evenmatch score {folder}/wrong.jsonl -m bertscore -m f_cont --format latex
@@ -32,17 +32,17 @@ _NEXT_STEPS = """What to try next
 
 
 def main() -> None:
-    """Score the sample, show what repetition earns, draw it, and say how to go on."""
+    """Score the sample, show and plot the effect of repetition, and list next steps."""
     FOLDER.mkdir(exist_ok=True)
     systems = read_everyday_sample()
     print_output(
-        "Four systems, twelve sentences, two or three references each (means of the best)\n"
+        "Mean scores of four systems on twelve sentences (best of two or three references)\n"
     )
     print_output(table_to_text(system_table(systems)) + "\n")
     print_output(
-        "The repetitive system says little and says it often. Under bertscore every repeated\n"
-        "word finds its partner again; one-to-one alignment (f_disc) pays for it once, and\n"
-        "transport (f_cont) pays for as much as the reference has of it.\n"
+        "The repetitive system repeats a few words. bertscore matches every repetition to the\n"
+        "same reference word and rewards it; one-to-one alignment (f_disc) matches it only once,\n"
+        "and optimal transport (f_cont) matches only as much of it as the reference contains.\n"
     )
     for metric in METRICS:
         print_output(
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def system_table(systems: Mapping[str, Sequence[Pair]]) -> list[list[str]]:
-    """A row per system, a column per metric; all in one call, so each reference is read once."""
+    """Return a row per system and a column per metric, scored in one call."""
     every = [pair for pairs in systems.values() for pair in pairs]
     found = score(
         [pair.candidate for pair in every],
@@ -73,12 +73,12 @@ def system_table(systems: Mapping[str, Sequence[Pair]]) -> list[list[str]]:
 
 
 def system_mean(segments: Sequence[Score]) -> float:
-    """The mean score of one system."""
+    """Return the mean score of one system."""
     return sum(segment.value for segment in segments) / len(segments)
 
 
 def write_systems(systems: Mapping[str, Sequence[Pair]]) -> Iterable[Path]:
-    """Each system as a file that `evenmatch score` reads."""
+    """Write each system as a file for `evenmatch score`, and yield the paths."""
     for system, pairs in systems.items():
         path = FOLDER / f"{system}.jsonl"
         records = ({"candidate": p.candidate, "references": list(p.references)} for p in pairs)
@@ -87,7 +87,7 @@ def write_systems(systems: Mapping[str, Sequence[Pair]]) -> Iterable[Path]:
 
 
 def draw_repetition() -> Iterable[Path]:
-    """A picture of the repeated word under each metric."""
+    """Plot the alignment of the repeated word by each metric, and yield the paths."""
     for metric in METRICS:
         path = FOLDER / f"{metric}.svg"
         write_picture(align(REPETITIVE, PLAIN, metric), str(path))

@@ -1,8 +1,7 @@
-"""evenmatch meta: how closely metrics agree with people.
+"""Commands that evaluate metrics and systems: meta, compare, keyphrases.
 
-evenmatch compare: systems against each other on one test set.
-
-evenmatch keyphrases: keyphrase scores of prediction files.
+meta correlates metrics with human ratings, compare tests differences between systems, and
+keyphrases scores predicted keyphrases.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ from evenmatch.evaluation.compare import Comparison
 from evenmatch.evaluation.compare import compare as compare_systems
 from evenmatch.evaluation.keyphrase_scores import DEFAULT_KEYPHRASE_METRICS, score_keyphrases
 from evenmatch.evaluation.keyphrase_table import KeyphraseTable
-from evenmatch.reports.agreement_page import write_report
 from evenmatch.reports.page import check_page_path
+from evenmatch.reports.results import write_report
 
 
 class LevelChoice(StrEnum):
-    """At which level scores and ratings are compared."""
+    """The level at which scores and ratings are correlated."""
 
     system = "system"
     segment = "segment"
@@ -57,7 +56,7 @@ class LevelChoice(StrEnum):
 
 
 class MethodChoice(StrEnum):
-    """How agreement is measured."""
+    """Measures of agreement."""
 
     pearson = "pearson"
     spearman = "spearman"
@@ -68,7 +67,7 @@ class MethodChoice(StrEnum):
 
 
 class OutlierChoice(StrEnum):
-    """Which systems are left out for being far from the rest."""
+    """Rules for excluding outlier systems."""
 
     listed = "listed"
     mad = "mad"
@@ -81,8 +80,8 @@ def meta(
         str,
         typer.Argument(
             metavar="DATA",
-            help="A public data set by name (see: evenmatch data list), a folder laid out like "
-            "WMT's, or a JSONL, TSV or Parquet table of "
+            help="Human ratings: the name of a public data set (see: evenmatch data list), a "
+            "folder in WMT layout, or a JSONL, TSV or Parquet file with the columns "
             "system, segment, candidate, references, rating.",
         ),
     ],
@@ -93,43 +92,47 @@ def meta(
         LevelChoice,
         typer.Option(
             metavar="LEVEL",
-            help="What is compared: system means (system), all rated outputs (segment), or "
-            "correlations averaged over segments (per_item) or systems (per_system).",
+            help="Level of the correlation. system: one score per system; segment: all rated "
+            "outputs pooled; per_item, per_system: within each segment or system, then averaged.",
         ),
     ] = LevelChoice.system,
     method: Annotated[
-        MethodChoice, typer.Option(metavar="METHOD", help=f"One of {', '.join(MethodChoice)}.")
+        MethodChoice,
+        typer.Option(metavar="METHOD", help=f"Measure of agreement: {', '.join(MethodChoice)}."),
     ] = MethodChoice.pearson,
     outliers: Annotated[
         OutlierChoice,
         typer.Option(
             metavar="WHICH",
-            help="Systems to leave out at the system level: those the organisers listed, by the "
-            "rule of median absolute deviations (mad), or none (keep).",
+            help="Outlier systems to exclude at the system level. listed: those listed with the "
+            "data; mad: by median absolute deviation of the human scores; keep: none.",
         ),
     ] = OutlierChoice.listed,
     subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "A language pair or criterion", "all")
+        list[str] | None,
+        repeatable_option("NAME", "Use only this language pair or criterion", "all"),
     ] = None,
     official: Annotated[
         bool,
-        typer.Option("--official", help="Also the scores of systems published with the data."),
+        typer.Option("--official", help="Also evaluate the metric scores published with the data."),
     ] = False,
     corpus: Annotated[
         bool,
         typer.Option(
             "--corpus/--no-corpus",
-            help="A system's score is the corpus score where a metric has one (BLEU, chrF, TER).",
+            help="Score a system by the corpus score if the metric has one (BLEU, chrF, TER), "
+            "instead of the mean over segments.",
         ),
     ] = True,
     confidence: ConfidenceOption = 0.95,
-    resamples: Annotated[int, count_option("Resamples of intervals and tests.")] = 1000,
+    resamples: Annotated[int, count_option("Number of resamples for intervals and tests.")] = 1000,
     seed: SeedOption = 0,
     out: Annotated[
         str,
         optional_option(
             "PAGE.html",
-            "Also write one page with the table, plots and the texts metrics disagree on.",
+            "Also write an HTML report with tables, plots and the outputs on which metrics "
+            "disagree most.",
         ),
     ] = "",
     *,
@@ -138,7 +141,7 @@ def meta(
     running: RunOptions,
     scaling: WorkerOptions,
 ) -> None:
-    """Compare metrics with people's ratings: agreement, intervals, significance clusters."""
+    """Correlate metrics with human ratings, with intervals and significance clusters."""
     if out:
         check_page_path(out)
     ratings = read_ratings(data, subsets=subset or ())
@@ -165,7 +168,7 @@ def meta(
 
 
 def agreement_document(found: Agreement) -> dict[str, Any]:
-    """An agreement as JSON has it."""
+    """Return an agreement as a JSON document."""
     return {
         "rows": found.rows,
         "clusters": [
@@ -189,8 +192,8 @@ def compare(
             "--candidates",
             "-c",
             metavar="FILE",
-            help="A system's candidates, one a line; give one file per system, the baseline first. "
-            "A system is called as its file is, without the suffix.",
+            help="Outputs of one system, one per line; give one file per system, the baseline "
+            "first. The file name without suffix is the name of the system.",
         ),
     ],
     references: Annotated[
@@ -199,7 +202,7 @@ def compare(
             "--references",
             "-r",
             metavar="FILE",
-            help="References, one a line; may be given several times.",
+            help="File of references, one per line; may be given several times.",
         ),
     ],
     sources: SourcesOption = "",
@@ -208,10 +211,10 @@ def compare(
     printing: OutputOptions,
     running: RunOptions,
 ) -> None:
-    """Compare systems: scores, differences, intervals, and two tests of every difference.
+    """Compare systems on one test set, with confidence intervals and significance tests.
 
-    The tests are the paired bootstrap and approximate randomisation; BLEU, chrF and TER are
-    compared by their corpus scores, other metrics by their means.
+    Every pair of systems is tested with the paired bootstrap and approximate randomisation. BLEU,
+    chrF and TER are compared by corpus score, other metrics by their mean.
     """
     texts = _read_parallel([*candidates, *references, *([sources] if sources else [])])
     with running.settings() as settings:
@@ -230,7 +233,7 @@ def compare(
 
 
 def comparison_document(found: Comparison) -> dict[str, Any]:
-    """A comparison as JSON has it."""
+    """Return a comparison as a JSON document."""
     return {
         "rows": found.rows,
         "systems": [asdict(score) for score in found.scores],
@@ -241,26 +244,27 @@ def comparison_document(found: Comparison) -> dict[str, Any]:
 
 
 def _system_names(candidates: Sequence[str]) -> list[str]:
-    """What each system is called: its file's name without the suffixes."""
+    """Return the name of each system: its file name without suffixes, or its path if ambiguous."""
     if len(candidates) < 2:
-        raise typer.BadParameter("give -c at least twice: one file of candidates per system")
+        raise typer.BadParameter("give -c at least twice, with one candidate file per system")
     names = [Path(path).name.removesuffix(".gz") for path in candidates]
     stems = [name.rpartition(".")[0] or name for name in names]
     for names_given in (stems, list(candidates)):
         if len(set(names_given)) == len(names_given):
             return names_given
-    raise typer.BadParameter("a file of candidates is given twice; give one per system")
+    raise typer.BadParameter("the same candidate file is given twice; give one file per system")
 
 
 def _read_parallel(paths: Sequence[str]) -> list[list[str]]:
-    """The lines of each file, as many of all of them."""
+    """Read the lines of each file; all files must have the same number of lines."""
     if list(paths).count(STANDARD_INPUT) > 1:
-        raise InputError("standard input (-) can stand for one file only")
+        raise InputError("standard input (-) can be used for one file only")
     texts = [list(read_lines(path)) for path in paths]
     for path, lines in zip(paths, texts, strict=True):
         if len(lines) != len(texts[0]):
             raise InputError(
-                f"{display_path(paths[0])} has {len(texts[0])} lines but {display_path(path)} has {len(lines)}; "
+                f"{display_path(paths[0])} has {len(texts[0])} lines but "
+                f"{display_path(path)} has {len(lines)}; "
                 "give one line per segment in every file"
             )
     return texts
@@ -275,30 +279,41 @@ def keyphrases(
         list[str],
         typer.Argument(
             metavar="DATA...",
-            help="Documents: JSONL, TSV or Parquet with title, abstract (or text), keyphrases, "
-            "and predictions under pred.NAME; a folder of such; or a public data set by name.",
+            help="Documents: a JSONL, TSV or Parquet file with the fields title, abstract (or "
+            "text), keyphrases, and predictions in pred.NAME; a folder of such files; or the name "
+            "of a public data set.",
         ),
     ],
     metric: Annotated[
         list[str] | None,
         metric_option(
-            "A keyphrase metric's name or spec; may be given several times.",
+            "Name or spec of a keyphrase metric; may be given several times.",
             ", ".join(DEFAULT_KEYPHRASE_METRICS),
         ),
     ] = None,
     pred: Annotated[
         list[str] | None,
         repeatable_option(
-            "FIELD", "A prediction, under pred or in a field of its own", "all under pred", "--pred"
+            "FIELD",
+            "Predictions to score: a name in pred, or another field",
+            "all in pred",
+            "--pred",
         ),
     ] = None,
     mean_seeds: Annotated[
         bool,
-        typer.Option("--mean-seeds", help="Also the mean of systems that differ in their seed."),
+        typer.Option(
+            "--mean-seeds",
+            help="Also report the mean over systems whose names differ only in the number after "
+            "'seed'.",
+        ),
     ] = False,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Refuse a file with a line or field that cannot be read."),
+        typer.Option(
+            "--strict",
+            help="Stop with an error at a line or field that cannot be read, instead of a warning.",
+        ),
     ] = False,
     *,
     draws: ResamplingOptions,
@@ -307,7 +322,10 @@ def keyphrases(
     running: RunOptions,
     scaling: WorkerOptions,
 ) -> None:
-    """Score keyphrases: present, absent and all, with intervals and tests between systems."""
+    """Score predicted keyphrases, with intervals and significance tests between systems.
+
+    Scores are reported for present phrases (that occur in the document), absent ones, and all.
+    """
     with scaling.settings(running, parts) as settings:
         found = score_keyphrases(
             data,
@@ -329,10 +347,10 @@ def _print_data_warnings(found: KeyphraseTable) -> None:
     for line in found.errors[:_MAX_WARNINGS]:
         print_message(f"warning: {line}")
     if len(found.errors) > _MAX_WARNINGS:
-        print_message(f"warning: and {len(found.errors) - _MAX_WARNINGS} more of the kind")
+        print_message(f"warning: and {len(found.errors) - _MAX_WARNINGS} more")
 
 
 def _tsv_records(found: KeyphraseTable) -> list[dict[str, Any]]:
-    """The rows as TSV has them: without their intervals."""
+    """Return the rows without their intervals."""
     records = [row.record() for row in found.rows]
     return [{k: v for k, v in each.items() if k != "intervals"} for each in records]

@@ -1,7 +1,4 @@
-"""evenmatch audit: how biased metrics are, attribute by attribute.
-
-evenmatch debias: an adapter that makes a metric fairer.
-"""
+"""Commands about social bias: audit measures it, debias trains an adapter against it."""
 
 from __future__ import annotations
 
@@ -32,8 +29,8 @@ from evenmatch.fairness.adapter_training import DebiasSettings
 from evenmatch.fairness.audit import Audit
 from evenmatch.fairness.audit import audit as audit_metrics
 from evenmatch.fairness.debias import debias as debias_metric
-from evenmatch.reports.audit_page import write_audit_report
 from evenmatch.reports.page import check_page_path
+from evenmatch.reports.results import write_report
 
 
 @expand_option_groups(cache=True)
@@ -42,9 +39,10 @@ def audit(
         str,
         typer.Argument(
             metavar="[DATA]",
-            help="The public set metric-fairness, a folder with ATTRIBUTE.jsonl files, or one "
-            "JSONL file of cand_a, ref_a, cand_b, ref_b, the stereotype first.",
-            show_default="the pairs that come with evenmatch",
+            help="Pairs to audit on: metric-fairness (a public data set), a folder of "
+            "ATTRIBUTE.jsonl "
+            "files, or a JSONL file with the fields cand_a, ref_a (stereotypical), cand_b, ref_b.",
+            show_default="the pairs included in evenmatch",
         ),
     ] = "",
     metric: Annotated[
@@ -52,19 +50,28 @@ def audit(
     ] = None,
     attribute: Annotated[
         list[str] | None,
-        repeatable_option("NAME", "Only this attribute", "all", "--attribute", "-a"),
+        repeatable_option(
+            "NAME", "Audit only this attribute, for example gender", "all", "--attribute", "-a"
+        ),
     ] = None,
     published: Annotated[
         bool,
-        typer.Option("--published", help="Also the metrics whose scores stand beside the pairs."),
+        typer.Option("--published", help="Also audit the metric scores published with the data."),
     ] = False,
-    worst: Annotated[int, count_option("How many pairs of each to show.", least=0)] = 1,
+    worst: Annotated[
+        int,
+        count_option(
+            "Number of pairs with the largest score difference to show, per attribute and metric.",
+            least=0,
+        ),
+    ] = 1,
     *,
     draws: ResamplingOptions,
     out: Annotated[
         str,
         optional_option(
-            "PAGE.html", "Also write one page with bars, the table and the worst pairs explained."
+            "PAGE.html",
+            "Also write an HTML report with plots, tables and the worst pairs explained.",
         ),
     ] = "",
     printing: OutputOptions,
@@ -72,7 +79,11 @@ def audit(
     running: RunOptions,
     scaling: WorkerOptions,
 ) -> None:
-    """Measure social bias: how differently texts score that differ only in whom they speak of."""
+    """Measure the social bias of metrics.
+
+    Bias is the score difference between two texts that differ only in the social group that they
+    mention, for example in gender, age or religion.
+    """
     if out:
         check_page_path(out)
     with scaling.settings(running, parts) as settings:
@@ -86,14 +97,14 @@ def audit(
             **settings,
         )
     if out:
-        print_message(f"wrote {write_audit_report(found, out)}")
+        print_message(f"wrote {write_report(found, out)}")
     printing.print_result(
         found, document=audit_document(found), records=found.rows, tables=[found.grid()]
     )
 
 
 def audit_document(found: Audit) -> dict[str, Any]:
-    """An audit as JSON has it."""
+    """Return an audit as a JSON document."""
     return {
         "rows": found.rows,
         "groups": [asdict(group) for group in found.groups],
@@ -109,14 +120,12 @@ def debias(
     out: Annotated[
         str,
         typer.Option(
-            "--out", "-o", metavar="FOLDER", help="A folder for the adapter, its card included."
+            "--out", "-o", metavar="FOLDER", help="Folder for the adapter and its card (README)."
         ),
     ],
     metric: Annotated[
         str,
-        metric_option(
-            "The metric to train through: over alignment, fitted, regression or likelihood."
-        ),
+        metric_option("Metric to debias: an alignment, fitted, regression or likelihood metric."),
     ] = "bertscore",
     sentences: Annotated[
         list[str] | None,
@@ -131,34 +140,48 @@ def debias(
     templates: Annotated[
         bool,
         typer.Option(
-            "--templates/--no-templates", help="Train on our own sentences about occupations too."
+            "--templates/--no-templates",
+            help="Also train on generated sentences about occupations.",
         ),
     ] = True,
     judge_on: Annotated[
         list[str] | None,
         typer.Option(
             metavar="DATA",
-            help="Pairs to audit before and after, as evenmatch audit takes them.",
-            show_default="the pairs that come with evenmatch",
+            help="Pairs to audit the metric on before and after training (the DATA of evenmatch "
+            "audit); may be given several times.",
+            show_default="the pairs included in evenmatch",
         ),
     ] = None,
-    steps: Annotated[int, count_option("Steps of training.")] = 400,
-    batch: Annotated[int, count_option("Examples of a kind a step.")] = 16,
-    rate: Annotated[float, typer.Option(metavar="RATE", help="The learning rate.")] = 1e-3,
+    steps: Annotated[int, count_option("Number of training steps.")] = 400,
+    batch: Annotated[int, count_option("Number of examples of each kind per step.")] = 16,
+    rate: Annotated[float, typer.Option(metavar="RATE", help="Learning rate.")] = 1e-3,
     keep: Annotated[
-        float, typer.Option(min=0, metavar="WEIGHT", help="How much other scores must stay.")
+        float,
+        typer.Option(
+            min=0, metavar="WEIGHT", help="Weight of the loss that keeps other scores unchanged."
+        ),
     ] = 1.0,
     mind: Annotated[
         float,
-        typer.Option(min=0, metavar="WEIGHT", help="How much a wrong gender must go on costing."),
+        typer.Option(
+            min=0,
+            metavar="WEIGHT",
+            help="Weight of the loss that keeps the penalty for a wrong gender unchanged.",
+        ),
     ] = 1.0,
-    factor: Annotated[int, count_option("How much narrower the bottlenecks are.")] = 16,
+    factor: Annotated[
+        int, count_option("Reduction factor: hidden size divided by adapter bottleneck size.")
+    ] = 16,
     seed: SeedOption = 0,
     json: JsonOption = False,
     *,
     running: RunOptions,
 ) -> None:
-    """Train an adapter against gender bias; what was interrupted goes on where it was."""
+    """Train an adapter that reduces the gender bias of a metric.
+
+    Run the same command again to continue an interrupted training.
+    """
     training = DebiasSettings(steps, batch, rate, keep, mind, factor, seed)
     with running.settings() as settings:
         made = debias_metric(

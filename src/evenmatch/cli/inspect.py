@@ -1,8 +1,7 @@
-"""evenmatch align: one candidate against one reference, unit by unit.
+"""Commands that show how metrics work: align, explain, list.
 
-evenmatch explain: what a spec means, setting by setting.
-
-evenmatch list: every name that specs can use.
+align shows the alignment of one candidate with one reference, explain the settings of a spec, and
+list the registered names.
 """
 
 from __future__ import annotations
@@ -52,27 +51,32 @@ _PLOT_SUFFIXES = (".svg", ".png", ".html")
 
 
 def align(
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The text that is judged.")],
-    reference: Annotated[
-        str, typer.Argument(metavar="REFERENCE", help="The text it is judged by.")
-    ],
-    metric: Annotated[str, metric_option("An alignment metric's name or spec.")] = "f_disc",
-    plot: Annotated[str, optional_option("FILE", "Draw it: a .svg, .png or .html file.")] = "",
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="Text to score.")],
+    reference: Annotated[str, typer.Argument(metavar="REFERENCE", help="Text to align it with.")],
+    metric: Annotated[str, metric_option("Name or spec of an alignment metric.")] = "f_disc",
+    plot: Annotated[
+        str, optional_option("FILE", "Also plot the alignment: a .svg, .png or .html file.")
+    ] = "",
     also: Annotated[
-        list[str] | None, optional_option("METRIC", "Another metric to switch to in a page.")
+        list[str] | None,
+        optional_option(
+            "METRIC",
+            "With --plot FILE.html: another metric to switch to; may be given several times.",
+        ),
     ] = None,
     against: Annotated[
-        str, optional_option("TEXT", "A second candidate to compare with in a page.")
+        str, optional_option("TEXT", "With --plot FILE.html: a second candidate to compare with.")
     ] = "",
     json: JsonOption = False,
 ) -> None:
-    """Show how the units of one candidate line up with those of one reference.
+    """Show how the units of one candidate align with those of one reference.
 
-    Put -- before a text that begins with a dash.
+    Units are sub-words, words or subtrees, depending on the metric. Put -- before a text that
+    begins with a dash.
     """
     if plot and not plot.lower().endswith(_PLOT_SUFFIXES):
         raise typer.BadParameter(
-            f"cannot draw {plot}; its name may end in {', '.join(_PLOT_SUFFIXES)}"
+            f"cannot plot to {plot}; the suffix must be one of {', '.join(_PLOT_SUFFIXES)}"
         )
     part = as_metric(metric)
     aligned = align_pair(candidate, reference, part)
@@ -90,7 +94,7 @@ def align(
 
 
 def alignment_document(aligned: Aligned) -> dict[str, Any]:
-    """An alignment as JSON has it."""
+    """Return an alignment as a JSON document."""
     return {
         "candidate_units": aligned.candidate_units,
         "reference_units": aligned.reference_units,
@@ -107,7 +111,7 @@ def _comparison_page(
     candidates: Sequence[str],
     reference: str,
 ) -> str:
-    """A page of these metrics and of the first one's other ways to align."""
+    """Return a page of these metrics and of variants of the first with other alignments."""
     from evenmatch.viewer.page import alignment_page
 
     every = [*metrics, *alternative_metrics(metrics[0][1])]
@@ -116,7 +120,7 @@ def _comparison_page(
 
 
 def write_picture(aligned: Aligned, path: str, trees: TreePair | None = None) -> None:
-    """Draw an alignment as a picture; trees, where there are some."""
+    """Plot an alignment to an SVG or PNG file: as linked trees if given, else as a heat map."""
     suffix = Path(path).suffix.lower()
     if trees and suffix == ".svg":
         from evenmatch.viewer.trees import tree_svg_file
@@ -149,20 +153,20 @@ class Setting:
 
     path: str
     value: str
-    resolved: str | None  # what 'auto' and the like stand for here, where that differs
+    resolved: str | None  # the value that 'auto' resolves to here, if different
     about: str
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A spec taken apart."""
+    """A spec with all its settings."""
 
     spec: str
     kind: str
     about: str
     settings: tuple[Setting, ...]
     signature: str | None
-    unresolved: str | None  # why there is no signature on this machine
+    unresolved: str | None  # reason why there is no signature on this machine
 
     def __str__(self) -> str:
         rows = [
@@ -170,7 +174,7 @@ class Explanation:
             for s in self.settings
         ]
         parts = [f"{self.spec}\n{self.about}"]
-        table = [["setting", "value", "what it means"], *rows]
+        table = [["setting", "value", "meaning"], *rows]
         parts += [table_to_text(table, width=terminal_width())] if rows else []
         if self.signature:
             parts.append(f"signature: {self.signature}")
@@ -180,18 +184,24 @@ class Explanation:
 
 
 def explain(
-    part: Annotated[str, typer.Argument(metavar="SPEC", help="A name, or a name with settings.")],
+    part: Annotated[
+        str,
+        typer.Argument(
+            metavar="SPEC",
+            help="Name of a metric or part, optionally with settings: name(setting=value).",
+        ),
+    ],
     json: JsonOption = False,
 ) -> None:
-    """Explain a spec: every setting, defaults resolved, parts inside parts."""
+    """Show every setting of a spec, with resolved defaults and nested parts."""
     explanation = explain_spec(part)
     print_text_or_json(explanation, asdict(explanation), json=json)
 
 
 def explain_spec(text: str) -> Explanation:
-    """What a spec means."""
+    """Return the settings and the signature of a spec."""
     part = build(text)
-    own = find_entry(re.match(_SPEC_NAME, text)[1])  # type: ignore[index]  # it was built, so it has a name
+    own = find_entry(re.match(_SPEC_NAME, text)[1])  # type: ignore[index]  # a spec that builds has a name
     here, signed, why = part, None, None
     try:
         here, signed = pin(part), make_signature(part)
@@ -202,7 +212,7 @@ def explain_spec(text: str) -> Explanation:
 
 
 def _settings(part: Any, here: Any, path: str) -> Iterator[Setting]:
-    """The settings of a part and of the parts inside it; `here` is the same part, pinned."""
+    """Yield the settings of a part and of its nested parts; `here` is the part, pinned."""
     made_by = entry_of(part)
     resolved = part_settings(here)
     for name, value in part_settings(part).items():
@@ -223,7 +233,7 @@ def _format_value(value: Any, made_by: RegistryEntry | None) -> str:
 
 
 def _setting_help(made_by: RegistryEntry | None, setting: str) -> str:
-    """What the docstring of a part says of one of its settings."""
+    """Return the sentences of a part's docstring that mention the setting."""
     text = " ".join((inspect.getdoc(made_by.factory) or "").split()) if made_by else ""
     return " ".join(s for s in _SENTENCE_END.split(text) if f"`{setting}`" in s)
 
@@ -235,11 +245,11 @@ def _value_cell(setting: Setting) -> str:
 def list_names(
     kind: Annotated[
         str | None,
-        typer.Argument(help=f"Only one kind of part: {', '.join(KINDS)}.", show_default=False),
+        typer.Argument(help=f"List only one kind: {', '.join(KINDS)}.", show_default=False),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """List the metrics and the parts they can be made of."""
+    """List the metrics and the parts that metrics are built from."""
     found = [find_entry(name) for name in names(kind)]
     found.sort(key=lambda e: (list(KINDS).index(e.kind), e.name))
     rows = [[e.name, e.kind, first_line(e.factory.__doc__)] for e in found]
@@ -247,9 +257,11 @@ def list_names(
         keys = ("name", "kind", "about")
         print_json({"parts": [dict(zip(keys, row, strict=True)) for row in rows]})
     else:
-        print_output(table_to_text([["name", "kind", "what it is"], *rows], width=terminal_width()))
+        print_output(
+            table_to_text([["name", "kind", "description"], *rows], width=terminal_width())
+        )
 
 
 def first_line(docstring: str | None) -> str:
-    """What a docstring says first."""
+    """Return the first line of a docstring."""
     return (docstring or "").strip().split("\n", 1)[0]

@@ -1,4 +1,4 @@
-"""The command line: its commands in one place."""
+"""Entry point of the command line and the table of its commands."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
 DEBUG_OPTION = "--debug"
 
 
-# Where each command is found: a function, or a group of commands. Only the one that is asked for
-# is imported, since all of them together take longer to load than most need to run.
+# Module and attribute of each command: a function, or a Typer application with subcommands. Only
+# the requested command is imported, because importing all of them takes longer than most runs.
 COMMANDS = {
     "score": "score:score",
     "align": "inspect:align",
@@ -47,7 +47,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command: exit 0 done, 1 our error in one line, 2 wrong usage."""
+    """Run one command; exit with 0 on success, 1 on an error (one line), 2 on wrong usage."""
     given, debug = _extract_debug(sys.argv[1:] if arguments is None else arguments)
     wanted = [given[0]] if given and given[0] in COMMANDS else list(COMMANDS)
     with report_errors(debug=debug), record_command(given):
@@ -55,10 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _build_app(wanted: Sequence[str]) -> typer.Typer:
-    """The command line with these commands."""
+    """Return the application with these commands."""
     app = typer.Typer(
         name="evenmatch",
-        help="Score generated text by how its parts align with a reference.",
+        help="Score generated text by aligning its parts with a reference.",
         context_settings=CONTEXT_SETTINGS,
         no_args_is_help=True,
         add_completion=False,
@@ -85,17 +85,22 @@ def _print_version(wanted: bool) -> None:
 def _global_options(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Say the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
     _debug: Annotated[
-        bool, typer.Option(DEBUG_OPTION, help="Show the traceback of an error; may stand anywhere.")
+        bool,
+        typer.Option(
+            DEBUG_OPTION, help="Show the full traceback of an error; may be given anywhere."
+        ),
     ] = False,
 ) -> None:
-    """The options that stand before any command."""
+    """Options that are given before the command."""
 
 
 def _extract_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """The arguments without --debug, and whether it was there; after -- everything is text."""
+    """Remove --debug, and return whether it was given; arguments after -- are texts."""
     options = list(arguments)
     end = options.index("--") if "--" in options else len(options)
     kept = [a for a in options[:end] if a != DEBUG_OPTION]

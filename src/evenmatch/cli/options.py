@@ -1,14 +1,8 @@
-"""Options that several commands share.
+"""Options shared by several commands.
 
-How results are printed: as text, JSON, TSV or LaTeX.
-
-Groups of options that a command takes as one value.
-
-Options of commands whose pairs can be shared out to workers.
-
-What the commands that make a metric have in common: options, and how the result is told.
-
-What commands that train for hours take, so that they can do it in pieces.
+Single options are type aliases (`MetricsOption`, `SeedOption`); options that belong together are
+dataclasses (`RunOptions`, `OutputOptions`, `WorkerOptions`). A command takes such a dataclass as
+one parameter, and `expand_option_groups` turns it into separate command-line options.
 """
 
 from __future__ import annotations
@@ -41,39 +35,42 @@ from evenmatch.distributed.run import RETRIES, SHARD_ROWS
 from evenmatch.distributed.session import WorkerSession, worker_session
 from evenmatch.types import Run
 
-METRIC_HELP = "A metric's name or spec; several share one pass over the texts."
+METRIC_HELP = (
+    "Metric name or spec; may be given several times. Metrics that use the same model share one "
+    "pass over the texts."
+)
 
 
-def metric_option(said: str, usual: bool | str = True) -> Any:
-    """The option -m, which names a metric or several; `usual` is what help shows as default."""
-    return typer.Option("--metric", "-m", metavar="METRIC", help=said, show_default=usual)
+def metric_option(help_text: str, default: bool | str = True) -> Any:
+    """Return the option -m for one or several metrics; `default` is the default shown in help."""
+    return typer.Option("--metric", "-m", metavar="METRIC", help=help_text, show_default=default)
 
 
 def resolve_metrics(given: Sequence[str] | None, published: bool) -> list[str]:
-    """The metrics to run, each once: without any, bertscore where no published scores are taken."""
+    """Return the distinct metrics to run; by default bertscore, or none if `published`."""
     return list(dict.fromkeys(given or ([] if published else ["bertscore"])))
 
 
-def count_option(said: str, least: int = 1) -> Any:
-    """An option that is a whole number of at least so much."""
-    return typer.Option(min=least, metavar="N", help=said)
+def count_option(help_text: str, least: int = 1) -> Any:
+    """Return an integer option with the minimum `least`."""
+    return typer.Option(min=least, metavar="N", help=help_text)
 
 
-def optional_option(metavar: str, said: str) -> Any:
-    """An option that is nothing unless it is given."""
-    return typer.Option(metavar=metavar, help=said, show_default=False)
+def optional_option(metavar: str, help_text: str) -> Any:
+    """Return an option without a default in its help text."""
+    return typer.Option(metavar=metavar, help=help_text, show_default=False)
 
 
 def repeatable_option(
-    metavar: str, said: str, usual: bool | str = True, *names: str, least: int | None = None
+    metavar: str, help_text: str, default: bool | str = True, *names: str, least: int | None = None
 ) -> Any:
-    """An option that may be given several times; `usual` is what help shows as default."""
+    """Return an option that may be given several times; `default` is shown in help."""
     return typer.Option(
         *names,
         min=least,
         metavar=metavar,
-        help=f"{said}; may be given several times.",
-        show_default=usual,
+        help=f"{help_text}; may be given several times.",
+        show_default=default,
     )
 
 
@@ -91,33 +88,34 @@ MetricsOption: TypeAlias = Annotated[
 
 
 SourcesOption: TypeAlias = Annotated[
-    str, optional_option("FILE", "What the candidates were made from.")
+    str,
+    optional_option("FILE", "Source texts (the inputs of the generation system), one per line."),
 ]
 
 
 ModelMetricOption: TypeAlias = Annotated[
-    str, metric_option("An alignment metric over a model, such as bertscore(model='FOLDER').")
+    str, metric_option("Alignment metric that uses a model, for example bertscore(model='FOLDER').")
 ]
 
 
 JsonOption: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document and nothing else.")
+    bool, typer.Option("--json", help="Print the result as one JSON document.")
 ]
 
 
 ConfidenceOption: TypeAlias = Annotated[
-    float, typer.Option(metavar="SHARE", help="How sure the intervals are to be.")
+    float, typer.Option(metavar="LEVEL", help="Confidence level of the intervals, between 0 and 1.")
 ]
 
 
-SeedOption: TypeAlias = Annotated[int, count_option("Which random numbers.", least=0)]
+SeedOption: TypeAlias = Annotated[int, count_option("Random seed.", least=0)]
 
 
 ProgressOption: TypeAlias = Annotated[
     bool | None,
     typer.Option(
         "--progress/--no-progress",
-        help="Tell progress on standard error; without either, only where that is a terminal.",
+        help="Show progress on standard error. By default only if standard error is a terminal.",
         show_default=False,
     ),
 ]
@@ -125,57 +123,63 @@ ProgressOption: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class ResamplingOptions:
-    """How intervals and tests of differences draw scores at random, as options."""
+    """Options of confidence intervals and significance tests."""
 
     confidence: ConfidenceOption = 0.95
-    resamples: Annotated[int, count_option("How often scores are drawn again, for intervals.")] = (
+    resamples: Annotated[int, count_option("Number of bootstrap resamples for the intervals.")] = (
         1000
     )
-    trials: Annotated[int, count_option("How often scores are swapped at random, for tests.")] = (
-        10_000
-    )
+    trials: Annotated[int, count_option("Number of random permutations for the tests.")] = 10_000
     seed: SeedOption = 0
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a command carries out what it is asked: the options every run of metrics has."""
+    """Options of every command that runs metrics: device, batch size, cache, progress."""
 
     device: Annotated[
-        str, typer.Option(metavar="NAME", help="Where models run, as torch names it.")
+        str,
+        typer.Option(
+            metavar="NAME", help="PyTorch device to run models on, for example cpu or cuda:0."
+        ),
     ] = "cpu"
     threads: Annotated[
-        int, count_option("Threads a model may use; 0 leaves that to torch.", least=0)
+        int, count_option("Number of CPU threads; 0 uses PyTorch's default.", least=0)
     ] = 0
-    batch_tokens: Annotated[int, count_option("The most tokens in one forward pass.")] = (
+    batch_tokens: Annotated[int, count_option("Maximum number of tokens in one forward pass.")] = (
         Run().batch_tokens
     )
     cache: Annotated[
-        bool, typer.Option("--cache/--no-cache", help="Keep vectors on disk for the next run.")
+        bool,
+        typer.Option(
+            "--cache/--no-cache", help="Store token vectors on disk and reuse them in later runs."
+        ),
     ] = False
     exact_cache: Annotated[
         bool,
         typer.Option(
-            "--exact-cache", help="The same with every bit, in twice the room.", show_default=False
+            "--exact-cache",
+            help="Store vectors in full precision (twice the disk space); implies --cache.",
+            show_default=False,
         ),
     ] = False
     progress: ProgressOption = None
 
     @contextmanager
     def settings(self, word: str = "scored") -> Iterator[dict[str, Any]]:
-        """The run settings of the library; progress is told meanwhile, in pairs `word`."""
-        with show_progress(self.progress, word) as tell_progress:
+        """Yield the run settings of the library; progress is shown meanwhile as 'pairs `word`'."""
+        with show_progress(self.progress, word) as progress:
             yield {
                 "device": self.device,
                 "threads": self.threads,
                 "batch_tokens": self.batch_tokens,
                 "cache": "exact" if self.exact_cache else self.cache,
-                "progress": tell_progress,
+                "progress": progress,
             }
 
 
 class OutputFormat(StrEnum):
-    """How a result is printed."""
+    """Output formats."""
 
     text = "text"
     json = "json"
@@ -184,15 +188,15 @@ class OutputFormat(StrEnum):
 
 
 class HasNotes(Protocol):
-    """A result that says what it rests on; as text it reads whole."""
+    """A result whose `notes` describe settings and signatures; `str` gives the whole text."""
 
     def notes(self) -> Sequence[str]:
-        """What the numbers rest on."""
+        """Return the settings and signatures behind the numbers, one per line."""
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """How a command prints its result, as options."""
+    """Options that select the output format."""
 
     style: Annotated[
         OutputFormat,
@@ -200,14 +204,14 @@ class OutputOptions:
             "--format",
             "-f",
             metavar="FORMAT",
-            help=f"How to print the result: {', '.join(OutputFormat)}.",
+            help=f"Output format: {', '.join(OutputFormat)}.",
         ),
     ] = OutputFormat.text
     json: JsonOption = False
 
     @property
     def format(self) -> OutputFormat:
-        """The format that is asked for; --json goes before --format."""
+        """The selected format; --json overrides --format."""
         return OutputFormat.json if self.json else self.style
 
     def print_result(
@@ -218,9 +222,9 @@ class OutputOptions:
         records: Sequence[Mapping[str, object]],
         tables: Sequence[TextTable],
     ) -> None:
-        """Print a result as text, its document as JSON, its records as TSV or its tables as LaTeX.
+        """Print `found` as text, `document` as JSON, `records` as TSV or `tables` as LaTeX.
 
-        LaTeX has the notes of the result before the tables, as comments.
+        LaTeX output begins with the notes of the result as comments.
         """
         if self.format is OutputFormat.json:
             print_output(as_json(document))
@@ -238,14 +242,14 @@ Command: TypeAlias = Callable[..., None]
 
 
 def expand_option_groups(**defaults: object) -> Callable[[Command], Command]:
-    """A command each group of which is spelt out as its options.
+    """Decorate a command so that each dataclass parameter becomes separate options.
 
-    A group is a parameter whose type is a dataclass of options. The command line is read off a
-    function's signature; so the wrapper shows the options there, in the place of their group, and
-    hands them on as one value. `defaults` replace the groups' own.
+    Typer reads the options from the signature of a function. The wrapper's signature lists the
+    fields of each dataclass in place of the parameter; when called, it builds the dataclasses and
+    passes them to the command. `defaults` override the defaults of the fields.
     """
 
-    def take(command: Command) -> Command:
+    def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True).parameters
         groups = {name: _group_options(p) for name, p in own.items() if is_dataclass(p.annotation)}
 
@@ -263,7 +267,7 @@ def expand_option_groups(**defaults: object) -> Callable[[Command], Command]:
         with_options.__annotations__ = {p.name: p.annotation for p in shown}
         return with_options
 
-    return take
+    return decorate
 
 
 def _group_options(group: Parameter) -> Mapping[str, Parameter]:
@@ -279,13 +283,14 @@ def _expand_parameters(
 PartsOption: TypeAlias = Annotated[
     str,
     optional_option(
-        "DIR", "With --on, keep finished shards here; the next run does only what is missing."
+        "DIR",
+        "With --on: store finished shards here, so that the next run computes only missing ones.",
     ),
 ]
 
 
 class WorkerBackend(StrEnum):
-    """What workers run on."""
+    """Where workers run."""
 
     processes = "processes"
     ray = "ray"
@@ -293,63 +298,69 @@ class WorkerBackend(StrEnum):
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """How many pairs are shared out: the options beside those every run of metrics has."""
+    """Options of commands that can distribute their pairs over workers."""
 
     on: Annotated[
         WorkerBackend | None,
         optional_option(
-            "WHERE", "Share the pairs out to workers: processes of this machine, or ray."
+            "WHERE", "Distribute the pairs over workers: processes (on this machine) or ray."
         ),
     ] = None
-    workers: Annotated[int, count_option("How many workers; 0 is one for each core.", least=0)] = 0
-    shard_rows: Annotated[int, count_option("Rows that a worker is given at a time.")] = SHARD_ROWS
-    retries: Annotated[
-        int, count_option("How often a shard that fails is tried again.", least=0)
-    ] = RETRIES
+    workers: Annotated[
+        int, count_option("Number of workers; 0 starts one per CPU core.", least=0)
+    ] = 0
+    shard_rows: Annotated[
+        int, count_option("Number of rows per shard, the unit of work given to a worker.")
+    ] = SHARD_ROWS
+    retries: Annotated[int, count_option("Number of retries of a failed shard.", least=0)] = RETRIES
     max_failures: Annotated[
         int | None,
         typer.Option(
             min=0,
             metavar="N",
-            help="Stop when more shards than that have failed.",
-            show_default="never",
+            help="Stop when more than N shards have failed.",
+            show_default="no limit",
         ),
     ] = None
     ray_address: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="The Ray cluster, as ray.init takes it: HOST:PORT, auto, or ray://HOST:PORT.",
-            show_default="one started here for the run",
+            help="Address of the Ray cluster, as in ray.init: HOST:PORT, auto, or ray://HOST:PORT.",
+            show_default="start a local cluster for this run",
         ),
     ] = ""
     ray_working_dir: Annotated[
         str,
         optional_option(
-            "DIR", "A folder to send to every Ray node; relative paths in specs begin there."
+            "DIR", "Folder to copy to every Ray node; relative paths in specs are resolved there."
         ),
     ] = ""
     ray_models: Annotated[
         str,
         typer.Option(
             metavar="DIR",
-            help="Where embedded models lie on the Ray nodes.",
-            show_default="as each node's EVENMATCH_MODELS says",
+            help="Folder of the embedded models on the Ray nodes.",
+            show_default="EVENMATCH_MODELS of each node",
         ),
     ] = ""
 
     def check(self, *others: object) -> None:
-        """Refuse, as wrong usage, what goes only with --on, `others` among it, or with --on ray."""
+        """Reject options, `others` included, that need --on or --on ray if it is not given."""
         plain = WorkerOptions(shard_rows=self.shard_rows, retries=self.retries)
         if self.on is None and (any(others) or self != plain):
-            raise typer.BadParameter("--workers, --resume, --parts and the like need --on")
+            raise typer.BadParameter(
+                "--workers, --resume, --parts and other worker options need --on"
+            )
         if self.on is not WorkerBackend.ray and (
             self.ray_address or self.ray_working_dir or self.ray_models
         ):
-            raise typer.BadParameter("--ray-address and the like need --on ray")
+            raise typer.BadParameter(
+                "--ray-address, --ray-working-dir and --ray-models need --on ray"
+            )
 
     def runner(self, threads: int) -> Runner:
-        """What opens the workers."""
+        """Return the runner that starts the workers."""
         if self.on is WorkerBackend.ray:
             return Ray(
                 self.workers, threads, self.ray_address, self.ray_working_dir, self.ray_models
@@ -358,7 +369,7 @@ class WorkerOptions:
 
     @contextmanager
     def settings(self, running: RunOptions, parts: str) -> Iterator[dict[str, Any]]:
-        """The run settings of the library, workers among them where they are asked for."""
+        """Yield the run settings of the library, with a worker session if --on is given."""
         self.check(parts)
         with running.settings() as settings, self._worker_session(running.threads, parts) as on:
             yield {**settings, "on": on}
@@ -374,16 +385,16 @@ class WorkerOptions:
             shard_rows=self.shard_rows,
             retries=self.retries,
             max_failures=self.max_failures,
-        ) as sharing:
-            yield sharing
+        ) as session:
+            yield session
 
 
 RatingsArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="Rated outputs: a data set's name, a folder, or one JSONL, TSV or Parquet table with "
-        "system, segment, candidate, references, rating.",
+        help="Human ratings: the name of a data set, a folder, or a JSONL, TSV or Parquet file "
+        "with the columns system, segment, candidate, references, rating.",
     ),
 ]
 
@@ -391,38 +402,41 @@ RatingsArgument: TypeAlias = Annotated[
 MetricFolderOption: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--out", "-o", metavar="FOLDER", help="A new folder for the metric, its card included."
+        "--out", "-o", metavar="FOLDER", help="New folder for the metric and its card (README)."
     ),
 ]
 
 
-EpochsOption: TypeAlias = Annotated[int, count_option("How often each pair is seen.")]
+EpochsOption: TypeAlias = Annotated[int, count_option("Number of passes over the training pairs.")]
 
 
-# What training does with a pair, and judging after it.
-PROGRESS_WORD = "seen"
+# Progress counts training pairs and then the pairs of the evaluation, so "scored" would be wrong.
+PROGRESS_WORD = "processed"
 
 
 def print_metric_card(made: MetricCard, json: bool) -> None:
-    """Print what was made, for people or for programs, and how to name it as a metric."""
+    """Print the card of a new metric as text or JSON, and how to use the metric."""
     print_text_or_json(made, made.document, json=json)
-    print_message(f"wrote {made.folder}; name it as a metric: -m {made.metric}")
+    print_message(f"wrote {made.folder}; use it as a metric: -m {made.metric}")
 
 
 MinutesOption: TypeAlias = Annotated[
-    int, count_option("Pause after so long, 0 for never; then run again.", least=0)
+    int,
+    count_option(
+        "Stop after N minutes (0: no limit); run the same command again to continue.", least=0
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How long training goes on at a time, and with how many threads, as options."""
+    """Options of long training runs that can be stopped and continued."""
 
     minutes: MinutesOption = 40
-    threads: Annotated[int, count_option("Threads to train with.")] = 1
+    threads: Annotated[int, count_option("Number of CPU threads.")] = 1
 
 
 def time_limit(minutes: float) -> Callable[[], bool]:
-    """Whether so many minutes have passed from now on; 0 never do."""
+    """Return a function that says whether `minutes` have passed since now; 0 means no limit."""
     start = time.monotonic()
     return lambda: bool(minutes) and time.monotonic() - start > 60 * minutes

@@ -1,4 +1,4 @@
-"""evenmatch report: a result as one page that can be mailed."""
+"""evenmatch report: write a result as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 from evenmatch.cli.console import print_message
 from evenmatch.cli.options import count_option, optional_option
 from evenmatch.data.pairs import LineAlignedFiles, PairFile, open_pair_file
-from evenmatch.reports.page import check_page_path, write_page
-from evenmatch.reports.results import read_result, result_page
+from evenmatch.reports.page import check_page_path
+from evenmatch.reports.results import read_result, write_report
 
 
 def report(
@@ -19,7 +19,7 @@ def report(
         str,
         typer.Argument(
             metavar="RESULT.json",
-            help="What score, compare, meta, audit, keyphrases, tune or study printed with --json.",
+            help="JSON output of score, compare, meta, audit, keyphrases, tune or study (--json).",
         ),
     ],
     out: Annotated[
@@ -28,16 +28,16 @@ def report(
             "--out",
             "-o",
             metavar="PAGE.html",
-            help="Where the page goes.",
-            show_default="beside the result",
+            help="HTML file to write.",
+            show_default="RESULT.html in the same folder",
         ),
     ] = "",
     texts: Annotated[
         str,
         optional_option(
             "FILE",
-            "The file that was scored; then the worst and the best texts are shown, with "
-            "their alignments.",
+            "For results of score: the file that was scored. The report then shows the worst and "
+            "the best texts with their alignments.",
         ),
     ] = "",
     candidates: Annotated[
@@ -46,7 +46,7 @@ def report(
             "--candidates",
             "-c",
             metavar="FILE",
-            help="The same as lines: the candidates.",
+            help="Like --texts, but for line-aligned files: the candidates.",
             show_default=False,
         ),
     ] = "",
@@ -56,29 +56,31 @@ def report(
             "--references",
             "-r",
             metavar="FILE",
-            help="The same as lines: the references; may be given several times.",
+            help="Like --texts, but for line-aligned files: the references; may be given several "
+            "times.",
             show_default=False,
         ),
     ] = None,
-    examples: Annotated[int, count_option("How many of the worst, and of the best.", least=0)] = 3,
+    examples: Annotated[
+        int, count_option("Number of worst texts and of best texts to show.", least=0)
+    ] = 3,
 ) -> None:
-    """Make one page of a result: tables that sort, plots, examples, and how it was made.
+    """Write an HTML report of a result: sortable tables, plots, examples, signatures.
 
-    The page loads nothing from elsewhere, so it can be mailed or put beside a paper.
+    The page is self-contained: it loads no other files.
     """
     place = check_page_path(out or Path(result).with_suffix(".html"))
     given = _open_texts(texts, candidates, references or [])
-    page = result_page(
-        read_result(result), pairs=None if given is None else list(given), examples=examples
-    )
-    print_message(f"wrote {write_page(page, place)}")
+    pairs = None if given is None else list(given)
+    written = write_report(read_result(result), place, pairs=pairs, examples=examples)
+    print_message(f"wrote {written}")
 
 
 def _open_texts(file: str, candidates: str, references: list[str]) -> PairFile | None:
     if file and (candidates or references):
-        raise typer.BadParameter("give either --texts, or -c and -r; not both")
+        raise typer.BadParameter("give either --texts, or -c and -r, not both")
     if file:
         return open_pair_file(file)
     if bool(candidates) != bool(references):
-        raise typer.BadParameter("-c and -r go together: the candidates and their references")
+        raise typer.BadParameter("give both -c and -r: the candidates and their references")
     return LineAlignedFiles(candidates, tuple(references)) if candidates else None

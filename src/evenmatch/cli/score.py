@@ -1,10 +1,8 @@
-"""evenmatch score: candidates against references, from files, with one metric or many.
+"""evenmatch score: score candidates from files against references, with one metric or several.
 
-evenmatch score --on: the command under workers.
-
-A scoring run over a file: what is kept of it, and what is written away as it comes.
-
-The outcome of a scoring run, and how it is printed.
+`score` is the command. Without --on, `score_pair_file` streams the pairs through the metrics in
+this process; with --on, `score_with_workers` distributes them. Both return a `ScoreSummary`, which
+formats the result.
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ from evenmatch.data.scores import (
     is_score_file,
     row_to_cells,
     score_rows,
-    score_to_record,
     score_writer,
 )
 from evenmatch.data.tables import (
@@ -50,6 +47,7 @@ from evenmatch.data.tables import (
 )
 from evenmatch.distributed.run import ScoreFilesResult, score_files
 from evenmatch.errors import DataError, InputError
+from evenmatch.reports.score_page import metric_document
 from evenmatch.scoring.available import select_metrics
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric
@@ -68,8 +66,8 @@ PairsArgument: TypeAlias = Annotated[
     typer.Argument(
         metavar="FILE",
         help="A .jsonl, .tsv or .parquet file with the fields candidate (or prediction), "
-        "references (or reference) and perhaps source; - is JSONL on standard input. "
-        "With --on, which needs --out, also a folder of .jsonl and .parquet files.",
+        "references (or reference) and optionally source; - reads JSONL from standard input. "
+        "With --on, also a folder of .jsonl and .parquet files.",
         show_default=False,
     ),
 ]
@@ -81,7 +79,7 @@ CandidatesOption: TypeAlias = Annotated[
         "--candidates",
         "-c",
         metavar="FILE",
-        help="Candidates, one a line.",
+        help="File of candidates, one per line.",
         default_factory=str,
         show_default=False,
     ),
@@ -94,7 +92,7 @@ ReferencesOption: TypeAlias = Annotated[
         "--references",
         "-r",
         metavar="FILE",
-        help="References, one a line; may be given several times.",
+        help="File of references, one per line; may be given several times.",
         default_factory=list,
         show_default=False,
     ),
@@ -102,7 +100,7 @@ ReferencesOption: TypeAlias = Annotated[
 
 
 SegmentsOption: TypeAlias = Annotated[
-    bool, typer.Option("--segments", help="Print the score of every pair too.")
+    bool, typer.Option("--segments", help="Also print the score of every pair.")
 ]
 
 
@@ -110,15 +108,19 @@ OutputFileOption: TypeAlias = Annotated[
     str,
     optional_option(
         "FILE",
-        "Also write a file: every pair's scores to .jsonl, .tsv or .parquet, "
-        "the printed result to .json, .tex or .txt.",
+        "Also write a file. With the suffix .jsonl, .tsv or .parquet: the scores of every pair. "
+        "With .json, .tex or .txt: the printed result.",
     ),
 ]
 
 
 ResumeOption: TypeAlias = Annotated[
     bool,
-    typer.Option("--resume", help="Go on with the run that --out holds: do what is missing."),
+    typer.Option(
+        "--resume",
+        help="With --on: continue the interrupted run that wrote --out; only missing rows are "
+        "scored.",
+    ),
 ]
 
 
@@ -139,9 +141,10 @@ def score(
 ) -> None:
     """Score candidates against references.
 
-    Texts come line by line (-c, -r), or as records of one FILE. Files larger than memory are fine.
-    -m all takes every metric of texts that needs no download, and says why the others cannot run.
-    --on shares a large FILE out to workers, and --resume goes on where an earlier run ended.
+    Give line-aligned text files with -c and -r, or one FILE of records. Files are streamed and
+    may be larger than memory. -m all runs every metric that needs no download and lists the
+    reasons why others cannot run. For large files, --on distributes FILE over workers and writes
+    the scores to --out; --resume continues such a run after an interruption.
     """
     scaling.check(resume)
     if scaling.on is not None:
@@ -168,11 +171,11 @@ def score(
 
 def _open_pairs(file: str, candidates: str, references: list[str], sources: str) -> PairFile:
     if file and (candidates or references or sources):
-        raise typer.BadParameter("give either FILE, or -c and -r; not both")
+        raise typer.BadParameter("give either FILE, or -c and -r, not both")
     if file:
         return open_pair_file(file)
     if not candidates or not references:
-        raise typer.BadParameter("say what to score: FILE, or -c CANDIDATES and -r REFERENCES")
+        raise typer.BadParameter("nothing to score: give FILE, or -c CANDIDATES and -r REFERENCES")
     return LineAlignedFiles(candidates, tuple(references), sources)
 
 
@@ -185,20 +188,22 @@ def _report_format(out: str) -> OutputFormat | None:
 def _check_output(out: str) -> None:
     if out and not is_score_file(out) and _report_format(out) is None:
         known = ", ".join([*SCORE_SUFFIXES, *_REPORT_FORMATS])
-        raise typer.BadParameter(f"cannot tell how to write {out}; its name may end in {known}")
+        raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}")
 
 
 _MAX_FAILURES_SHOWN = 10
 
 
 def check_worker_usage(file: str, out: str, *, segments: bool, lines: bool) -> None:
-    """Refuse, as wrong usage, what does not go with --on."""
+    """Reject options that cannot be combined with --on."""
     if lines or not file:
-        raise typer.BadParameter("--on takes FILE or a folder, not -c and -r")
+        raise typer.BadParameter("--on needs FILE or a folder, not -c and -r")
     if segments:
-        raise typer.BadParameter("with --on every pair's scores go to --out; drop --segments")
+        raise typer.BadParameter(
+            "with --on the scores of every pair are written to --out; remove --segments"
+        )
     if not out:
-        raise typer.BadParameter("--on needs --out: a .jsonl, .tsv or .parquet file, or DIR")
+        raise typer.BadParameter("--on needs --out: a .jsonl, .tsv or .parquet file, or a folder")
 
 
 def score_with_workers(
@@ -209,7 +214,7 @@ def score_with_workers(
     scaling: WorkerOptions,
     resume: bool,
 ) -> ScoreSummary:
-    """The result of a large run; what failed is told, and then it is an error."""
+    """Score a large file with workers; raise DataError after listing the shards that failed."""
     with running.settings() as settings:
         wanted, reasons = select_metrics(metrics, make_run(**settings))
         found = score_files(
@@ -224,7 +229,7 @@ def score_with_workers(
             **settings,
         )
     if found.resumed_rows:
-        print_message(f"{found.resumed_rows} of {found.rows} rows were done before")
+        print_message(f"{found.resumed_rows} of {found.rows} rows were scored in an earlier run")
     if found.failures:
         raise _failure_error(found, out)
     result = ScoreSummary(found.tallies, found.flagged, absent=reasons)
@@ -240,14 +245,14 @@ def _failure_error(found: ScoreFilesResult, out: str) -> DataError:
         print_message(f"and {count - _MAX_FAILURES_SHOWN} more")
     return DataError(
         f"{count} {'shard' if count == 1 else 'shards'} failed; the other {found.rows} rows are "
-        f"done and kept for {out}; mend the rows named above and go on with --resume"
+        f"scored and stored for {out}; correct the rows listed above and continue with --resume"
     )
 
 
 def score_pair_file(
     metrics: Sequence[str], pairs: PairFile, run: Run, *, keep: bool, out: str = ""
 ) -> ScoreSummary:
-    """The means of a whole file; single scores are kept if asked and written to `out` if given."""
+    """Score a file of pairs; keep the score of every pair if `keep`, write it if `out` is given."""
     names = list(dict.fromkeys(metrics))
     parts = [as_metric(name) for name in names]
     tallies = [RunningMean() for _ in names]
@@ -265,18 +270,18 @@ def score_pair_file(
             tallies = [t.add(scores) for t, scores in zip(tallies, found, strict=True)]
             flagged += count_flags(found)
         if not tallies[0].count:
-            raise InputError("there is nothing to score: the input holds no pair")
+            raise InputError("nothing to score: the input contains no pairs")
     return ScoreSummary(dict(zip(names, tallies, strict=True)), flagged, kept if keep else None)
 
 
 @dataclass(frozen=True)
 class ScoreSummary:
-    """Means by metric, how many rows carry each flag, and the single scores where kept."""
+    """Means by metric, the number of rows with each flag, and the scores of every pair if kept."""
 
     tallies: Mapping[str, RunningMean]
     flagged: Mapping[str, int]
     rows: Sequence[ScoreRow] | None = None
-    absent: Mapping[str, str] = field(default_factory=dict)  # metrics that cannot run, and why
+    absent: Mapping[str, str] = field(default_factory=dict)  # reason by metric that cannot run
 
     @property
     def count(self) -> int:
@@ -284,7 +289,7 @@ class ScoreSummary:
         return next(iter(self.tallies.values())).count
 
     def format(self, style: OutputFormat) -> str:
-        """The result as a person or a program reads it."""
+        """Return the result in an output format."""
         if style is OutputFormat.json:
             return as_json(self.document())
         if style is OutputFormat.tsv:
@@ -302,7 +307,7 @@ class ScoreSummary:
         )
 
     def document(self) -> dict[str, Any]:
-        """The result as JSON has it."""
+        """Return the result as a JSON document."""
         found: dict[str, Any] = {
             "metrics": {name: self._metric_document(name) for name in self.tallies}
         }
@@ -310,14 +315,9 @@ class ScoreSummary:
 
     def _metric_document(self, name: str) -> dict[str, Any]:
         tally = self.tallies[name]
-        mean = score_to_record(tally.mean)
-        found = {"signature": tally.signature, "mean": mean["value"]}
-        found |= {key: mean[key] for key in ("precision", "recall")}
-        if tally.corpus is not None:
-            found["corpus"] = tally.corpus
-        if self.rows is not None:
-            found["segments"] = [score_to_record(r.score) for r in self.rows if r.metric == name]
-        return found
+        kept = self.rows
+        segments = None if kept is None else [r.score for r in kept if r.metric == name]
+        return metric_document(tally.signature, tally.mean, tally.corpus, segments)
 
     def _mean_table(self) -> TextTable:
         rows = [
@@ -366,7 +366,7 @@ def _flags(row: ScoreRow) -> str:
 
 
 def print_warnings(result: ScoreSummary) -> None:
-    """Say beside the result which rows are flagged and which metrics cannot run."""
+    """Print the number of flagged rows and the metrics that cannot run on standard error."""
     if result.flagged:
         counts = ", ".join(f"{count} {flag}" for flag, count in sorted(result.flagged.items()))
         print_message(f"flagged rows: {counts} (of {result.count})")

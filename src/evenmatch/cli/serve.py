@@ -1,4 +1,4 @@
-"""evenmatch serve: scores, rewards and the viewer over HTTP."""
+"""evenmatch serve: an HTTP server for scores, rewards and the alignment viewer."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ _DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class LimitOptions:
-    """How much a request may ask for, as options."""
+    """Options that limit requests."""
 
-    max_bytes: Annotated[int, count_option("The largest body of a request.")] = (
+    max_bytes: Annotated[int, count_option("Maximum size of a request body in bytes.")] = (
         _DEFAULT_LIMITS.max_bytes
     )
-    max_texts: Annotated[int, count_option("The most texts in a request.", least=2)] = (
-        _DEFAULT_LIMITS.max_texts
-    )
-    max_length: Annotated[int, count_option("The most characters in a text.")] = (
+    max_texts: Annotated[
+        int, count_option("Maximum number of texts in a request, references included.", least=2)
+    ] = _DEFAULT_LIMITS.max_texts
+    max_length: Annotated[int, count_option("Maximum number of characters in a text.")] = (
         _DEFAULT_LIMITS.max_text_length
     )
-    max_waiting: Annotated[int, count_option("The most pairs that wait their turn.")] = (
-        _DEFAULT_LIMITS.max_queued_pairs
-    )
+    max_waiting: Annotated[
+        int, count_option("Maximum number of queued pairs over all requests.")
+    ] = _DEFAULT_LIMITS.max_queued_pairs
     timeout: Annotated[
-        float, typer.Option(min=0.001, metavar="SECONDS", help="How long a request may take.")
+        float, typer.Option(min=0.001, metavar="SECONDS", help="Time limit of a request.")
     ] = _DEFAULT_LIMITS.timeout
 
     def limits(self) -> Limits:
-        """The limits of the server."""
+        """Return the limits as the server takes them."""
         return Limits(
             max_bytes=self.max_bytes,
             max_texts=self.max_texts,
@@ -52,22 +52,29 @@ def serve(
     metric: Annotated[
         list[str] | None,
         metric_option(
-            "A metric to offer, by name or spec; requests can name no other.",
-            "the usual ones that can run here",
+            "Metric to serve, by name or spec; may be given several times. Requests for other "
+            "metrics are rejected.",
+            "the default metrics that can run here",
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; a public one needs a token.")
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Address to listen on; a public address requires --token."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0 takes a free one.")
+        int,
+        typer.Option(
+            min=0, max=65535, metavar="N", help="Port to listen on; 0 selects a free port."
+        ),
     ] = 8000,
     token: Annotated[
         str,
         typer.Option(
             metavar="TOKEN",
             envvar="EVENMATCH_TOKEN",
-            help="What requests must carry: Authorization: Bearer TOKEN.",
+            help="Secret that clients must send as header: Authorization: Bearer TOKEN.",
             show_default=False,
         ),
     ] = "",
@@ -75,7 +82,7 @@ def serve(
     bounds: LimitOptions,
     running: RunOptions,
 ) -> None:
-    """Answer requests for scores, rewards and alignments; show the viewer at /."""
+    """Start an HTTP server for scores, rewards and alignments, with a viewer at /."""
     with running.settings() as settings:
         run_server(
             metric or (),

@@ -1,8 +1,7 @@
-"""What every study takes and gives: a folder, and what it found said on standard output.
+"""evenmatch study: reproduce experiments of papers.
 
-evenmatch study: the experiments that train generators, which take their hours in pieces.
-
-evenmatch study: the papers' experiments, each a command that goes on where it was stopped.
+Each subcommand writes its results, figures and an HTML page to a folder. An interrupted study
+continues when the command is run again.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ from evenmatch.training.loop import training_threads
 from evenmatch.vectors.transformer import Transformer
 
 StudyFolderOption: TypeAlias = Annotated[
-    str, typer.Option(metavar="FOLDER", help="Where results, figures and the page go.")
+    str, typer.Option(metavar="FOLDER", help="Folder for results, figures and the HTML page.")
 ]
 
 
 def finish_study(report: StudyReport, out: str, document: dict[str, Any] | None) -> None:
-    """Write a study's folder, and say what it found."""
+    """Write the folder of a study and print its tables and findings, or `document` as JSON."""
     print_message(f"wrote {report.write(make_study_folder(out))}")
     if document is not None:
         print_json(document)
@@ -68,7 +67,7 @@ def finish_study(report: StudyReport, out: str, document: dict[str, Any] | None)
 
 
 SeedsOption: TypeAlias = Annotated[
-    list[int] | None, repeatable_option("N", "Which random numbers", "1, 2, 3", "--seed", least=0)
+    list[int] | None, repeatable_option("N", "Random seed", "1, 2, 3", "--seed", least=0)
 ]
 
 
@@ -76,19 +75,25 @@ SeedsOption: TypeAlias = Annotated[
 def study_keyphrases(
     out: StudyFolderOption = "keyphrase-study",
     arm: Annotated[
-        list[str] | None, repeatable_option("ARM", "What to train for", ", ".join(KEYPHRASE_ARMS))
+        list[str] | None,
+        repeatable_option("ARM", "Training objective to include", ", ".join(KEYPHRASE_ARMS)),
     ] = None,
     ablations: Annotated[
         bool,
-        typer.Option("--ablations", help="Also 2RL(FG) with each part of FG left out (8 stages)."),
+        typer.Option(
+            "--ablations",
+            help="Also train 2RL(FG) with each component of FG removed (8 more training stages).",
+        ),
     ] = False,
     seed: SeedsOption = None,
     *,
     pieces: TrainingOptions,
 ) -> None:
-    """Keyphrases: likelihood, then reinforcement by F1, FG or FB in one stage or two (paper 004).
+    """Train keyphrase generators with F1, FG or FB as reward (Luo et al. 2021).
 
-    Goes on where it was stopped; the tables and figures are of the runs that are done.
+    Each arm is trained by maximum likelihood (MLE), then by reinforcement learning in one stage
+    (RL) or two (2RL). Run the same command again to continue; tables and figures show the runs
+    that are finished.
     """
     arms = (*(arm or KEYPHRASE_ARMS), *(ABLATIONS if ablations else ()))
     design = KeyphraseDesign(arms, tuple(seed or (1, 2, 3)))
@@ -109,27 +114,34 @@ def study_graphs(
     out: StudyFolderOption = "graph-study",
     data: Annotated[
         str,
-        typer.Option(metavar="DATA", help="webnlg: triples; amr: the Little Prince's graphs."),
+        typer.Option(
+            metavar="DATA",
+            help="Corpus: webnlg (RDF triples) or amr (AMR graphs of The Little Prince).",
+        ),
     ] = "webnlg",
     arm: Annotated[
-        list[str] | None, repeatable_option("ARM", "What to train for", ", ".join(GRAPH_ARMS))
+        list[str] | None,
+        repeatable_option("ARM", "Training objective to include", ", ".join(GRAPH_ARMS)),
     ] = None,
     metric: Annotated[
         str,
         typer.Option(
-            metavar="METRIC", help="One more metric to judge by, such as one that `fit` made."
+            metavar="METRIC",
+            help="Additional metric for the evaluation, for example a folder written by fit.",
         ),
     ] = "",
     seed: SeedsOption = None,
     *,
     pieces: TrainingOptions,
 ) -> None:
-    """Graph to text: cross-entropy alone, or with BLEU, F_BERT, F_CONT, F_DISC (paper 000).
+    """Train graph-to-text generators with metrics as reward (Jin & Gildea 2022).
 
-    Goes on where it was stopped; the tables and figures are of the runs that are done.
+    The loss is cross-entropy alone (XENT) or mixed with a reward: BLEU (BL-R), F_BERT, F_CONT or
+    F_DISC. Run the same command again to continue; tables and figures show the runs that are
+    finished.
     """
     if data not in GRAPH_CORPORA:
-        raise typer.BadParameter(f"there is no {data!r}; known: {', '.join(GRAPH_CORPORA)}")
+        raise typer.BadParameter(f"unknown corpus {data!r}; known: {', '.join(GRAPH_CORPORA)}")
     design = make_graph_design(data, tuple(arm or GRAPH_ARMS), tuple(seed or (1, 2, 3)))
     with training_threads(pieces.threads):
         corpus, enough = GRAPH_CORPORA[data](), time_limit(pieces.minutes)
@@ -139,7 +151,9 @@ def study_graphs(
     finish_study(report, out, None)
 
 
-study = typer.Typer(help="The papers' experiments, resumable.", no_args_is_help=True)
+study = typer.Typer(
+    help="Reproduce experiments of papers; interrupted runs continue.", no_args_is_help=True
+)
 
 
 study.command("keyphrases")(study_keyphrases)
@@ -152,19 +166,21 @@ StudyPairsArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="Pairs: a .jsonl, .tsv or .parquet file with candidate, reference and perhaps "
-        "source. Without it, WMT17's translations where they are, else a small sample.",
+        help="Sentence pairs: a .jsonl, .tsv or .parquet file with candidate, reference and "
+        "optionally source. Default: the WMT17 translations if available, else a small sample.",
         show_default=False,
     ),
 ]
 
 
 PairCountOption: TypeAlias = Annotated[
-    int, count_option("How many pairs to draw at most.", least=2)
+    int, count_option("Maximum number of pairs to sample.", least=2)
 ]
 
 
-EncoderOption: TypeAlias = Annotated[str, typer.Option(metavar="MODEL", help="An encoder.")]
+EncoderOption: TypeAlias = Annotated[
+    str, typer.Option(metavar="MODEL", help="Encoder, by name or folder.")
+]
 
 
 @study.command("lisa")
@@ -173,33 +189,40 @@ def study_lisa(
     data: StudyPairsArgument = "",
     out: StudyFolderOption = "lisa-study",
     model: Annotated[
-        list[str] | None, repeatable_option("MODEL", "An encoder by name or folder", "minilm")
+        list[str] | None, repeatable_option("MODEL", "Encoder, by name or folder", "minilm")
     ] = None,
     sources: Annotated[
         bool,
         typer.Option(
             "--sources",
-            help="Pair candidates with their sources; needs a multilingual --model.",
+            help="Pair candidates with sources instead of references; needs a multilingual "
+            "--model.",
         ),
     ] = False,
     pairs: PairCountOption = 300,
     length: Annotated[
         list[int] | None,
         repeatable_option(
-            "N", "Pad to N pieces, 0 for not at all", ", ".join(map(str, LENGTHS)), least=0
+            "N",
+            "Pad texts to N sub-words; 0 means no padding",
+            ", ".join(map(str, LENGTHS)),
+            least=0,
         ),
     ] = None,
     algorithm: Annotated[
-        list[str] | None, repeatable_option("SOLVER", "How to align", ", ".join(ALGORITHMS))
+        list[str] | None, repeatable_option("SOLVER", "Alignment method", ", ".join(ALGORITHMS))
     ] = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
     *,
     running: RunOptions,
 ) -> None:
-    """LiSAScore: what alignment and padding do to scores, and who tells pairs from negatives."""
+    """LiSAScore: effect of alignment method and padding on scores (Mander & Phillips 2024).
+
+    Also measures how well each method separates true pairs from in-batch negatives.
+    """
     if sources and not model:
-        raise typer.BadParameter("sources are in another language; name a multilingual --model")
+        raise typer.BadParameter("sources are in another language; give a multilingual --model")
     grid = Grid(
         models=tuple(model or ("minilm",)),
         lengths=tuple(length or LENGTHS),
@@ -219,18 +242,18 @@ def study_lisa_quality(
     data: StudyPairsArgument = "",
     out: StudyFolderOption = "lisa-quality",
     model: EncoderOption = "minilm",
-    pairs: Annotated[int, count_option("How many pairs to align at most.", least=2)] = 1000,
-    rounds: Annotated[int, count_option("Of so many timings the fastest counts.")] = 5,
+    pairs: Annotated[int, count_option("Maximum number of pairs to align.", least=2)] = 1000,
+    rounds: Annotated[int, count_option("Number of timing rounds; the fastest counts.")] = 5,
     seed: SeedOption = 0,
     json: JsonOption = False,
     *,
     running: RunOptions,
 ) -> None:
-    """LiSAScore: what approximate assignment loses, and what it costs beside the exact one."""
+    """LiSAScore: quality and speed of approximate against exact assignment."""
     sentences = _load_pairs(data, pairs, seed)
     ratings = read_ratings(WMT17) if data_set(WMT17).present else []
     if not ratings:
-        print_message(f"agreement with people is left out: {data_set(WMT17).missing_message}")
+        print_message(f"agreement with human ratings is skipped: {data_set(WMT17).missing_message}")
     with running.settings() as settings:
         worth = measure_trade_off(
             sentences,
@@ -249,16 +272,19 @@ def study_lisa_gradient(
     out: StudyFolderOption = "lisa-gradient",
     model: EncoderOption = "minilm",
     pairs: PairCountOption = 512,
-    steps: Annotated[int, count_option("How long to train.")] = 200,
-    batch: Annotated[int, count_option("Pairs in a batch.", least=2)] = 16,
+    steps: Annotated[int, count_option("Number of training steps.")] = 200,
+    batch: Annotated[int, count_option("Number of pairs per batch.", least=2)] = 16,
     method: Annotated[
         list[str] | None,
-        repeatable_option("METHOD", "How to take the gradient", ", ".join(METHODS)),
+        repeatable_option("METHOD", "Gradient estimator", ", ".join(METHODS)),
     ] = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """LiSAScore: train a projection through the metric to tell pairs from in-batch negatives."""
+    """LiSAScore: train a projection through the metric.
+
+    The projection learns to separate true pairs from in-batch negatives.
+    """
     lessons = [
         GradientSettings(name, steps=steps, batch=batch, look_every=max(1, steps // 10), seed=seed)
         for name in method or METHODS

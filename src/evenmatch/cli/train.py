@@ -1,10 +1,7 @@
-"""evenmatch fit: a metric trained on people's ratings.
+"""Commands that train models: fit, distil, tune, catseq.
 
-evenmatch distil: a small metric trained to say what a larger one says.
-
-evenmatch tune: fine-tune a generator on cross-entropy mixed with a reward.
-
-evenmatch catseq: train a generator of keyphrases, and let it predict.
+fit trains a metric on human ratings, distil a small metric on the scores of a larger one, tune a
+text generator with a reward, and catseq a keyphrase generator.
 """
 
 from __future__ import annotations
@@ -56,7 +53,7 @@ from evenmatch.training.metrics.phrase_scorer import PHRASE_SCORER_SETTINGS, fit
 
 
 class FitKindChoice(StrEnum):
-    """How a fitted metric reads its two texts."""
+    """Architecture of a fitted metric."""
 
     towers = "towers"
     cross = "cross"
@@ -70,33 +67,40 @@ def fit(
         str,
         typer.Option(
             metavar="DATA",
-            help="Other ratings to judge the metric by.",
-            show_default="a share of the segments, set apart",
+            help="Ratings to evaluate the metric on.",
+            show_default="segments held out from DATA, see --hold-out",
         ),
     ] = "",
     subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Train on these subsets only")
+        list[str] | None, repeatable_option("NAME", "Train on this subset only")
     ] = None,
     hold_out: Annotated[
-        float, typer.Option(metavar="SHARE", help="How many segments to set apart without --test.")
+        float,
+        typer.Option(
+            metavar="FRACTION",
+            help="Fraction of the segments to hold out for the evaluation, without --test.",
+        ),
     ] = 0.1,
     kind: Annotated[
         FitKindChoice,
         typer.Option(
             metavar="KIND",
-            help="towers: each text goes through the encoder alone; cross: both side by side.",
+            help="Architecture. towers: a bi-encoder, which encodes each text separately; cross: a "
+            "cross-encoder, which encodes both texts together.",
         ),
     ] = FitKindChoice.towers,
     model: Annotated[
-        str, typer.Option(metavar="MODEL", help="The encoder to start from, by name or folder.")
+        str, typer.Option(metavar="MODEL", help="Pretrained encoder, by name or folder.")
     ] = "minilm",
-    frozen: Annotated[int, count_option("How many lower blocks stay as they are.", least=0)] = 2,
+    frozen: Annotated[
+        int, count_option("Number of lower transformer blocks that are not trained.", least=0)
+    ] = 2,
     keyphrases: Annotated[
         bool,
         typer.Option(
             "--keyphrases",
-            help="DATA is documents with predicted keyphrases: train the scorer of phrases that "
-            "fb needs, on the scores fg gives.",
+            help="Train the phrase scorer of the metric fb on scores of the metric fg. DATA is "
+            "then documents with predicted keyphrases.",
         ),
     ] = False,
     epochs: EpochsOption = 1,
@@ -105,21 +109,24 @@ def fit(
     *,
     running: RunOptions,
 ) -> None:
-    """Train a metric on ratings and save it as a folder that can be named as a metric."""
+    """Train a metric on human ratings and save it to a folder.
+
+    The folder can be used as a metric: -m ./FOLDER.
+    """
     how: dict[str, Any] = {"model": model, "frozen": frozen, "hold_out": hold_out}
-    lesson = FitSettings(epochs=epochs, seed=seed)
-    with running.settings(PROGRESS_WORD) as settings:
+    training = FitSettings(epochs=epochs, seed=seed)
+    with running.settings(PROGRESS_WORD) as run:
         if keyphrases:
             if test or subset:
                 raise typer.BadParameter("--keyphrases takes neither --test nor --subset")
             paced = replace(
-                lesson, batch=PHRASE_SCORER_SETTINGS.batch, rate=PHRASE_SCORER_SETTINGS.rate
+                training, batch=PHRASE_SCORER_SETTINGS.batch, rate=PHRASE_SCORER_SETTINGS.rate
             )
-            made = fit_keyphrases(data, out, lesson=paced, **how, **settings)
+            made = fit_keyphrases(data, out, settings=paced, **how, **run)
         else:
             ratings = read_ratings(data, subsets=subset or ())
             given = {"test": test or None, "kind": kind.value, **how}
-            made = fit_metric(ratings, out, lesson=lesson, **given, **settings)
+            made = fit_metric(ratings, out, settings=training, **given, **run)
     print_metric_card(made, json)
 
 
@@ -129,34 +136,44 @@ def distil(
         str,
         typer.Argument(
             metavar="DATA",
-            help="Texts: a JSONL, TSV or Parquet file of candidates and references, or a rated "
-            "data set's name or folder; ratings are not used.",
+            help="Texts: a JSONL, TSV or Parquet file of candidates and references, or the name or "
+            "folder of a data set with ratings (the ratings are not used).",
         ),
     ],
     out: MetricFolderOption,
-    metric: Annotated[str, metric_option("The teacher, by name or spec.")] = "f_disc",
+    metric: Annotated[
+        str, metric_option("Teacher: the metric to imitate, by name or spec.")
+    ] = "f_disc",
     test: Annotated[
         list[str] | None,
-        repeatable_option("DATA", "Other texts to compare on", "every tenth pair, set apart"),
+        repeatable_option(
+            "DATA",
+            "Texts on which to compare student and teacher",
+            "every tenth pair, held out",
+        ),
     ] = None,
     model: Annotated[
         str,
         typer.Option(
             metavar="MODEL",
-            help="Whose first blocks to start from; a teacher that aligns vectors has its own.",
+            help="Pretrained encoder whose first blocks initialise the student; an alignment "
+            "metric as teacher uses its own encoder.",
         ),
     ] = "minilm",
-    blocks: Annotated[int, count_option("How deep the student is.")] = 2,
+    blocks: Annotated[int, count_option("Number of transformer blocks of the student.")] = 2,
     epochs: EpochsOption = DISTIL_SETTINGS.epochs,
     seed: SeedOption = 0,
     json: JsonOption = False,
     *,
     running: RunOptions,
 ) -> None:
-    """Train a small metric to imitate another and save it as a folder to name as a metric."""
-    as_metric(metric)  # a mistake in it is said before any data is read
-    lesson = FitSettings(epochs=epochs, rate=DISTIL_SETTINGS.rate, seed=seed)
-    with running.settings(PROGRESS_WORD) as settings:
+    """Train a small metric to imitate another one and save it to a folder.
+
+    The folder can be used as a metric: -m ./FOLDER.
+    """
+    as_metric(metric)  # report a wrong spec before reading any data
+    training = FitSettings(epochs=epochs, rate=DISTIL_SETTINGS.rate, seed=seed)
+    with running.settings(PROGRESS_WORD) as run:
         made = distil_metric(
             metric,
             data,
@@ -164,8 +181,8 @@ def distil(
             test=test or (),
             model=model,
             blocks=blocks,
-            lesson=lesson,
-            **settings,
+            settings=training,
+            **run,
         )
     print_metric_card(made, json)
 
@@ -178,8 +195,8 @@ def tune(
         str,
         typer.Argument(
             metavar="CONFIG.toml",
-            help="train, valid and out (a folder), and whatever is not to be as usual: model, "
-            "reward, own_embeddings, rl_weight, epochs, batch, rate, seed, [shape], …",
+            help="Settings. Required: train, valid, out (a folder). Optional: model, reward, "
+            "own_embeddings, rl_weight, epochs, batch, rate, seed, [shape], …",
         ),
     ],
     minutes: Annotated[
@@ -187,24 +204,27 @@ def tune(
         typer.Option(
             min=0.0,
             metavar="N",
-            help="Pause after so many minutes; the same command goes on from there.",
-            show_default="until it ends",
+            help="Stop after N minutes; run the same command again to continue.",
+            show_default="no limit",
         ),
     ] = 0.0,
     progress: ProgressOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Fine-tune an encoder-decoder with a reward; a stopped run goes on where it was."""
+    """Fine-tune an encoder-decoder on cross-entropy mixed with a reward.
+
+    Run the same command again to continue a stopped run.
+    """
     tuned = tune_generator(config, watch=_progress_printer(progress), enough=time_limit(minutes))
     print_text_or_json(_evaluation_lines(tuned), tuned.document, json=json)
     if tuned.history.ended:
-        print_message(f"wrote {tuned.model}; name it as a model to go on from it")
+        print_message(f"wrote {tuned.model}; to train further, give it as model in the settings")
     else:
-        print_message("paused; the same command goes on from here")
+        print_message("stopped; run the same command again to continue")
 
 
 def _evaluation_lines(tuned: TuneResult) -> str:
-    """The looks as lines, the best of them marked."""
+    """Return one line per evaluation, with the best one marked."""
     best = tuned.history.best[0]
     lines = [
         f"step {row['step']}  BLEU {100 * row['bleu']:.2f}  cross-entropy "
@@ -212,11 +232,11 @@ def _evaluation_lines(tuned: TuneResult) -> str:
         f"baseline {row['baseline']:.3f}{'  best' if row['step'] == best else ''}"
         for row in tuned.document["looks"]
     ]
-    return "\n".join(lines) or "no look yet"
+    return "\n".join(lines) or "no evaluation yet"
 
 
 def _progress_printer(wanted: bool | None) -> Callable[[TuneHistory], None]:
-    """Tell each step: on a terminal in one line that changes, in a log now and then."""
+    """Return a callback that shows each step: on a terminal as one updated line, else as a log."""
     terminal = sys.stderr.isatty()
     if wanted is False or (wanted is None and not terminal):
         return lambda history: None
@@ -235,39 +255,48 @@ def _progress_printer(wanted: bool | None) -> Callable[[TuneHistory], None]:
 
 
 def _step_line(history: TuneHistory) -> str:
-    told = history.step_metrics[-1]
+    last = history.step_metrics[-1]
     step, bleu = history.best
-    looked = f", best BLEU {100 * bleu:.2f} at step {step}" if history.evaluations else ""
+    best = f", best BLEU {100 * bleu:.2f} at step {step}" if history.evaluations else ""
     return (
-        f"step {len(history.step_metrics)} of {history.steps}: cross-entropy {told.cross_entropy:.2f}, "
-        f"reward {told.reward:.3f} against {told.baseline:.3f}{looked}"
+        f"step {len(history.step_metrics)} of {history.steps}: cross-entropy "
+        f"{last.cross_entropy:.2f}, reward {last.reward:.3f}, baseline {last.baseline:.3f}{best}"
     )
 
 
-catseq = typer.Typer(help="Generate keyphrases: train a model, predict.", no_args_is_help=True)
+catseq = typer.Typer(
+    help="Train a keyphrase generator (catSeq) and predict with it.", no_args_is_help=True
+)
 
 
 @catseq.command("train")
 @expand_option_groups(minutes=0)
 def catseq_train(
     plan: Annotated[
-        str, typer.Argument(metavar="CONFIG.toml", help="Documents, sizes and stages.")
+        str,
+        typer.Argument(
+            metavar="CONFIG.toml", help="Settings: documents, model size and training stages."
+        ),
     ],
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FOLDER", help="Where the generators go.")
+        str,
+        typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the trained generators."),
     ],
     *,
     pieces: TrainingOptions,
 ) -> None:
-    """Train a generator by likelihood and stages of reward; goes on where it was stopped."""
+    """Train a keyphrase generator by maximum likelihood, then by stages with a reward.
+
+    Run the same command again to continue a stopped run.
+    """
     enough = time_limit(pieces.minutes)
     with training_threads(pieces.threads):
         found = train_catseq(plan, out, enough=enough)
-    rows = [["course", "steps", "before", "best", "at step", "ended"]]
+    rows = [["run", "steps", "before", "best", "at step", "finished"]]
     for each in found:
         step, best = each.history.best
         before = format_number(each.history.looks[0][1])
-        ended = "yes" if each.history.ended else "no, run it again"
+        ended = "yes" if each.history.ended else "no, run again"
         rows.append(
             [each.name, str(len(each.history.told)), before, format_number(best), str(step), ended]
         )
@@ -276,17 +305,21 @@ def catseq_train(
 
 @catseq.command("predict")
 def catseq_predict(
-    model: Annotated[str, typer.Argument(metavar="FOLDER", help="A generator that train wrote.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Documents, as for keyphrases.")],
+    model: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Generator written by: evenmatch catseq train.")
+    ],
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="Documents, as for: evenmatch keyphrases.")
+    ],
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE.jsonl", help="Where the predictions go.")
+        str, typer.Option("--out", "-o", metavar="FILE.jsonl", help="File for the predictions.")
     ],
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="What to call the predictions.")
+        str, typer.Option(metavar="NAME", help="Name of the predictions in the file.")
     ] = "catseq",
-    beam: Annotated[int, count_option("Beginnings a search keeps; 1 is greedy.")] = 1,
+    beam: Annotated[int, count_option("Beam size; 1 is greedy decoding.")] = 1,
 ) -> None:
-    """Predict keyphrases, into a file that `evenmatch keyphrases` takes."""
+    """Predict keyphrases and write a file for `evenmatch keyphrases`."""
     generator = load_generator(model)
     documents = [each for found in read_documents(data) for each in found.documents]
     predicted = generator(documents, beam=beam)
@@ -297,7 +330,7 @@ def catseq_predict(
     with atomic_write(out) as place:
         Path(place).write_text("".join(lines), "utf-8")
     print_message(
-        f"wrote {len(documents)} documents to {out}; score them: evenmatch keyphrases {out}"
+        f"wrote {len(documents)} documents to {out}; to score them: evenmatch keyphrases {out}"
     )
 
 

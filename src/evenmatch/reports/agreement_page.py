@@ -1,14 +1,7 @@
-"""Agreement with people as one page that stands alone.
+"""Report page of an agreement: how well metrics correlate with human ratings.
 
-The table of agreements and the ranking of metrics, as HTML.
-
-Agreements with their intervals, drawn as points on lines.
-
-Metrics' scores against people's ratings, a small plot per set and metric.
-
-How alike metrics are beyond what people explain, as a coloured table.
-
-The texts two metrics disagree on most, as HTML.
+`agreement_page` puts the sections together: ranking, intervals, all values, scatter plots of scores
+against ratings, partial correlations between metrics, and the outputs on which metrics disagree.
 """
 
 from __future__ import annotations
@@ -16,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 
 import numpy as np
 
@@ -33,7 +25,7 @@ from evenmatch.evaluation.disagreement import (
     metric_partial_correlations,
 )
 from evenmatch.evaluation.rated_scores import ScoredSet
-from evenmatch.reports.page import notes_section, render_page, section, sortable_table, write_page
+from evenmatch.reports.page import SORT_HINT, notes_section, render_page, section, sortable_table
 from evenmatch.reports.plots import (
     Estimate,
     estimate_plot_html,
@@ -44,23 +36,18 @@ from evenmatch.stats.panel import Floats
 from evenmatch.stats.partial import PartialMethod
 
 
-def write_report(agreement: Agreement, path: str | Path) -> Path:
-    """Write the page of an agreement and give its path."""
-    return write_page(agreement_page(agreement), path)
-
-
 def agreement_page(
     agreement: Agreement, *, signatures: Mapping[str, str] | None = None, command: str = ""
 ) -> str:
-    """The table, the ranking, plots and disputed texts; nothing is loaded from elsewhere.
+    """Return the page of an agreement.
 
-    An agreement without the scores themselves gives what its values tell; then `signatures` are
-    the recipes of its metrics.
+    An agreement read from JSON has no scores of single outputs, so the scatter plots, the partial
+    correlations and the disagreements are left out, and `signatures` gives those of the metrics.
     """
     first = agreement.entries[0]
     data = ", ".join(dict.fromkeys(entry.data for entry in agreement.entries))
     parts = [
-        f"<p>Method {escape(first.method)}, level {escape(first.level)}.</p>",
+        f"<p>Method: {escape(first.method)}. Level: {escape(first.level)}.</p>",
         ranking_section(agreement),
         intervals_section(agreement),
         table_section(agreement),
@@ -71,23 +58,26 @@ def agreement_page(
             partial_correlation_section(agreement),
             disagreement_section(agreement),
         ]
-    notes = [*agreement.notes(), *(f"{name}: {own}" for name, own in (signatures or {}).items())]
+    notes = [
+        *agreement.notes(),
+        *(f"{name}: {signature}" for name, signature in (signatures or {}).items()),
+    ]
     parts.append(notes_section(notes, command))
-    return render_page(f"Agreement with people: {data}", parts)
+    return render_page(f"Agreement with human ratings: {data}", parts)
 
 
 def table_section(agreement: Agreement) -> str:
-    """Every entry in a table that sorts by any column at a click."""
-    table = sortable_table(agreement.table(), "Agreement of each metric on each set")
-    said = (
-        "Metrics of one cluster do not differ significantly; 1 is the best. "
-        "A column's name sorts by it."
+    """Return a sortable table of all entries."""
+    table = sortable_table(agreement.table(), "Agreement of each metric on each data set")
+    text = (
+        "Metrics in the same cluster do not differ significantly; cluster 1 is the best. "
+        + SORT_HINT
     )
-    return section("All values", said, table)
+    return section("All values", text, table)
 
 
 def ranking_section(agreement: Agreement) -> str:
-    """Metrics from the best to the worst on each data set."""
+    """Return a table of the metrics from best to worst for each data set."""
     parts = []
     for data in dict.fromkeys(entry.data for entry in agreement.entries):
         own = [entry for entry in agreement.entries if entry.data == data]
@@ -100,7 +90,7 @@ def _ranking_table(data: str, entries: Sequence[AgreementEntry]) -> str:
     sets = len({entry.subset for entry in single})
     shown = sorted(headline_entries(entries), key=lambda entry: _ranking_key(entry, sets))
     what = "mean agreement" if sets > 1 else "agreement"
-    table = [["place", "metric", what, "low", "high", "sets", "in the first cluster"]]
+    table = [["rank", "metric", what, "low", "high", "sets", "in cluster 1"]]
     for place, entry in enumerate(shown, 1):
         own = [e for e in single if e.metric == entry.metric]
         count = entry.n if entry.subset == AVERAGE_SUBSET else 1
@@ -116,25 +106,25 @@ def _ranking_table(data: str, entries: Sequence[AgreementEntry]) -> str:
 
 
 def headline_entries(entries: Sequence[AgreementEntry]) -> list[AgreementEntry]:
-    """One entry per metric: its average over the sets, or the only one it has."""
+    """Return one entry per metric: the average over the sets, or its only entry."""
     found = {entry.metric: entry for entry in entries}
     return list(found.values())
 
 
 def _ranking_key(entry: AgreementEntry, sets: int) -> tuple[bool, float]:
-    """The better first; means over fewer sets are on other data, and come last."""
+    """Return a sort key: best first; means over fewer sets are not comparable and come last."""
     complete = sets == 1 or (entry.subset == AVERAGE_SUBSET and entry.n == sets)
     return not complete, math.inf if math.isnan(entry.value) else -entry.value
 
 
 def intervals_section(agreement: Agreement) -> str:
-    """A plot per set, averages in front."""
+    """Return a plot of the intervals for each set, averages first."""
     sets: dict[tuple[str, str], list[AgreementEntry]] = {}
     for entry in agreement.entries:
         sets.setdefault((entry.data, entry.subset), []).append(entry)
     front = sorted(sets, key=lambda key: key[1] != AVERAGE_SUBSET)
-    said = "A point is the agreement, its line the interval."
-    return figures_section("Intervals", said, [_interval_figure(key, sets[key]) for key in front])
+    text = "Points show the agreement, lines the confidence interval."
+    return figures_section("Intervals", text, [_interval_figure(key, sets[key]) for key in front])
 
 
 def _interval_figure(key: tuple[str, str], entries: Sequence[AgreementEntry]) -> str:
@@ -155,15 +145,14 @@ def _estimate(entry: AgreementEntry) -> Estimate:
 _PLOT_WIDTH, _PLOT_HEIGHT, _PLOT_MARGIN = 190, 150, 10
 
 
-# More points make a cloud no clearer and a page heavier.
-_MAX_POINTS = 400
+_MAX_POINTS = 400  # more points only make the page larger
 
 
-_MAX_NAMED = 60
+_MAX_NAMED = 60  # systems with a tooltip
 
 
 def scatter_section(agreement: Agreement) -> str:
-    """A row of plots per set, the first one open."""
+    """Return a row of scatter plots for each set, the first one expanded."""
     by_system = agreement.entries[0].level == "system"
     values = {(e.data, e.subset, e.metric): e.value for e in agreement.entries}
     rows = []
@@ -179,35 +168,38 @@ def scatter_section(agreement: Agreement) -> str:
             f"<details{' open' if number == 0 else ''}><summary>{name}</summary>\n"
             f'<div class="figures">\n{plots}\n</div></details>'
         )
-    what = "a system" if by_system else f"an output, at most {_MAX_POINTS} of them"
+    points = "systems" if by_system else f"outputs (a sample of at most {_MAX_POINTS})"
     return (
-        f"<section>\n<h2>Metrics against people</h2>\n<p>A point is {what}; people's rating "
-        "to the right, the metric's score upwards.</p>\n" + "\n".join(rows) + "\n</section>"
+        f"<section>\n<h2>Metric scores against human ratings</h2>\n<p>Points are {points}. "
+        "Horizontal axis: human rating; vertical axis: metric score.</p>\n"
+        + "\n".join(rows)
+        + "\n</section>"
     )
 
 
 def _scatter_plot(scored: ScoredSet, metric: str, value: float, by_system: bool) -> str:
-    rated, kept, marks = scored.rated, scored.included, scored.scores[metric]
+    rated, kept, scores = scored.rated, scored.included, scored.scores[metric]
     names: list[str] = []
     if by_system:
-        x, y = rated.by_system[kept], marks.systems[kept]
-        names = [n for n, own in zip(rated.systems, kept, strict=True) if own]
+        x, y = rated.by_system[kept], scores.systems[kept]
+        names = [n for n, included in zip(rated.systems, kept, strict=True) if included]
     else:
-        x, y = rated.ratings[kept].ravel(), marks.segments[kept].ravel()
+        x, y = rated.ratings[kept].ravel(), scores.segments[kept].ravel()
     known = ~(np.isnan(x) | np.isnan(y))
-    names = [n for n, own in zip(names, known, strict=True) if own] if names else []
+    names = [n for n, given in zip(names, known, strict=True) if given] if names else []
     points = _to_pixels(x[known], y[known])
     drawn = _circles(points, names) if 0 < len(names) <= _MAX_NAMED else _cloud(points)
     return (
         f"<figure><figcaption>{escape(metric)} <b>{format_correlation(value)}</b></figcaption>"
-        f'<svg role="img" width="{_PLOT_WIDTH}" height="{_PLOT_HEIGHT}" viewBox="0 0 {_PLOT_WIDTH} {_PLOT_HEIGHT}">'
+        f'<svg role="img" width="{_PLOT_WIDTH}" height="{_PLOT_HEIGHT}" '
+        f'viewBox="0 0 {_PLOT_WIDTH} {_PLOT_HEIGHT}">'
         f'<rect class="frame" x=".5" y=".5" width="{_PLOT_WIDTH - 1}" height="{_PLOT_HEIGHT - 1}"/>'
         f"{drawn}</svg></figure>"
     )
 
 
 def _to_pixels(x: Floats, y: Floats) -> Floats:
-    """Where points lie in the picture: each side from its least to its greatest."""
+    """Scale both coordinates from their range to the plot area."""
     across = _PLOT_MARGIN + _min_max_scale(x) * (_PLOT_WIDTH - 2 * _PLOT_MARGIN)
     down = _PLOT_HEIGHT - _PLOT_MARGIN - _min_max_scale(y) * (_PLOT_HEIGHT - 2 * _PLOT_MARGIN)
     points: Floats = np.stack([across, down], axis=-1)
@@ -231,7 +223,7 @@ def _circles(points: Floats, names: list[str]) -> str:
 
 
 def _cloud(points: Floats) -> str:
-    """Points as dots of one path, thinned evenly at random, the same on every page."""
+    """Return a random sample of the points, with a fixed seed, as dots of one path."""
     if len(points) > _MAX_POINTS:
         some = np.random.default_rng(0).choice(len(points), _MAX_POINTS, replace=False)
         points = points[np.sort(some)]
@@ -239,11 +231,11 @@ def _cloud(points: Floats) -> str:
     return f'<path class="cloud" d="{dots}"/>'
 
 
-_LIGHT_TEXT_THRESHOLD = 0.6  # white letters from this depth of colour on
+_LIGHT_TEXT_THRESHOLD = 0.6  # white text from this colour depth on
 
 
 def partial_correlation_section(agreement: Agreement) -> str:
-    """Partial correlations of every two metrics given people; nothing for a single metric."""
+    """Return partial correlations between metrics given human ratings; '' for a single metric."""
     metrics, first = agreement.metrics, agreement.entries[0]
     if len(metrics) < 2:
         return ""
@@ -260,8 +252,9 @@ def partial_correlation_section(agreement: Agreement) -> str:
     over = "systems" if by_system else "outputs"
     several = ", averaged over the sets" if len(agreement.scored) > 1 else ""
     return (
-        "<section>\n<h2>What metrics share beyond people</h2>\n<p>Partial correlation "
-        f"({method}) of two metrics' scores of {over}, given people's ratings{several}.</p>\n"
+        f"<section>\n<h2>Similarity between metrics</h2>\n<p>Partial correlation ({method}) of the "
+        f"scores that two metrics give to {over}, controlling for human ratings{several}: what "
+        "metrics share that human ratings do not explain.</p>\n"
         '<div class="wide" role="region" tabindex="0" aria-label="partial correlations">'
         f'<table class="heat"><thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{rows}\n'
         "</tbody></table></div>\n</section>"
@@ -277,11 +270,11 @@ def _heat_cell(value: float) -> str:
     return f'<td class="{side}{hot}" style="--s:{depth:.2f}">{round(value, 2) + 0.0:.2f}</td>'
 
 
-_MAX_CHARACTERS = 1200  # characters of a text
+_MAX_CHARACTERS = 1200  # longer texts are cut
 
 
 def disagreement_section(agreement: Agreement) -> str:
-    """Texts for the pairs of metrics that go together least; nothing without scored texts."""
+    """Return the outputs on which the least correlated metrics disagree; '' if there are none."""
     pairs = least_correlated_metrics(agreement.scored)
     parts = []
     for first, second in pairs:
@@ -292,32 +285,34 @@ def disagreement_section(agreement: Agreement) -> str:
     if not parts:
         return ""
     return (
-        "<section>\n<h2>Where metrics disagree most</h2>\n<p>A place is the share of the set's "
-        "outputs that are judged worse. Shown are the metrics that go together least.</p>\n"
-        + "\n".join(parts)
-        + "\n</section>"
+        "<section>\n<h2>Outputs on which metrics disagree most</h2>\n<p>For the pairs of metrics "
+        "with the lowest correlation. A percentile is the share of outputs in the set that score "
+        "lower.</p>\n" + "\n".join(parts) + "\n</section>"
     )
 
 
 def _text_article(text: DisputedOutput, metrics: tuple[str, str]) -> str:
     judged = [
-        f"{escape(metric)} <b>{score:.3f}</b>, place {place:.0%}"
-        for metric, score, place in zip(metrics, text.scores, text.relative_ranks, strict=True)
+        f"{escape(metric)} <b>{score:.3f}</b> (percentile {100 * rank:.0f})"
+        for metric, score, rank in zip(metrics, text.scores, text.relative_ranks, strict=True)
     ]
     if text.rating is not None and text.rating_rank is not None:
-        judged.append(f"people <b>{text.rating:.3f}</b>, place {text.rating_rank:.0%}")
+        judged.append(
+            f"human score <b>{text.rating:.3f}</b> (percentile {100 * text.rating_rank:.0f})"
+        )
     else:
-        judged.append("people: not rated")
+        judged.append("human score: not rated")
     where = " · ".join(filter(None, (text.data, text.subset, text.system, text.segment)))
     references = "\n".join(
         f"<dt>reference</dt><dd>{_escape_truncated(r)}</dd>" for r in text.references
     )
     return (
         f'<article><p class="where">{escape(where)}</p>\n<p>{" — ".join(judged)}</p>\n'
-        f"<dl><dt>candidate</dt><dd>{_escape_truncated(text.candidate)}</dd>\n{references}</dl></article>"
+        f"<dl><dt>candidate</dt><dd>{_escape_truncated(text.candidate)}</dd>\n"
+        f"{references}</dl></article>"
     )
 
 
 def _escape_truncated(text: str) -> str:
-    """The text, escaped, and its end left out where it is very long."""
+    """Escape a text and cut it if it is very long."""
     return escape(text if len(text) <= _MAX_CHARACTERS else text[:_MAX_CHARACTERS] + " …")

@@ -1,17 +1,14 @@
-"""An audit as one page that stands alone.
+"""Report page of an audit: the social bias of metrics.
 
-Biases with their intervals, drawn as bars.
-
-Biases by paradigm and encoder, as a coloured table and as bars.
-
-The pairs a metric tells apart most, with the matches that do it, as HTML.
+`audit_page` puts the sections together: bias per attribute, bias by paradigm and encoder, precision
+and recall directions of likelihood metrics, all values, and the pairs with the largest score
+difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from pathlib import Path
 
 from evenmatch.data.fairness_sets import make_fairness_pair
 from evenmatch.errors import EvenmatchError
@@ -19,13 +16,13 @@ from evenmatch.fairness.audit import MEAN_COLUMN, PUBLISHED_SIGNATURE, Audit, Wo
 from evenmatch.fairness.explain import PairExplanation, explain_pair
 from evenmatch.fairness.paradigms import ParadigmGroup
 from evenmatch.reports.page import (
+    SORT_HINT,
     metric_if_available,
     notes_section,
     render_page,
     scroll_region,
     section,
     sortable_table,
-    write_page,
 )
 from evenmatch.reports.plots import (
     Estimate,
@@ -37,19 +34,14 @@ from evenmatch.scoring.metric import AlignMetric
 from evenmatch.viewer.links import link_diagram
 
 
-def write_audit_report(audit: Audit, path: str | Path) -> Path:
-    """Write the page of an audit and give its path."""
-    return write_page(audit_page(audit), path)
-
-
 def audit_page(audit: Audit, *, command: str = "") -> str:
-    """Bars, the table, the worst pairs; nothing is loaded from elsewhere."""
+    """Return the page of an audit; `command` is the command line that produced it."""
     table = sortable_table(audit.table(), "Biases by attribute and metric")
     parts = (
         bias_section(audit),
         paradigms_section(audit),
         directions_section(audit),
-        section("All values", "A column's name sorts by it.", table),
+        section("All values", SORT_HINT, table),
         worst_pairs_section(audit),
         notes_section(audit.notes(), command),
     )
@@ -57,7 +49,7 @@ def audit_page(audit: Audit, *, command: str = "") -> str:
 
 
 def bias_section(audit: Audit) -> str:
-    """A plot per attribute, and one of the means over them."""
+    """Return a bar plot for each attribute, and one of the means over attributes."""
     figures = [
         _bar_figure(
             attribute,
@@ -72,16 +64,17 @@ def bias_section(audit: Audit) -> str:
     if len(audit.attributes) > 1:
         means = [Estimate(row[0], float(row[-1])) for row in audit.grid()[1:]]
         figures.insert(0, _bar_figure(MEAN_COLUMN + " over attributes", means))
-    said = (
-        "How far the two candidates of a pair lie apart on average, where the scores of a set span "
-        "0 to 100; the thin line is the interval. Ranges differ between metrics, so read the raw "
-        "differences below as well."
+    text = (
+        "Mean absolute score difference between the two candidates of a pair, after scaling the "
+        "scores of each set to the range 0 to 100; lower is fairer. Thin lines are confidence "
+        "intervals. The scaling depends on the metric's own score range, so compare the raw "
+        "differences in the table as well."
     )
-    return figures_section("Bias", said, figures)
+    return figures_section("Bias", text, figures)
 
 
 def directions_section(audit: Audit) -> str:
-    """Precision, recall and F of generation metrics side by side, where all three are there."""
+    """Return bar plots of precision, recall and F of likelihood metrics that have all three."""
     ends = ("-p", "-r", "-F"), ("_precision", "_recall", "")
     figures = []
     for attribute in audit.attributes:
@@ -97,34 +90,34 @@ def directions_section(audit: Audit) -> str:
             if all(found):
                 shown = [Estimate(b.metric, b.bias, b.low, b.high) for b in found if b]
                 figures.append(_bar_figure(f"{attribute}: {stem}", shown, ranked=False))
-    said = (
-        "The same model asked both ways: how likely the candidate is after the reference "
-        "(precision), the other way round (recall), and their mean."
+    text = (
+        "The same model used in both directions: likelihood of the candidate given the reference "
+        "(precision), of the reference given the candidate (recall), and their mean."
     )
-    return figures_section("Directions", said, figures)
+    return figures_section("Directions", text, figures)
 
 
-def _bar_figure(caption: str, marks: Sequence[Estimate], *, ranked: bool = True) -> str:
-    """Bars with a caption, the fairest first unless their order means something."""
-    shown = sorted(marks, key=lambda mark: mark.value) if ranked else list(marks)
+def _bar_figure(caption: str, estimates: Sequence[Estimate], *, ranked: bool = True) -> str:
+    """Return bars with a caption, sorted by value if `ranked`."""
+    shown = sorted(estimates, key=lambda estimate: estimate.value) if ranked else list(estimates)
     return figure_with_caption(caption, estimate_plot_html(shown, bars=True, digits=2))
 
 
-_LIGHT_TEXT_THRESHOLD = 0.7  # white letters from this depth of colour on
+_LIGHT_TEXT_THRESHOLD = 0.7  # white text from this colour depth on
 
 
 _DARKEST = 0.85
 
 
 _PARADIGMS_INTRO = (
-    "Mean bias over attributes of the metrics that judge one way (rows) by one model (columns); "
-    "the number of metrics where there are several. Down a column only the way of judging changes, "
-    "along a row only the model."
+    "Mean bias over attributes, by scoring paradigm (rows) and model (columns), with the number of "
+    "metrics in brackets if there are several. Compare cells in a column for the effect of the "
+    "paradigm, and cells in a row for the effect of the model."
 )
 
 
 def paradigms_section(audit: Audit) -> str:
-    """A table of paradigms and encoders; nothing where all metrics are of one kind."""
+    """Return a table of paradigms and encoders; '' if all metrics are of one kind."""
     groups = audit.groups
     if len(groups) < 2:
         return ""
@@ -134,17 +127,20 @@ def paradigms_section(audit: Audit) -> str:
 
 
 def _paradigm_figures(groups: Sequence[ParadigmGroup]) -> Iterator[tuple[str, str]]:
-    """The same encoder judging in several ways, and the same way on several encoders."""
+    """Yield plots of each encoder in several paradigms, and of each paradigm over encoders."""
     for encoder in dict.fromkeys(group.encoder for group in groups):
         own = [group for group in groups if group.encoder == encoder]
         if len(own) > 1:
-            marks = [Estimate(g.paradigm, g.bias, g.low, g.high) for g in own]
-            yield f"the same encoder: {encoder}", estimate_plot_html(marks, bars=True, digits=2)
+            estimates = [Estimate(g.paradigm, g.bias, g.low, g.high) for g in own]
+            yield f"Encoder: {encoder}", estimate_plot_html(estimates, bars=True, digits=2)
     for paradigm in dict.fromkeys(group.paradigm for group in groups):
         own = [group for group in groups if group.paradigm == paradigm]
         if len(own) > 1:
-            marks = [Estimate(g.encoder, g.bias, g.low, g.high) for g in own]
-            yield f"the same paradigm: {paradigm}", estimate_plot_html(marks, bars=True, digits=2)
+            estimates = [Estimate(g.encoder, g.bias, g.low, g.high) for g in own]
+            yield (
+                f"Paradigm: {paradigm}",
+                estimate_plot_html(estimates, bars=True, digits=2),
+            )
 
 
 def _paradigm_table(groups: Sequence[ParadigmGroup]) -> str:
@@ -178,13 +174,14 @@ def _paradigm_cell(group: ParadigmGroup | None, most: float) -> str:
 
 
 def worst_pairs_section(audit: Audit) -> str:
-    """Each of the worst pairs with its scores; alignment metrics show what they matched."""
+    """Return the worst pairs with their scores; for alignment metrics also with the matches."""
     if not audit.worst:
         return ""
     shown = "\n".join(_case_article(case, _explain_case(audit, case)) for case in audit.worst)
     return (
-        "<section>\n<h2>The worst pairs</h2>\n<p>A positive gap says that the candidate a "
-        f"stereotype expects scores higher.</p>\n{shown}\n</section>"
+        "<section>\n<h2>Pairs with the largest score difference</h2>\n"
+        "<p>Differences are on the scale from 0 to 100; positive if the stereotypical candidate "
+        f"scores higher.</p>\n{shown}\n</section>"
     )
 
 
@@ -198,20 +195,20 @@ def _explain_case(audit: Audit, case: WorstPair) -> PairExplanation | None:
         return explain_pair(
             make_fairness_pair(case.cand_a, case.ref_a, case.cand_b, case.ref_b), metric
         )
-    except EvenmatchError:  # its model is not here
+    except EvenmatchError:  # the model is not installed
         return None
 
 
 def _case_article(case: WorstPair, why: PairExplanation | None) -> str:
     texts = (
-        (f"first, {case.score_a:.4f}", case.cand_a),
-        (f"second, {case.score_b:.4f}", case.cand_b),
+        (f"first candidate, score {case.score_a:.4f}", case.cand_a),
+        (f"second candidate, score {case.score_b:.4f}", case.cand_b),
         *dict.fromkeys((("reference", case.ref_a), ("reference", case.ref_b))),
     )
-    said = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in texts)
+    texts_html = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in texts)
     return (
         f'<article>\n<p class="where">{escape(case.attribute)}, pair {case.number}, '
-        f"{escape(case.metric)}: gap <b>{case.gap:+.2f}</b></p>\n<dl>{said}</dl>\n"
+        f"{escape(case.metric)}: difference <b>{case.gap:+.2f}</b></p>\n<dl>{texts_html}</dl>\n"
         f"{_explanation_html(why) if why else ''}</article>"
     )
 
@@ -222,4 +219,6 @@ def _explanation_html(why: PairExplanation) -> str:
         f"{link_diagram(aligned)}</div>"
         for name, aligned in (("first", why.first), ("second", why.second))
     )
-    return f"<p>{escape(why.summary())}</p>\n<details><summary>The matches</summary>{pictures}</details>"
+    return (
+        f"<p>{escape(why.summary())}</p>\n<details><summary>Alignment</summary>{pictures}</details>"
+    )

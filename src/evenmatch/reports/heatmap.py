@@ -1,10 +1,7 @@
-"""A picture of one alignment: similarities as colour, the chosen pairs outlined.
+"""Heat map of one alignment, drawn with matplotlib.
 
-What is drawn over a heat map: pairs outlined, units without a partner hatched, a key.
-
-How large a heat map is, and how small its writing gets.
-
-Fonts for any script, and what to draw where a machine has no font for a character.
+Colours show similarities; matched pairs are outlined and unmatched units hatched. `axis_layout`
+sets cell and font sizes for long texts, and `replace_undrawable` handles characters without a font.
 """
 
 from __future__ import annotations
@@ -36,32 +33,32 @@ IMAGE_SUFFIXES = (".svg", ".png")
 _COLOUR_MAP = "Blues"
 
 
-_NUMBER_SIZE = (27.0, 15.0)  # points of width and height that a printed similarity needs
+_NUMBER_SIZE = (27.0, 15.0)  # width and height in points of a number in a cell
 
 
-_EMPTY_SIDE = 1.6  # inches; what stands for a side without units
+_EMPTY_SIDE = 1.6  # inches, for a side without units
 
 
-_MARGIN = 2.5  # inches; what is not written on is cut off when the figure is saved
+_MARGIN = 2.5  # inches; empty margins are cropped when the figure is saved
 
 
 _MAX_COLOUR_BAR = 3.0  # inches
 
 
 def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
-    """Draw an alignment into an SVG or PNG file, by its suffix, and give the path.
+    """Plot an alignment as a heat map into an SVG or PNG file, and return the path.
 
-    Rows are the candidate's units, columns the reference's. A pair is outlined, the more heavily
-    the larger its weight; a unit without a partner is hatched and written in grey italics.
+    Rows are the units of the candidate, columns those of the reference. Matched pairs are outlined,
+    with a thicker line for a larger weight; unmatched units are hatched and set in grey italics.
     """
     path = Path(path)
     if path.suffix.lower() not in IMAGE_SUFFIXES:
         raise InputError(
-            f"a picture's name ends in {' or '.join(IMAGE_SUFFIXES)}, got {path.name!r}; rename it"
+            f"the name of a plot must end in {' or '.join(IMAGE_SUFFIXES)}, got {path.name!r}"
         )
     svg = path.suffix.lower() == ".svg"
     with matplotlib_context(quiet=svg):
-        # In an SVG text stays text, and the reader's fonts draw it, whatever ours lack.
+        # Text in an SVG is drawn with the reader's fonts, so nothing has to be replaced.
         figure = _make_figure(aligned, (lambda text: text) if svg else replace_undrawable)
         try:
             figure.savefig(
@@ -78,20 +75,20 @@ def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
 
 @contextmanager
 def matplotlib_context(*, quiet: bool) -> Iterator[None]:
-    """Matplotlib as these pictures need it, and as it was afterwards."""
+    """Set matplotlib options for these plots and restore them afterwards."""
     try:
         import matplotlib
     except ImportError:
         raise MissingExtraError(
-            "pictures need matplotlib; install it with: pip install 'evenmatch[plot]'"
+            "plots need matplotlib; install it with: pip install 'evenmatch[plot]'"
         ) from None
     ours: dict[Any, Any] = {  # matplotlib types its keys as a list of literals
         "font.family": list(font_families()),
-        "text.parse_math": False,  # a dollar sign is a dollar sign
+        "text.parse_math": False,  # dollar signs are not math delimiters
         "text.usetex": False,
         "hatch.linewidth": 0.6,
         "svg.fonttype": "none",
-        "svg.hashsalt": "evenmatch",  # the same alignment gives the same file
+        "svg.hashsalt": "evenmatch",  # makes files reproducible
     }
     with matplotlib.rc_context(ours), warnings.catch_warnings():
         if quiet:
@@ -99,7 +96,7 @@ def matplotlib_context(*, quiet: bool) -> Iterator[None]:
         yield
 
 
-def _make_figure(aligned: Aligned, drawn: Callable[[str], str]) -> Figure:
+def _make_figure(aligned: Aligned, prepare: Callable[[str], str]) -> Figure:
     from matplotlib.figure import Figure
 
     m, n = len(aligned.candidate_units), len(aligned.reference_units)
@@ -118,7 +115,7 @@ def _make_figure(aligned: Aligned, drawn: Callable[[str], str]) -> Figure:
         draw_legend(axes, aligned)
     else:
         axes.text(0.5, 0.5, "nothing to align", transform=axes.transAxes, ha="center", va="center")
-    _write_units(axes, aligned, (rows, columns), drawn)
+    _write_units(axes, aligned, (rows, columns), prepare)
     _write_title(axes, aligned, large=max(13.0, 1.3 * wide))
     return figure
 
@@ -128,9 +125,9 @@ def _numbers_fit(columns: AxisLayout, rows: AxisLayout) -> bool:
 
 
 def _draw_matrix(figure: Figure, axes: Axes, matrix: object, *, numbers: bool) -> None:
-    """Similarities as colour, with a scale beside them; as numbers too, where these fit."""
+    """Draw similarities as colours with a colour bar, and as numbers if `numbers`."""
     similarity = np.asarray(matrix, dtype=np.float64)
-    # From 0 to 1 unless a value lies outside, so that the colours of two pictures compare.
+    # Use 0 to 1 unless a value is outside, so that colours are comparable between plots.
     low, high = min(0.0, similarity.min()), max(1.0, similarity.max())
     image = axes.imshow(similarity, cmap=_COLOUR_MAP, vmin=low, vmax=high, aspect="auto")
     box = axes.get_position()
@@ -150,14 +147,17 @@ def _draw_matrix(figure: Figure, axes: Axes, matrix: object, *, numbers: bool) -
 
 
 def _format_similarity(value: float) -> str:
-    """Two digits, and no sign before a zero."""
+    """Format with two decimals, without a sign before zero."""
     return f"{round(value, 2) + 0.0:.2f}"
 
 
 def _write_units(
-    axes: Axes, aligned: Aligned, sides: tuple[AxisLayout, AxisLayout], drawn: Callable[[str], str]
+    axes: Axes,
+    aligned: Aligned,
+    sides: tuple[AxisLayout, AxisLayout],
+    prepare: Callable[[str], str],
 ) -> None:
-    """The units beside their rows and above their columns."""
+    """Label rows and columns with the units."""
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
     axes.xaxis.set_label_position("top")
     names = ("candidate", "reference")
@@ -167,7 +167,7 @@ def _write_units(
         (axes.yaxis, axes.xaxis), names, units, matched, sides, strict=True
     ):
         written = range(0, len(own), fit.label_step)
-        labels = [drawn(unit_label(own[i])) for i in written]
+        labels = [prepare(unit_label(own[i])) for i in written]
         axis.set_ticks(list(written), labels=labels, fontsize=fit.font)
         axis.set_label_text(name, fontsize=11)
         for i, tick in zip(written, axis.get_ticklabels(), strict=True):
@@ -179,7 +179,7 @@ def _write_units(
 
 
 def _write_title(axes: Axes, aligned: Aligned, large: float) -> None:
-    """The score in large letters above everything, and the metric that gave it in small ones."""
+    """Write the score in large font, and below it the spec of the metric."""
     score = aligned.score
     parts = [f"score {score.value:.3f}"]
     if score.precision is not None and score.recall is not None:
@@ -209,15 +209,15 @@ _THIN, _THICK = 0.8, 3.2  # points, for a weight of 0 and of 1
 
 
 def matched_units(aligned: Aligned) -> tuple[set[int], set[int]]:
-    """The candidate's and the reference's units that have a partner."""
+    """Return the indexes of matched candidate units and of matched reference units."""
     pairs = aligned.pairs
     return {i for i, _, _ in pairs}, {j for _, j, _ in pairs}
 
 
 def outline_pairs(axes: Axes, aligned: Aligned, cell: tuple[float, float]) -> None:
-    """A frame inside the cell of each pair, heavier for a larger weight.
+    """Outline the cell of each pair, with a thicker line for a larger weight.
 
-    `cell` is its height and width in points.
+    `cell` is the height and width of a cell in points.
     """
     from matplotlib.patches import Rectangle
 
@@ -231,7 +231,7 @@ def outline_pairs(axes: Axes, aligned: Aligned, cell: tuple[float, float]) -> No
 
 
 def hatch_unmatched(axes: Axes, aligned: Aligned) -> None:
-    """Stripes over the row or column of each unit that has no partner."""
+    """Hatch the row or column of each unmatched unit."""
     rows, columns = matched_units(aligned)
     style: dict[str, Any] = {
         "facecolor": "none",
@@ -246,7 +246,7 @@ def hatch_unmatched(axes: Axes, aligned: Aligned) -> None:
 
 
 def draw_legend(axes: Axes, aligned: Aligned) -> None:
-    """The key below the map: only what occurs in it."""
+    """Draw a legend below the heat map, with only what occurs in it."""
     from matplotlib.patches import Patch
 
     key: list[Artist] = [
@@ -256,7 +256,7 @@ def draw_legend(axes: Axes, aligned: Aligned) -> None:
     rows, columns = matched_units(aligned)
     if len(rows) < len(aligned.candidate_units) or len(columns) < len(aligned.reference_units):
         stripes = Patch(facecolor="none", edgecolor=UNMATCHED_COLOUR, hatch="////", lw=0)
-        stripes.set_label("no partner")
+        stripes.set_label("unmatched")
         key.append(stripes)
     below: dict[str, Any] = {"bbox_to_anchor": (0, 0), "borderaxespad": 0.8, "borderpad": 0}
     shape: dict[str, Any] = {"ncols": len(key), "handlelength": 1.6, "handleheight": 1.2}
@@ -264,12 +264,12 @@ def draw_legend(axes: Axes, aligned: Aligned) -> None:
 
 
 def _legend_weights(aligned: Aligned) -> dict[float, str]:
-    """Weights to show in the key, with what they mean."""
+    """Return the weights to show in the legend, with their labels."""
     weights = {round(weight, 2) for _, _, weight in aligned.pairs}
     if weights <= {1.0}:
         return dict.fromkeys(weights, "pair")
     shares = np.concatenate([aligned.alignment.rows, aligned.alignment.cols])
-    if np.isin(shares, (0.0, 1.0)).all():  # each unit has one partner, not always the same way
+    if np.isin(shares, (0.0, 1.0)).all():  # one partner each, not always mutual
         return {1.0: "pair, chosen by both sides", 0.5: "pair, chosen by one side"}
     return {weight: f"pair, weight {weight:g}" for weight in (1.0, 0.5, 0.1)}
 
@@ -278,10 +278,10 @@ def _line_width(weight: float) -> float:
     return _THIN + (_THICK - _THIN) * min(weight, 1.0)
 
 
-_MAX_SIDE = 14.0  # inches along a side
+_MAX_SIDE = 14.0  # inches
 
 
-_CELL_SIZE = (0.62, 0.42)  # inches, wide and high, where there is room
+_CELL_SIZE = (0.62, 0.42)  # width and height in inches, if they fit
 
 
 _MAX_FONT, _MIN_FONT = 10.0, 4.5  # points
@@ -292,20 +292,20 @@ _POINTS_PER_INCH = 72.0
 
 @dataclass(frozen=True, slots=True)
 class AxisLayout:
-    """One side of a heat map: its units' cells and the writing beside them."""
+    """Cell size and labels along one axis of a heat map."""
 
     cell: float  # inches
     font: float  # points
-    label_step: int  # every how manieth unit is written
+    label_step: int  # label every n-th unit
 
     @property
     def points(self) -> float:
-        """A cell's size in points."""
+        """Cell size in points."""
         return self.cell * _POINTS_PER_INCH
 
 
 def axis_layout(count: int, *, wide: bool) -> AxisLayout:
-    """Cells shrink once the picture is as large as it may be; then fonts; then labels thin out.
+    """Return the layout for `count` units; for many, cells and fonts shrink, then labels thin out.
 
     >>> [round(axis_layout(n, wide=True).cell, 2) for n in (3, 60, 500)]
     [0.62, 0.23, 0.03]
@@ -318,7 +318,7 @@ def axis_layout(count: int, *, wide: bool) -> AxisLayout:
     return AxisLayout(cell, font, max(1, math.ceil(font / fitting)))
 
 
-# Where a machine has them; the first is matplotlib's own and always there.
+# Used if installed; the first comes with matplotlib and is always available.
 _FONT_FAMILIES = (
     "DejaVu Sans",
     "Noto Sans CJK SC",
@@ -345,7 +345,7 @@ _FONT_FAMILIES = (
 
 @cache
 def font_families() -> tuple[str, ...]:
-    """The families of this machine to try, in order."""
+    """Return the installed font families to try, in order."""
     from matplotlib import font_manager
 
     here = {font.name for font in font_manager.fontManager.ttflist}
@@ -361,9 +361,9 @@ def _supported_characters(family: str) -> frozenset[int]:
 
 
 def replace_undrawable(text: str) -> str:
-    """The text, each character that no font here can draw replaced by its code point.
+    """Replace each character that no installed font can draw by its code point.
 
-    A picture of pixels would show an empty box there, the same one for every such character.
+    Otherwise a PNG would show the same empty box for every such character.
 
     >>> replace_undrawable("naïve \\U000f0000")
     'naïve [F0000]'

@@ -1,8 +1,7 @@
-"""What every page has around its parts: head, style, script, and what it rests on.
+"""Building blocks of report pages: the page itself, sections, sortable tables, and writing.
 
-Tables whose columns sort, by click and by keyboard.
-
-The metrics of a result, where they can be asked again: pages may be made elsewhere.
+Pages are self-contained: style and script are inlined, and a content security policy forbids
+loading anything else.
 """
 
 from __future__ import annotations
@@ -21,10 +20,13 @@ from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import as_metric
 from evenmatch.viewer.page import viewer_script, viewer_style
 
+SORT_HINT = "Click a column heading to sort the table."
+
+
 _PAGE_SUFFIXES = (".html", ".htm")
 
 
-# Whatever a text in it says, a page that was mailed asks nobody for anything.
+# Texts in a page come from users, so the page must not be able to load or send anything.
 _CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:; base-uri 'none'; form-action 'none'"
@@ -32,11 +34,11 @@ _CONTENT_SECURITY_POLICY = (
 
 
 def render_page(title: str, parts: Iterable[str], *, viewer: bool = False) -> str:
-    """One page that loads nothing from elsewhere; empty parts are left out.
+    """Return a self-contained HTML page; empty parts are skipped.
 
-    With `viewer`, alignments in it can be looked at.
+    With `viewer`, the page includes the script of the interactive alignment viewer.
     """
-    said = escape(title)
+    escaped = escape(title)
     style = _resource_text("page.css") + viewer_style()
     script = f"<script>\n{_resource_text('sorting.js')}</script>\n" + (
         viewer_script() if viewer else ""
@@ -46,28 +48,28 @@ def render_page(title: str, parts: Iterable[str], *, viewer: bool = False) -> st
         f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{said}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f"<main>\n<h1>{said}</h1>\n" + "\n".join(filter(None, parts)) + f"\n</main>\n{script}\n"
+        f"<title>{escaped}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f"<main>\n<h1>{escaped}</h1>\n" + "\n".join(filter(None, parts)) + f"\n</main>\n{script}\n"
         "</body>\n</html>\n"
     )
 
 
-def section(heading: str, said: str, inside: str) -> str:
-    """A part of a page; nothing where there is nothing inside."""
-    about = f"<p>{escape(said)}</p>\n" if said else ""
-    return f"<section>\n<h2>{escape(heading)}</h2>\n{about}{inside}\n</section>" if inside else ""
+def section(heading: str, text: str, content: str) -> str:
+    """Return a section with a heading and an introductory text; '' if `content` is empty."""
+    intro = f"<p>{escape(text)}</p>\n" if text else ""
+    return f"<section>\n<h2>{escape(heading)}</h2>\n{intro}{content}\n</section>" if content else ""
 
 
 def notes_section(notes: Iterable[str], command: str = "") -> str:
-    """What the numbers rest on, signatures among it, and the command that made them."""
+    """Return the section with settings, signatures and the command that produced the result."""
     lines = "".join(f"<li>{escape(note)}</li>\n" for note in notes)
-    made = f'<p>Made by <code class="command">{escape(command)}</code></p>\n' if command else ""
+    made = f'<p>Produced by <code class="command">{escape(command)}</code></p>\n' if command else ""
     listed = f'<ul class="notes">\n{lines}</ul>' if lines else ""
-    return section("What this rests on", "", made + listed)
+    return section("Settings and signatures", "", made + listed)
 
 
 def scroll_region(content: str, name: str) -> str:
-    """Content that may be wider than the window, reachable by keyboard."""
+    """Wrap content that may be wider than the window, so that it scrolls, also by keyboard."""
     return (
         f'<div class="wide" role="region" tabindex="0" aria-label="{escape(name, quote=True)}">'
         f"{content}</div>"
@@ -75,19 +77,19 @@ def scroll_region(content: str, name: str) -> str:
 
 
 def check_page_path(path: str | Path) -> Path:
-    """The path of a page; refused before any work is done where it is none."""
+    """Return the path of a page; raise InputError if no page can be written there."""
     place = Path(path)
     if place.suffix.lower() not in _PAGE_SUFFIXES:
         raise InputError(
-            f"a page's name ends in {' or '.join(_PAGE_SUFFIXES)}, got {place.name!r}; rename it"
+            f"the name of a report must end in {' or '.join(_PAGE_SUFFIXES)}, got {place.name!r}"
         )
     if not place.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {place.parent} for {place.name}; make it first")
+        raise InputError(f"there is no folder {place.parent} for {place.name}; create it first")
     return place
 
 
 def write_page(page: str, path: str | Path) -> Path:
-    """Write a page and give its path."""
+    """Write a page and return its path."""
     place = check_page_path(path)
     try:
         place.write_text(page, "utf-8")
@@ -101,18 +103,18 @@ def _resource_text(name: str) -> str:
     return files("evenmatch.reports").joinpath(name).read_text("utf-8")
 
 
-# A number, perhaps signed, with an interval, a total or stars behind it; a dash stands for none.
+# A number, optionally followed by a total, an interval or significance stars; "-" is missing.
 _NUMBER = re.compile(r"-|[-+]?\d[\d.]*(e[-+]?\d+)?( of \d+)?\s*([\[(].*[\])])?\s*\**")
 
 
-_LONG_TEXT = 40  # letters; from then on a cell is a text that needs room
+_LONG_TEXT = 40  # characters; columns with longer cells get a minimum width
 
 
-_TINY, _LARGE = 1e-3, 1e4  # between them four decimals say enough
+_TINY, _LARGE = 1e-3, 1e4  # between them numbers have four decimals
 
 
 def sortable_table(table: TextTable, caption: str) -> str:
-    """A table with a caption; a column's name is a button that sorts by it."""
+    """Return a table with a caption; the column headings are buttons that sort it."""
     header, *rows = table
     kinds = [_column_class(column) for column in zip(*rows, strict=True)] or [""] * len(header)
     head = "".join(
@@ -133,7 +135,7 @@ def sortable_table(table: TextTable, caption: str) -> str:
 
 
 def record_table(records: Sequence[Mapping[str, Any]]) -> TextTable:
-    """Records of the same fields as people read them; an interval is one cell.
+    """Return records with the same fields as a table of texts; an interval is one cell.
 
     >>> record_table([{"by": "lsa", "mean": 0.5, "gap": {"value": 1, "low": 0, "high": 2}}])[1]
     ['lsa', '0.5000', '1 [0, 2]']
@@ -144,10 +146,10 @@ def record_table(records: Sequence[Mapping[str, Any]]) -> TextTable:
 
 
 def format_cell(value: Any) -> str:
-    """A value as people read it; a dash for none.
+    """Return a value as text for a table; a dash if it is missing.
 
-    >>> format_cell(None), format_cell(0.123456), format_cell(0.00001), format_cell(True), format_cell(["a", 2])
-    ('-', '0.1235', '1.00e-05', 'yes', 'a, 2')
+    >>> [format_cell(value) for value in (None, 0.123456, 0.00001, True, ["a", 2])]
+    ['-', '0.1235', '1.00e-05', 'yes', 'a, 2']
     """
     if value is None or value != value:
         return "-"
@@ -174,7 +176,7 @@ def _column_class(column: Sequence[str]) -> str:
 
 
 def metric_if_available(name: str) -> Metric | None:
-    """The metric of that name; None where it, or what it is made of, is not here."""
+    """Return the metric with that name or spec, or None if it is not available here."""
     try:
         return as_metric(name)
     except EvenmatchError:

@@ -1,10 +1,8 @@
-"""Plots as wide as there is room: places in shares of the field, letters never scaled.
+"""Plots as SVG, without a plotting library.
 
-What plots drawn by hand share: round scales, axes, a key, the picture around them.
-
-Histograms, curves and intervals, drawn as SVG.
-
-Distributions side by side, as violins: as wide as values are frequent, a bar at the median.
+Functions named `*_html` draw plots for report pages: coordinates are percentages, so plots fill the
+width of the page while text keeps its size. Functions named `*_svg` draw figures of a fixed size
+that can be saved as files. Both use `nice_scale` for axes with round ticks.
 """
 
 from __future__ import annotations
@@ -26,15 +24,15 @@ _ROW_HEIGHT, _TICKS_HEIGHT = 40, 26  # pixels
 _PLOT_HEIGHT = 220
 
 
-_MIN_SPAN = 0.02  # of what a scale spans
+_MIN_SPAN = 0.02  # smallest range of an axis
 
 
-_COLOUR_COUNT = 7  # as many as page.css has
+_COLOUR_COUNT = 7  # number of colours in page.css
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A named number, with the ends of its interval where it has one."""
+    """A named value with its confidence interval, if it has one."""
 
     name: str
     value: float
@@ -43,30 +41,32 @@ class Estimate:
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        """All of its numbers that there are."""
+        """The value and the ends of the interval."""
         return tuple(v for v in (self.value, self.low, self.high) if v is not None)
 
 
-def estimate_plot_html(marks: Sequence[Estimate], *, bars: bool = False, digits: int = 3) -> str:
-    """A line per mark: its name and number, below them a point or a bar and the interval."""
-    values = [bound for mark in marks for bound in mark.bounds]
+def estimate_plot_html(
+    estimates: Sequence[Estimate], *, bars: bool = False, digits: int = 3
+) -> str:
+    """Plot a row per estimate: name and value, below them a point or a bar with the interval."""
+    values = [bound for estimate in estimates for bound in estimate.bounds]
     scale = nice_scale(_pad_range([*values, 0.0] if bars else values), 0, 100, most=6)
-    tall = _TICKS_HEIGHT + _ROW_HEIGHT * len(marks)
+    tall = _TICKS_HEIGHT + _ROW_HEIGHT * len(estimates)
     zero = ""
     if not bars and scale.low < 0 < scale.high:
         zero = f'<line class="zero" {_x_range(scale, 0, 0)} y1="{_TICKS_HEIGHT - 6}" y2="{tall}"/>'
     rows = (
-        _estimate_row(mark, scale, _TICKS_HEIGHT + _ROW_HEIGHT * n, bars=bars, digits=digits)
-        for n, mark in enumerate(marks)
+        _estimate_row(estimate, scale, _TICKS_HEIGHT + _ROW_HEIGHT * n, bars=bars, digits=digits)
+        for n, estimate in enumerate(estimates)
     )
-    said = "; ".join(f"{mark.name} {mark.value:.{digits}f}" for mark in marks)
-    return _plot_html(tall, [*_top_ticks(scale, tall), zero, *rows], "rows", said)
+    label = "; ".join(f"{estimate.name} {estimate.value:.{digits}f}" for estimate in estimates)
+    return _plot_html(tall, [*_top_ticks(scale, tall), zero, *rows], "rows", label)
 
 
 def line_plot_html(
     axes: tuple[str, str], lines: Mapping[str, Sequence[tuple[float, float]]]
 ) -> str:
-    """Points joined by lines, with a key; `axes` say what goes to the right and what up."""
+    """Plot lines with a legend; `axes` are the labels of the x and the y axis."""
     points = [point for line in lines.values() for point in line]
     across = nice_scale([x for x, _ in points], 0, 100, most=6)
     up = nice_scale(_pad_range([y for _, y in points]), 100, 0, most=6)
@@ -83,15 +83,15 @@ def line_plot_html(
             f'<path class="c{n % _COLOUR_COUNT}" d="M{path}"/></svg>{dots}'
         )
     frame = [*_x_axis_html(across, axes[0]), *_y_axis_html(up, axes[1])]
-    said = f"{axes[1]} by {axes[0]}, {len(lines)} lines"
-    return _legend_html(list(lines)) + _plot_html(_PLOT_HEIGHT, [*frame, *drawn], "curves", said)
+    label = f"{axes[1]} by {axes[0]}, {len(lines)} lines"
+    return _legend_html(list(lines)) + _plot_html(_PLOT_HEIGHT, [*frame, *drawn], "curves", label)
 
 
 def histogram_html(axes: tuple[str, str], counts: Sequence[int], low: float, high: float) -> str:
-    """How many values fall into each of the equal stretches from `low` to `high`."""
+    """Plot a histogram with equal bins from `low` to `high`; `axes` are the axis labels."""
     across = Scale(low, high, 0, 100, (high - low) / 5)
     up = nice_scale([0, max(counts)], 100, 0, most=5)
-    if up.step < 1:  # there is no half a pair
+    if up.step < 1:  # counts are integers
         up = Scale(0, max(counts), 100, 0, 1)
     wide = 100 / len(counts)
     drawn = [
@@ -101,49 +101,49 @@ def histogram_html(axes: tuple[str, str], counts: Sequence[int], low: float, hig
         if count
     ]
     frame = [*_x_axis_html(across, axes[0]), *_y_axis_html(up, axes[1])]
-    said = f"{axes[1]} by {axes[0]}: {', '.join(map(str, counts))}"
-    return _plot_html(_PLOT_HEIGHT * 3 // 4, [*frame, *drawn], "bars", said)
+    label = f"{axes[1]} by {axes[0]}: {', '.join(map(str, counts))}"
+    return _plot_html(_PLOT_HEIGHT * 3 // 4, [*frame, *drawn], "bars", label)
 
 
 def figure_with_caption(caption: str, drawn: str) -> str:
-    """A plot with its caption above it."""
+    """Return a plot with its caption above it."""
     return f'<figure class="fluid"><figcaption>{escape(caption)}</figcaption>\n{drawn}</figure>'
 
 
-def figures_section(heading: str, said: str, figures: Sequence[str]) -> str:
-    """Plots side by side where there is room; nothing without any."""
-    inside = '<div class="figures even">\n' + "\n".join(figures) + "\n</div>"
-    return section(heading, said, inside if figures else "")
+def figures_section(heading: str, text: str, figures: Sequence[str]) -> str:
+    """Return a section with plots side by side; '' if there are none."""
+    grid = '<div class="figures even">\n' + "\n".join(figures) + "\n</div>"
+    return section(heading, text, grid if figures else "")
 
 
-def _plot_html(tall: float, parts: Iterable[str], kind: str, said: str) -> str:
+def _plot_html(tall: float, parts: Iterable[str], kind: str, label: str) -> str:
     return (
-        f'<div class="field {kind}"><svg role="img" aria-label="{escape(said, quote=True)}" '
+        f'<div class="field {kind}"><svg role="img" aria-label="{escape(label, quote=True)}" '
         f'width="100%" height="{tall:.0f}">' + "".join(parts) + "</svg></div>"
     )
 
 
-def _estimate_row(mark: Estimate, scale: Scale, y: float, *, bars: bool, digits: int) -> str:
+def _estimate_row(estimate: Estimate, scale: Scale, y: float, *, bars: bool, digits: int) -> str:
     middle, interval = y + 27, ""
-    if mark.low is not None and mark.high is not None:
-        place = _x_range(scale, mark.low, mark.high)
+    if estimate.low is not None and estimate.high is not None:
+        place = _x_range(scale, estimate.low, estimate.high)
         interval = f'<line class="interval" {place} y1="{middle}" y2="{middle}"/>'
     start = scale(0) if bars else 0.0
     point = (
         f'<rect class="bar" x="{start:.2f}%" y="{middle - 6}" '
-        f'width="{max(scale(mark.value) - start, 0):.2f}%" height="12" rx="2"/>'
+        f'width="{max(scale(estimate.value) - start, 0):.2f}%" height="12" rx="2"/>'
         if bars
-        else f'<circle class="point" cx="{scale(mark.value):.2f}%" cy="{middle}" r="5"/>'
+        else f'<circle class="point" cx="{scale(estimate.value):.2f}%" cy="{middle}" r="5"/>'
     )
     both = point + interval if bars else interval + point
     return (
-        f'<g><text class="name" x="0" y="{y + 12}">{escape(mark.name)}</text>'
-        f'<text class="value" x="100%" y="{y + 12}">{mark.value:.{digits}f}</text>{both}</g>'
+        f'<g><text class="name" x="0" y="{y + 12}">{escape(estimate.name)}</text>'
+        f'<text class="value" x="100%" y="{y + 12}">{estimate.value:.{digits}f}</text>{both}</g>'
     )
 
 
 def _pad_range(values: Sequence[float]) -> list[float]:
-    """The values, and more around them where they are so close that a scale would exaggerate."""
+    """Return the values, widened to a minimum range so that small differences look small."""
     low, high = min(values), max(values)
     if high - low >= _MIN_SPAN:
         return list(values)
@@ -157,7 +157,10 @@ def _x_range(scale: Scale, start: float, end: float) -> str:
 
 def _top_ticks(scale: Scale, tall: float) -> Iterator[str]:
     for tick in scale.ticks:
-        yield f'<line class="grid" {_x_range(scale, tick, tick)} y1="{_TICKS_HEIGHT - 6}" y2="{tall}"/>'
+        yield (
+            f'<line class="grid" {_x_range(scale, tick, tick)} '
+            f'y1="{_TICKS_HEIGHT - 6}" y2="{tall}"/>'
+        )
         label = tick_label(tick, scale.step)
         yield f'<text class="tick" x="{scale(tick):.2f}%" y="{_TICKS_HEIGHT - 11}">{label}</text>'
 
@@ -199,10 +202,10 @@ MARGIN_TOP, MARGIN_BOTTOM, MARGIN_LEFT, MARGIN_RIGHT = (
     50,
     62,
     18,
-)  # room around the field, for words
+)  # pixels around the plot area
 
 
-LETTER_WIDTH = 6.7  # the width of one, on average
+LETTER_WIDTH = 6.7  # average, in pixels
 
 
 _STEPS = (1, 2, 2.5, 5, 10)
@@ -210,7 +213,7 @@ _STEPS = (1, 2, 2.5, 5, 10)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Numbers to places: `low` lies at `start`, `high` at `end`."""
+    """A linear axis that maps `low` to `start` and `high` to `end`, with a tick every `step`."""
 
     low: float
     high: float
@@ -224,13 +227,13 @@ class Scale:
 
     @property
     def ticks(self) -> list[float]:
-        """The round numbers on it."""
+        """The round numbers from `low` to `high`."""
         count = round((self.high - self.low) / self.step)
         return [self.low + i * self.step for i in range(count + 1)]
 
 
 def nice_scale(values: Iterable[float], start: float, end: float, most: int = 8) -> Scale:
-    """A scale around all values that begins and ends on round numbers.
+    """Return a scale that contains all values and begins and ends on round numbers.
 
     >>> nice_scale([0.13, 0.86], 0, 100).ticks[:3]
     [0.1, 0.2, 0.30000000000000004]
@@ -246,7 +249,7 @@ def nice_scale(values: Iterable[float], start: float, end: float, most: int = 8)
 
 
 def svg_document(title: str, width: float, height: float, parts: Iterable[str]) -> str:
-    """A whole SVG: a file of its own, or a part of a page."""
+    """Return a complete SVG, to be saved as a file or embedded in a page."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:.0f}" '
         f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -268,7 +271,7 @@ def svg_text(
     size: float = 12,
     weight: str = "normal",
 ) -> str:
-    """One line of words."""
+    """Return one line of text."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" '
         f'font-size="{size:g}" font-weight="{weight}">{escape(words)}</text>'
@@ -276,7 +279,7 @@ def svg_text(
 
 
 def svg_y_axis(scale: Scale, left: float, right: float, name: str) -> Iterator[str]:
-    """Lines across the field with their numbers at the left, and what they count."""
+    """Yield horizontal grid lines with tick labels on the left, and the axis label."""
     for tick in scale.ticks:
         y = scale(tick)
         yield f'<path d="M{left:.1f} {y:.1f}H{right:.1f}" stroke="{GRID_COLOUR}"/>'
@@ -291,7 +294,7 @@ def svg_y_axis(scale: Scale, left: float, right: float, name: str) -> Iterator[s
 
 
 def svg_x_axis(scale: Scale, top: float, bottom: float, name: str) -> Iterator[str]:
-    """Lines down the field with their numbers below, and what they count."""
+    """Yield vertical grid lines with tick labels below, and the axis label."""
     for tick in scale.ticks:
         x = scale(tick)
         yield f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" stroke="{GRID_COLOUR}"/>'
@@ -302,7 +305,7 @@ def svg_x_axis(scale: Scale, top: float, bottom: float, name: str) -> Iterator[s
 
 
 def svg_legend(names: Sequence[str]) -> Iterator[str]:
-    """The series by colour, in a line below the title; nothing where there is only one."""
+    """Yield the legend in a line below the title; nothing for a single series."""
     x = float(MARGIN_LEFT)
     for name, colour in zip(names, COLOURS, strict=False) if len(names) > 1 else ():
         yield f'<rect x="{x:.1f}" y="33" width="11" height="11" fill="{colour}"/>'
@@ -311,12 +314,12 @@ def svg_legend(names: Sequence[str]) -> Iterator[str]:
 
 
 def svg_legend_width(names: Sequence[str]) -> float:
-    """How wide a picture must be for its key."""
+    """Return the width that a figure needs for its legend."""
     return MARGIN_LEFT + sum(34 + LETTER_WIDTH * len(name) for name in names)
 
 
 def tick_label(value: float, step: float) -> str:
-    """A number on a scale, with as many decimals as its steps need.
+    """Return a tick as text, with as many decimals as the step needs.
 
     >>> tick_label(0.30000000000000004, 0.1), tick_label(0.25, 0.25)
     ('0.3', '0.25')
@@ -331,14 +334,14 @@ _SVG_WIDTH, _SVG_HEIGHT, _SVG_ROW_HEIGHT, _SERIES_SPACING = 560, 240, 40, 9
 
 
 def histogram_svg(title: str, counts: str, values: Sequence[int], bar: int) -> str:
-    """How many whole numbers fall into each stretch of `bar` of them."""
-    stretches = np.bincount(np.asarray(values) // bar)
-    across = nice_scale([0, bar * len(stretches)], MARGIN_LEFT, MARGIN_LEFT + _SVG_WIDTH, most=12)
-    up = nice_scale([0, int(stretches.max())], MARGIN_TOP + _SVG_HEIGHT, MARGIN_TOP)
+    """Plot a histogram of integers with bins of width `bar`; `counts` is the x label."""
+    bins = np.bincount(np.asarray(values) // bar)
+    across = nice_scale([0, bar * len(bins)], MARGIN_LEFT, MARGIN_LEFT + _SVG_WIDTH, most=12)
+    up = nice_scale([0, int(bins.max())], MARGIN_TOP + _SVG_HEIGHT, MARGIN_TOP)
     bars = [
         f'<rect x="{across(i * bar) + 0.5:.1f}" y="{up(n):.1f}" fill="{COLOURS[0]}" '
         f'width="{across(bar) - across(0) - 1:.1f}" height="{up(0) - up(n):.1f}"/>'
-        for i, n in enumerate(stretches.tolist())
+        for i, n in enumerate(bins.tolist())
         if n
     ]
     frame = [
@@ -356,7 +359,7 @@ def histogram_svg(title: str, counts: str, values: Sequence[int], bar: int) -> s
 def line_plot_svg(
     title: str, axes: tuple[str, str], lines: Mapping[str, Sequence[tuple[float, float]]]
 ) -> str:
-    """Points joined by lines; `axes` say what goes to the right and what up."""
+    """Plot lines; `axes` are the labels of the x and the y axis."""
     points = [point for line in lines.values() for point in line]
     width = max(_SVG_WIDTH, svg_legend_width(list(lines)) - MARGIN_LEFT)
     across = nice_scale([x for x, _ in points], MARGIN_LEFT, MARGIN_LEFT + width)
@@ -375,7 +378,7 @@ def line_plot_svg(
 
 
 def interval_plot_svg(title: str, counts: str, groups: Mapping[str, Mapping[str, Interval]]) -> str:
-    """A point on a line for each series of each group, groups below each other."""
+    """Plot the interval of each series in each group, one row per group; `counts`: x label."""
     series = list(dict.fromkeys(name for group in groups.values() for name in group))
     bounds = [v for g in groups.values() for i in g.values() for v in (i.low, i.value, i.high)]
     left = MARGIN_LEFT + LETTER_WIDTH * max(map(len, groups))
@@ -403,9 +406,9 @@ _DENSITY_POINTS = 80
 
 
 def violin_plot_svg(title: str, counts: str, groups: Mapping[str, Mapping[str, Floats]]) -> str:
-    """A violin for each series of each group; series of one name have one colour.
+    """Plot a violin for each series of each group: density, quartiles and median.
 
-    `counts` says what the values are.
+    Series with the same name have the same colour. `counts` is the label of the y axis.
     """
     series = list(dict.fromkeys(name for group in groups.values() for name in group))
     values = [v for group in groups.values() for own in group.values() for v in own.tolist()]
@@ -431,7 +434,7 @@ def violin_plot_svg(title: str, counts: str, groups: Mapping[str, Mapping[str, F
 
 
 def kernel_density(values: Floats, at: Floats) -> Floats:
-    """How frequent values are around each point, by Gaussian kernels of Silverman's width."""
+    """Return the density of values at each point: Gaussian kernels, Silverman's bandwidth."""
     quarters = np.subtract(*np.quantile(values, [0.75, 0.25])) / 1.34
     spread = min(values.std(), quarters) or values.std()
     width = max(0.9 * spread * len(values) ** -0.2, 1e-3)

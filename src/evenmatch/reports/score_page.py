@@ -1,22 +1,21 @@
-"""Scores of texts as one page.
-
-The worst and the best of the texts that were scored, with how they align.
-"""
+"""Report page of scores: means, histograms, the worst and the best texts, and all rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from evenmatch.data.scores import score_to_record
 from evenmatch.data.tables import TextTable, format_number
 from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.protocols import Metric
 from evenmatch.reports.page import (
+    SORT_HINT,
     metric_if_available,
     notes_section,
     render_page,
@@ -27,38 +26,54 @@ from evenmatch.reports.page import (
 from evenmatch.reports.plots import figure_with_caption, figures_section, histogram_html, nice_scale
 from evenmatch.scoring.aligned import Aligned, align_texts
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.types import Pair
+from evenmatch.types import Pair, Score
 from evenmatch.viewer.links import MAX_CELLS, link_diagram, truncate
 from evenmatch.viewer.page import align_all, viewer_element
 
 _BINS = 20
 
 
-_MAX_ROWS = 1000  # more make a page slow, and nobody reads them there
+_MAX_ROWS = 1000  # more rows make the page slow
 
 
-_MAX_CHARACTERS = 90  # characters of a text in the table
+_MAX_CHARACTERS = 90  # of a text in the table
 
 
 def score_page(
     document: Mapping[str, Any], *, pairs: Sequence[Pair] | None = None, examples: int = 3
 ) -> str:
-    """Means, how scores are spread, the worst and the best texts, and every row.
+    """Return the page of a score document.
 
-    All but the means need the scores of single pairs, and texts are shown where `pairs` are given.
+    Everything but the means needs the scores of single pairs (`segments`). Texts are shown if
+    `pairs` are given: `examples` of the worst and of the best, with their alignments.
     """
     metrics = document["metrics"]
     segments = {name: each["segments"] for name, each in metrics.items() if "segments" in each}
     _check_pairs(segments, pairs)
-    shown = examples_section(segments, pairs, examples) if pairs else ""
+    examples_html = examples_section(segments, pairs, examples) if pairs else ""
     parts = (
-        section("Means", "", sortable_table(_means_table(metrics), "The mean of each metric")),
-        figures_section("How scores are spread", "", [*_histograms(segments)]),
-        shown,
+        section("Means", "", sortable_table(_means_table(metrics), "Mean score of each metric")),
+        figures_section("Distribution of scores", "", [*_histograms(segments)]),
+        examples_html,
         _rows_section(segments, pairs) if segments else "",
         notes_section(_notes(document, segments, pairs), document.get("command", "")),
     )
-    return render_page(f"Scores: {', '.join(metrics)}", parts, viewer="<evenmatch-viewer" in shown)
+    viewer = "<evenmatch-viewer" in examples_html
+    return render_page(f"Scores: {', '.join(metrics)}", parts, viewer=viewer)
+
+
+def metric_document(
+    signature: str, mean: Score, corpus: float | None, segments: Iterable[Score] | None
+) -> dict[str, Any]:
+    """Return the scores of one metric as they appear in a score document."""
+    means = score_to_record(mean)
+    document: dict[str, Any] = {"signature": signature, "mean": means["value"]}
+    document |= {key: means[key] for key in ("precision", "recall")}
+    if corpus is not None:
+        document["corpus"] = corpus
+    if segments is not None:
+        document["segments"] = [score_to_record(score) for score in segments]
+    return document
 
 
 def _check_pairs(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> None:
@@ -66,14 +81,14 @@ def _check_pairs(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> N
         return
     if not segments:
         raise InputError(
-            "texts were given but the result has no scores of single pairs; make it with: "
+            "texts are given but the result has no scores of single pairs; create it with: "
             "evenmatch score … --segments --json"
         )
     count = len(next(iter(segments.values())))
     if len(pairs) != count:
         raise InputError(
-            f"the result has {count} rows but there are {len(pairs)} pairs of texts; give the "
-            "file that was scored"
+            f"the result has {count} rows but {len(pairs)} pairs of texts are given; give the file "
+            "that was scored"
         )
 
 
@@ -111,10 +126,8 @@ def _rows_section(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> 
         values = [format_number(row["value"]) if _is_finite(row["value"]) else "-" for row in own]
         text = [truncate(pairs[n].candidate, _MAX_CHARACTERS)] if pairs else []
         table.append([str(n), *values, ", ".join(flags), *text])
-    said = "A column's name sorts by it."
-    if count > _MAX_ROWS:
-        said = f"The first {_MAX_ROWS} of {count} rows. {said}"
-    return section("All rows", said, sortable_table(table, "Scores of single pairs"))
+    text = f"The first {_MAX_ROWS} of {count} rows. {SORT_HINT}" if count > _MAX_ROWS else SORT_HINT
+    return section("All rows", text, sortable_table(table, "Score of each pair"))
 
 
 def _notes(
@@ -125,21 +138,24 @@ def _notes(
     for name, why in document.get("absent", {}).items():
         yield f"{name} could not run: {why}"
     if not segments:
-        yield "single pairs are not in this result; evenmatch score … --segments puts them there"
+        yield "this result has no scores of single pairs; evenmatch score … --segments adds them"
     elif pairs is None:
-        yield "texts were not given; evenmatch report … --texts FILE shows the worst and the best"
+        yield (
+            "no texts given; to show the worst and the best, use evenmatch report … --texts FILE, "
+            "or in Python write_report(…, pairs=…)"
+        )
 
 
 def _is_finite(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-_TOLERANCE = 1e-3  # an alignment drawn now should score what the result says
+_TOLERANCE = 1e-3  # between the score in the result and that of the alignment shown
 
 
 @dataclass(frozen=True, slots=True)
 class ReportExample:
-    """A pair that was scored, which row it is, and its scores by metric."""
+    """A scored pair with its row number and its scores by metric."""
 
     row: int
     pair: Pair
@@ -149,7 +165,7 @@ class ReportExample:
 def examples_section(
     segments: Mapping[str, Sequence[Mapping[str, Any]]], pairs: Sequence[Pair], count: int
 ) -> str:
-    """So many of the worst and of the best texts by the first metric, each with its alignments."""
+    """Return `count` of the worst and of the best texts by the first metric, with alignments."""
     first = next(iter(segments))
     metrics = {name: metric for name in segments if (metric := metric_if_available(name))}
     rising = metrics[first].higher_is_better if first in metrics else True
@@ -167,8 +183,8 @@ def examples_section(
         for n in rows:
             scores = {name: own[n]["value"] for name, own in segments.items()}
             parts.append(_example_article(ReportExample(n, pairs[n], scores), metrics))
-    said = f"By {first}. Open an alignment to see which units are paired."
-    return section("Worst and best", said, "\n".join(parts) if count else "")
+    text = f"Ranked by {first}. Expand an alignment to see which units are matched."
+    return section("Worst and best texts", text, "\n".join(parts) if count else "")
 
 
 def _example_article(example: ReportExample, metrics: Mapping[str, Metric]) -> str:
@@ -178,30 +194,30 @@ def _example_article(example: ReportExample, metrics: Mapping[str, Metric]) -> s
     )
     texts = [("candidate", example.pair.candidate)]
     texts += [("reference", text) for text in example.pair.references]
-    said = "".join(f"<dt>{name}</dt><dd>{escape(text) or '(empty)'}</dd>" for name, text in texts)
+    texts_html = "".join(
+        f"<dt>{name}</dt><dd>{escape(text) or '(empty)'}</dd>" for name, text in texts
+    )
     return (
-        f'<article>\n<p class="where">row {example.row}</p>\n<p>{scores}</p>\n<dl>{said}</dl>\n'
-        f"{_alignment_html(example, metrics)}</article>"
+        f'<article>\n<p class="where">row {example.row}</p>\n<p>{scores}</p>\n'
+        f"<dl>{texts_html}</dl>\n{_alignment_html(example, metrics)}</article>"
     )
 
 
 def _alignment_html(example: ReportExample, metrics: Mapping[str, Metric]) -> str:
-    """How the texts align by each metric that aligns, to open; nothing where none does."""
+    """Return the alignments by all alignment metrics, collapsed; '' if there are none."""
     aligning = [(name, metric) for name, metric in metrics.items() if _aligns(metric)]
     if not aligning or not example.pair.candidate or not any(example.pair.references):
         return ""
     try:
         reference, aligned = _best_reference(example.pair, aligning[0][1])
         if len(aligned.candidate_units) * len(aligned.reference_units) > MAX_CELLS:
-            return '<p class="where">These texts are too long to draw how they align.</p>'
+            return '<p class="where">These texts are too long to plot their alignment.</p>'
         own = align_all(aligning, [example.pair.candidate], reference)
     except EvenmatchError as error:
-        return f'<p class="where">The alignment is not drawn: {escape(str(error))}</p>'
+        return f'<p class="where">The alignment cannot be plotted: {escape(str(error))}</p>'
     note = _difference_note(aligned, aligning[0][0], example)
     still = f'<div class="evenmatch">{scroll_region(link_diagram(aligned), "pairs of units")}</div>'
-    return (
-        f"<details><summary>The alignment</summary>\n{note}{viewer_element(own, still)}</details>\n"
-    )
+    return f"<details><summary>Alignment</summary>\n{note}{viewer_element(own, still)}</details>\n"
 
 
 def _aligns(metric: Metric) -> bool:
@@ -209,17 +225,18 @@ def _aligns(metric: Metric) -> bool:
 
 
 def _best_reference(pair: Pair, metric: Metric) -> tuple[str, Aligned]:
-    """The reference that counts, and the alignment with it."""
+    """Return the reference with the highest score, and the alignment with it."""
     found = [(text, align_texts(pair.candidate, text, metric)) for text in pair.references]
     return max(found, key=lambda each: each[1].score.value)
 
 
 def _difference_note(aligned: Aligned, name: str, example: ReportExample) -> str:
-    """A word where what is drawn is not what was scored, as with idf counted over all texts."""
+    """Return a note if the alignment shown has another score, as with idf over all texts."""
     value = example.scores[name]
     if value is None or abs(aligned.score.value - value) <= _TOLERANCE:
         return ""
     return (
-        f'<p class="where">Drawn by itself, this pair scores {aligned.score.value:.4f} by '
-        f"{escape(name)}; the result was made with another setting.</p>\n"
+        f'<p class="where">Scored alone, this pair gets {aligned.score.value:.4f} by '
+        f"{escape(name)}; the result was computed with other settings, for example idf weights "
+        "over all texts.</p>\n"
     )

@@ -1,4 +1,4 @@
-// A column's name sorts by it: numbers from the greatest, words from the first; again, the other way.
+// A click on a column heading sorts the table: numbers descending, text ascending; again: reversed.
 for (const table of document.querySelectorAll("table.sorted")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => head.firstChild.addEventListener("click", () => {

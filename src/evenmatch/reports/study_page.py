@@ -1,8 +1,7 @@
-"""A study as a folder to look at: its figures as SVG, its tables as TSV, and one page of both.
+"""Report pages of studies and training runs.
 
-The papers' experiments as one page each.
-
-A run of training as one page.
+A `StudyReport` writes itself as a folder of tables (TSV), figures (SVG), `result.json` and an HTML
+page. The functions below it return the page of one kind of JSON document.
 """
 
 from __future__ import annotations
@@ -17,12 +16,14 @@ from typing import Any
 
 from evenmatch.data.tables import TextTable, table_to_tsv
 from evenmatch.reports.page import (
+    SORT_HINT,
     notes_section,
     record_table,
     render_page,
     scroll_region,
     section,
     sortable_table,
+    write_page,
 )
 from evenmatch.reports.plots import (
     Estimate,
@@ -32,25 +33,10 @@ from evenmatch.reports.plots import (
     line_plot_html,
 )
 
-_STYLE = """
-:root { --paper: #fff; --ink: #212529; --quiet: #5c636a; --line: #dee2e6; }
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #16191d; --ink: #e9ecef; --quiet: #a8b0b8; --line: #343a40; }
-}
-body { margin: 0; background: var(--paper); color: var(--ink); }
-body { font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 76rem; margin: 0 auto; padding: 1rem 1.25rem 3rem; }
-h2 { font-size: 1.2rem; margin: 2rem 0 .4rem; } figure { margin: 1rem 0; overflow-x: auto; }
-figure svg { border-radius: 6px; } .wide { overflow-x: auto; } .notes { color: var(--quiet); }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: left; }
-td { white-space: nowrap; }
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
-    """What a study found: lines to read first, tables by name, figures by name, notes."""
+    """Results of a study: findings (sentences), tables and SVG figures by name, and notes."""
 
     title: str
     findings: Sequence[str]
@@ -60,7 +46,7 @@ class StudyReport:
 
     @property
     def document(self) -> dict[str, Any]:
-        """All of it as JSON has it."""
+        """The report as a JSON document."""
         return {
             "title": self.title,
             "findings": list(self.findings),
@@ -70,116 +56,98 @@ class StudyReport:
         }
 
     def write(self, folder: Path) -> Path:
-        """Write all of it into a folder; gives the page's path."""
+        """Write the report into a folder and return the path of its page."""
         for name, table in self.tables.items():
             (folder / f"{name}.tsv").write_text(table_to_tsv(table) + "\n", "utf-8")
         for name, figure in self.figures.items():
             (folder / f"{name}.svg").write_text(figure, "utf-8")
         (folder / "result.json").write_text(json.dumps(self.document, indent=1), "utf-8")
-        page = folder / "index.html"
-        page.write_text(self.to_html(), "utf-8")
-        return page
-
-    def to_html(self) -> str:
-        """One page that stands alone."""
-        title = escape(self.title)
-        figures = "\n".join(f"<figure>{figure}</figure>" for figure in self.figures.values())
-        tables = "\n".join(_html_table(name, table) for name, table in self.tables.items())
-        return (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-            f"<h1>{title}</h1>\n{_html_list(self.findings)}\n{figures}\n{tables}\n"
-            f"<h2>What this rests on</h2>\n{_html_list(self.notes)}\n</main>\n</body>\n</html>\n"
-        )
-
-
-def _html_list(lines: Sequence[str]) -> str:
-    return "<ul>\n" + "".join(f"<li>{escape(line)}</li>\n" for line in lines) + "</ul>"
-
-
-def _html_table(name: str, table: TextTable) -> str:
-    header, *rows = table
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    body = "\n".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return (
-        f'<h2>{escape(name)}</h2>\n<div class="wide" role="region" tabindex="0" '
-        f'aria-label="{escape(name, quote=True)}"><table>\n<thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody></table></div>"
-    )
+        return write_page(study_page(self.document), folder / "index.html")
 
 
 def lisa_page(document: Mapping[str, Any]) -> str:
-    """What alignment and padding do to scores: claims, effect sizes drawn, every row."""
-    table = sortable_table(record_table(document["rows"]), "Every encoder, length and algorithm")
+    """Return the page of `study lisa`: effect of alignment method and padding on scores."""
+    table = sortable_table(
+        record_table(document["rows"]), "Results by encoder, padded length and algorithm"
+    )
     notes = [
         f"{name}: {document[name]}"
         for name in ("data", "pairs", "seed", "seconds")
         if name in document
     ]
-    said = "Cohen's d of pairs over in-batch negatives; the line is the interval."
+    text = (
+        "Cohen's d between the scores of true pairs and of in-batch negatives; lines are "
+        "confidence intervals."
+    )
     parts = (
-        section("What was found", "", _bullet_list(document["claims"])),
-        figures_section("Effect sizes", said, _effect_figures(document["rows"])),
-        section("All values", "A column's name sorts by it.", table),
+        section("Findings", "", _bullet_list(document["claims"])),
+        figures_section("Effect sizes", text, _effect_figures(document["rows"])),
+        section("All values", SORT_HINT, table),
         notes_section(notes, document.get("command", "")),
     )
     return render_page("LiSAScore: assignment, padding and in-batch negatives", parts)
 
 
 def lisa_quality_page(document: Mapping[str, Any]) -> str:
-    """What approximate assignment loses and costs: a table per kind of matrix, agreement, speed."""
+    """Return the page of `study lisa-quality`: quality, agreement and speed of approximations."""
     named = {f"Quality, {kind}": rows for kind, rows in document["qualities"].items()}
-    named |= {"Agreement with people": document.get("agreements", [])}
+    named |= {"Agreement with human ratings": document.get("agreements", [])}
     named |= {"Speed": document["speeds"]}
     parts = [
         section(name, "", sortable_table(record_table(rows), name))
         for name, rows in named.items()
         if rows
     ]
-    notes = [f"{document['sentences']} pairs of sentences"]
+    notes = [f"{document['sentences']} sentence pairs"]
     return render_page(
-        "LiSAScore: what approximate assignment loses and costs",
+        "LiSAScore: quality and speed of approximate assignment",
         [*parts, notes_section(notes, document.get("command", ""))],
     )
 
 
 def lisa_gradient_page(document: Mapping[str, Any]) -> str:
-    """How training through the metric went, by method."""
-    looks = {each["lesson"]["method"]: each["held_out"] for each in document["curves"]}
+    """Return the page of `study lisa-gradient`: training through the metric, by method."""
+    evaluations = {each["lesson"]["method"]: each["held_out"] for each in document["curves"]}
     figures = [
         figure_with_caption(
             caption,
             line_plot_html(
                 ("step", caption.lower()),
                 {
-                    method: [(look["step"], look[name]) for look in own]
-                    for method, own in looks.items()
+                    method: [(row["step"], row[name]) for row in rows]
+                    for method, rows in evaluations.items()
                 },
             ),
         )
-        for caption, name in (("Loss on pairs held out", "loss"), ("Told from negatives", "right"))
+        for caption, name in (
+            ("Loss on held-out pairs", "loss"),
+            ("Accuracy on held-out pairs", "right"),
+        )
     ]
-    last = [{"method": method, **own[-1]} for method, own in looks.items()]
-    lessons = record_table([each["lesson"] for each in document["curves"]])
+    last = [{"method": method, **rows[-1]} for method, rows in evaluations.items()]
+    settings = record_table([each["lesson"] for each in document["curves"]])
     parts = (
-        figures_section("The course of training", "", figures),
-        section(
-            "Where it ended", "", sortable_table(record_table(last), "The last look of each method")
+        figures_section(
+            "Learning curves",
+            "Accuracy is the share of candidates whose own reference scores highest in the batch.",
+            figures,
         ),
-        section("How it was trained", "", sortable_table(lessons, "Settings of each method")),
+        section(
+            "Final results",
+            "",
+            sortable_table(record_table(last), "Last evaluation of each method"),
+        ),
+        section("Settings", "", sortable_table(settings, "Settings of each method")),
         notes_section((), document.get("command", "")),
     )
     return render_page("LiSAScore: training through the metric", parts)
 
 
 def study_page(document: Mapping[str, Any]) -> str:
-    """Findings, figures and tables, as a study wrote them."""
+    """Return the page of a study report: findings, figures, tables and notes."""
     figures = [_figure_image(name, figure) for name, figure in document.get("figures", {}).items()]
     parts = (
-        section("What was found", "", _bullet_list(document["findings"])),
+        section("Findings", "", _bullet_list(document["findings"])),
         section("Figures", "", "\n".join(figures)),
         *(
             section(name, "", sortable_table(table, name))
@@ -191,56 +159,60 @@ def study_page(document: Mapping[str, Any]) -> str:
 
 
 def _figure_image(name: str, figure: str) -> str:
-    """A drawing of somebody else's as an image, where no script in it would run."""
+    """Embed an SVG figure as an image, so that scripts in it cannot run."""
     data = b64encode(figure.encode()).decode()
     image = f'<img alt="{escape(name, quote=True)}" src="data:image/svg+xml;base64,{data}">'
     return f"<figure>{scroll_region(image, name)}</figure>"
 
 
 def _effect_figures(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    by_place: dict[str, list[Estimate]] = {}
+    by_condition: dict[str, list[Estimate]] = {}
     for row in rows:
         padding = f"padded to {row['length']}" if row["length"] else "no padding"
         effect = row["effect"]
-        mark = Estimate(row["algorithm"], effect["value"], effect["low"], effect["high"])
-        by_place.setdefault(f"{row['encoder']}, {padding}", []).append(mark)
+        estimate = Estimate(row["algorithm"], effect["value"], effect["low"], effect["high"])
+        by_condition.setdefault(f"{row['encoder']}, {padding}", []).append(estimate)
     return [
-        figure_with_caption(place, estimate_plot_html(marks, digits=2))
-        for place, marks in by_place.items()
+        figure_with_caption(condition, estimate_plot_html(estimates, digits=2))
+        for condition, estimates in by_condition.items()
     ]
 
 
 def _bullet_list(lines: Iterable[str]) -> str:
-    inside = "".join(f"<li>{escape(line)}</li>\n" for line in lines)
-    return f"<ul>\n{inside}</ul>" if inside else ""
+    items = "".join(f"<li>{escape(line)}</li>\n" for line in lines)
+    return f"<ul>\n{items}</ul>" if items else ""
 
 
 _CURVES = (
-    ("BLEU on the texts held out", ("bleu",)),
+    ("BLEU on the validation set", ("bleu",)),
     ("Cross-entropy", ("cross_entropy",)),
-    ("Reward of texts drawn, and of the likeliest ones", ("reward", "baseline")),
+    ("Reward of sampled texts (reward) and of greedy texts (baseline)", ("reward", "baseline")),
 )
 
 
 def tune_page(document: Mapping[str, Any]) -> str:
-    """What was seen at each look: BLEU, cross-entropy and rewards as curves and in a table."""
-    looks = document["looks"]
-    table = sortable_table(record_table(looks), "Looks at the run") if looks else ""
+    """Return the page of a tuning run: BLEU, cross-entropy and rewards at each evaluation."""
+    evaluations = document["looks"]
+    table = sortable_table(record_table(evaluations), "Evaluations") if evaluations else ""
     parts = (
-        figures_section("The course of training", "", _curve_figures(looks)),
-        section("All looks", "Means of the steps since the look before.", table),
+        figures_section("Learning curves", "", _curve_figures(evaluations)),
+        section(
+            "All evaluations",
+            "Cross-entropy and rewards are means over the steps since the previous evaluation.",
+            table,
+        ),
         notes_section(_notes(document), document.get("command", "")),
     )
     return render_page("Fine-tuning with a reward", parts)
 
 
-def _curve_figures(looks: Sequence[Mapping[str, float]]) -> list[str]:
+def _curve_figures(evaluations: Sequence[Mapping[str, float]]) -> list[str]:
     figures = []
     for caption, names in _CURVES:
         lines = {
-            name.replace("_", "-"): [(look["step"], look[name]) for look in looks]
+            name.replace("_", "-"): [(row["step"], row[name]) for row in evaluations]
             for name in names
-            if looks and name in looks[0]
+            if evaluations and name in evaluations[0]
         }
         if lines:
             figures.append(
@@ -252,6 +224,8 @@ def _curve_figures(looks: Sequence[Mapping[str, float]]) -> list[str]:
 def _notes(document: Mapping[str, Any]) -> list[str]:
     best = document["best"]
     return [
-        f"{document['steps']} steps, {'to the end' if document['ended'] else 'paused'}",
-        f"best: BLEU {100 * best['bleu']:.2f} at step {best['step']}" if best else "no look yet",
+        f"{document['steps']} steps, {'finished' if document['ended'] else 'not finished'}",
+        f"best: BLEU {100 * best['bleu']:.2f} at step {best['step']}"
+        if best
+        else "no evaluation yet",
     ]

@@ -1,4 +1,4 @@
-"""Two trees side by side as a PNG, from the same layout as the SVG."""
+"""Plot of two aligned trees as PNG, with the same layout as the SVG of the viewer."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_PIXELS_PER_INCH = 100.0  # pixels of the layout to an inch
+_PIXELS_PER_INCH = 100.0  # of the layout
 
 
 def draw_trees(pair: TreePair, aligned: Aligned, path: str | Path) -> Path:
-    """Draw both trees and the links between them into a PNG file, and give the path."""
+    """Plot both trees and the links between them into a PNG file, and return the path."""
     path = Path(path)
     with matplotlib_context(quiet=False):
         from matplotlib.figure import Figure
