@@ -103,13 +103,13 @@ def test_a_frame_without_rows_gets_columns_too(make: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"candidate": "text"}, "the frame has no one column 'text'; its columns: 'candidate', 'r"),
-        ({"reference": ["other", "none"]}, "the frame has no one column 'none'"),
-        ({"metric": {"kept": LSA}}, "the frame has a column 'kept' already; name the new one oth"),
+        ({"candidate": "text"}, "exactly one column 'text'; its columns: 'candidate', 'r"),
+        ({"reference": ["other", "none"]}, "the frame must have exactly one column 'none'"),
+        ({"metric": {"kept": LSA}}, "the frame already has a column 'kept'; choose another name"),
         ({"metric": []}, "the list of metrics is empty"),
     ],
 )
-def test_columns_that_are_wanting_or_taken_are_said(
+def test_missing_and_existing_columns_are_named(
     make: Any, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(em.InputError, match=message):
@@ -124,5 +124,5 @@ def test_a_missing_text_is_refused_with_its_row(make: Any) -> None:
 
 @pytest.mark.parametrize("frame", [polars().lazy(), ROWS, None])
 def test_what_is_no_frame_is_refused(frame: Any) -> None:
-    with pytest.raises(em.InputError, match="a polars or pandas DataFrame is wanted, got"):
+    with pytest.raises(em.InputError, match="expected a polars or pandas DataFrame, got"):
         score_frame(frame, metric=LSA)

@@ -30,12 +30,12 @@ def test_trl_takes_chat_messages_and_several_references() -> None:
     assert for_trl(LSA)(completions=[said], references=[["a cat", "a dog"]]) == [SAME]
 
 
-def test_trl_is_told_how_many_texts_were_odd() -> None:
-    told: dict[str, float] = {}
+def test_the_share_of_odd_texts_is_logged_to_trl() -> None:
+    logged: dict[str, float] = {}
     for_trl(LSA, name="overlap")(
-        completions=["", "a dog"], references=["a dog", "a dog"], log_metric=told.__setitem__
+        completions=["", "a dog"], references=["a dog", "a dog"], log_metric=logged.__setitem__
     )
-    assert told == {"overlap/odd": 0.5}
+    assert logged == {"overlap/odd": 0.5}
 
 
 def test_a_column_that_is_not_there_is_named() -> None:

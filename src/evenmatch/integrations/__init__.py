@@ -1,5 +1,5 @@
 """Integrations: evenmatch behind the interfaces of other libraries.
 
-In: calls in the style of bert_score, torchmetrics, evaluate, TRL, OpenRLHF, verl or data frames.
-Out: results in their style. Begin with the module named after the library.
+In: calls as bert_score, torchmetrics, evaluate, TRL, OpenRLHF or verl make them, or data frames.
+Out: results in the form that library returns or expects. Begin with the module named after it.
 """

@@ -1,17 +1,9 @@
-"""bert_score's names over our parts: the same arguments, the same results, at any batch size.
+"""Drop-in replacement for the bert_score package: same functions, arguments and results.
 
-`batch_size`, `nthreads` and `use_fast_tokenizer` are taken as bert_score takes them; none of them
-changes a score here.
-
-BERTScorer: bert_score's object, which keeps its settings from one call to the next.
-
-bert_score's baselines: what unrelated sentences score, layer by layer, to rescale by.
-
-Precision, recall and F of each candidate, each the best over its references on its own.
-
-What bert_score takes for granted: a model for each language.
-
-bert_score's idf dictionary back into the counts it was made from.
+Results equal those of bert_score at batch size 1. `batch_size`, `nthreads` and `use_fast_tokenizer`
+are accepted for compatibility and change no score. Below `BERTScorer` come the parts of bert_score
+it needs: baselines for rescaling, the best score over references, the default model of each
+language, and the conversion of idf dictionaries.
 """
 
 from __future__ import annotations
@@ -69,9 +61,10 @@ def score(
     baseline_path: str | None = None,
     use_fast_tokenizer: bool = False,
 ) -> ScoreResult:
-    """P, R and F as three tensors: a number per candidate, or (layers, candidates).
+    """Return P, R and F as three tensors of shape (candidates,), or (layers, candidates).
 
-    Of several references each takes its best; `idf` is True, or what bert_score counted.
+    With several references, each of the three is the highest over references. `idf` is True, or a
+    dictionary from bert_score's `get_idf_dict`.
     """
     settings = (batch_size, nthreads, all_layers, bool(idf), None, device, lang)
     rescaling = (rescale_with_baseline, baseline_path, use_fast_tokenizer)
@@ -95,7 +88,7 @@ def plot_example(
     use_fast_tokenizer: bool = False,
     fname: str = "",
 ) -> Aligned:
-    """One alignment, which a notebook shows; drawn into `fname` (SVG or PNG) if that is given."""
+    """Align two texts for display in a notebook; `fname` saves a plot as SVG or PNG."""
     scorer = BERTScorer(
         model_type,
         num_layers,
@@ -108,7 +101,7 @@ def plot_example(
 
 
 class BERTScorer:
-    """Scores with one model; attributes and methods are bert_score's."""
+    """Score with one model; attributes and methods are those of bert_score's `BERTScorer`."""
 
     def __init__(
         self,
@@ -134,7 +127,7 @@ class BERTScorer:
         self.rescale_with_baseline, self.baseline_path = rescale_with_baseline, baseline_path
         self.use_fast_tokenizer = use_fast_tokenizer
         if rescale_with_baseline:
-            find_baseline(baseline_path, lang, self.model_type)  # say so now, not after scoring
+            find_baseline(baseline_path, lang, self.model_type)  # fail now, not after scoring
         self._idf_table = ""
         sentences = idf if idf_sents is None and not isinstance(idf, bool) else idf_sents
         if sentences is not None:
@@ -142,19 +135,19 @@ class BERTScorer:
 
     @property
     def use_custom_baseline(self) -> bool:
-        """Whether the baseline is the user's own."""
+        """Whether the baseline comes from `baseline_path`."""
         return self.baseline_path is not None
 
     @property
     def baseline_vals(self) -> Any:
-        """The baselines as a tensor: of P, R and F, or (layers, 1, 3) with all layers."""
+        """The baselines of P, R and F as a tensor of shape (3,), or (layers, 1, 3)."""
         path = find_baseline(self.baseline_path, self.lang, self.model_type)
         values = _import_torch().from_numpy(read_baseline(path, self._layers())).float()
         return values.unsqueeze(1) if self.all_layers else values[0]
 
     @property
     def hash(self) -> str:
-        """The settings in bert_score's form; a model in a folder is named by its content."""
+        """The settings in bert_score's format; a local model is named by its content hash."""
         parts = [self._checkpoint.name, f"_L{self.num_layers}", "_idf" if self.idf else "_no-idf"]
         parts.append(f"_version=evenmatch-{__version__}(hug_trans={version('transformers')})")
         if self.rescale_with_baseline:
@@ -164,18 +157,18 @@ class BERTScorer:
         return "".join(parts)
 
     def compute_idf(self, sents: Sequence[str]) -> None:
-        """Count the importance weights from these sentences."""
+        """Count document frequencies for idf weights from these sentences."""
         if isinstance(sents, str) or not all(isinstance(text, str) for text in sents):
-            raise InputError("idf weights are counted from a list of sentences; give strings only")
+            raise InputError("idf weights are counted from a list of strings, one per sentence")
         self.use_idf_table(
             count_documents(PretrainedBackbone(self.model_type).token_ids(list(sents)))
         )
 
     def use_idf_table(self, table: IdfTable) -> None:
-        """Use weights counted elsewhere."""
+        """Use a table of document frequencies for the idf weights."""
         if self._idf_table:
             warnings.warn(
-                "the previous importance weights are replaced; make a new BERTScorer to keep them",
+                "the previous idf weights are replaced; create a new BERTScorer to keep them",
                 stacklevel=3,
             )
         self._idf_table = store_idf_table(table)
@@ -188,7 +181,7 @@ class BERTScorer:
         batch_size: int = 64,
         return_hash: bool = False,
     ) -> Any:
-        """P, R and F as three tensors; with `return_hash` these and the hash."""
+        """Return P, R and F as three tensors, or ((P, R, F), hash) with `return_hash`."""
         if self.idf and not self._idf_table:
             raise InputError(
                 "idf weights are not counted yet; give idf_sents=[...], or call compute_idf"
@@ -211,7 +204,7 @@ class BERTScorer:
         return (found, self.hash) if return_hash else found
 
     def plot_example(self, candidate: str, reference: str, fname: str = "") -> Aligned:
-        """One alignment, drawn into `fname` (SVG or PNG) if that is given."""
+        """Align two texts; `fname` saves a plot as SVG or PNG."""
         aligned = align(candidate, reference, bertscore(self.model_type, self.num_layers))
         if self.rescale_with_baseline:
             path = find_baseline(self.baseline_path, self.lang, self.model_type)
@@ -255,7 +248,7 @@ def _import_torch() -> Any:
 
 
 def _rescale_alignment(aligned: Aligned, low: Array) -> Aligned:
-    """The alignment with its numbers stretched: P, R and F by their own baselines."""
+    """Rescale P, R and F by their own baselines, and similarities by the baseline of F."""
     score = aligned.score
     assert score.precision is not None
     assert score.recall is not None
@@ -272,7 +265,7 @@ _COLUMNS = ("P", "R", "F")
 
 
 def find_baseline(path: str | None, lang: str | None, model_type: str) -> Path:
-    """The file given, or the one the bert_score package carries where it is installed."""
+    """The given file, or the baseline that comes with an installed bert_score package."""
     if path is not None:
         return Path(path)
     if lang is None:
@@ -280,18 +273,18 @@ def find_baseline(path: str | None, lang: str | None, model_type: str) -> Path:
             "rescale_with_baseline needs a baseline; give lang='en' or baseline_path='FILE'"
         )
     package = importlib.util.find_spec("bert_score")
-    inside = f"rescale_baseline/{lang.lower()}/{model_type}.tsv"
+    name = f"rescale_baseline/{lang.lower()}/{model_type}.tsv"
     for folder in package.submodule_search_locations or () if package else ():
-        if (Path(folder) / inside).is_file():
-            return Path(folder) / inside
+        if (Path(folder) / name).is_file():
+            return Path(folder) / name
     raise InputError(
         f"no baseline is known for {model_type} in {lang!r}; give baseline_path='FILE' (a table "
-        "LAYER,P,R,F), or leave rescale_with_baseline off"
+        "with columns LAYER,P,R,F), or leave out rescale_with_baseline"
     )
 
 
 def read_baseline(path: Path, layers: Sequence[int]) -> Array:
-    """The baselines of P, R and F at these layers: (layers, 3)."""
+    """Read the baselines of P, R and F at these layers, an array of shape (layers, 3)."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = {int(r["LAYER"]): [float(r[c]) for c in _COLUMNS] for r in csv.DictReader(file)}
@@ -299,7 +292,7 @@ def read_baseline(path: Path, layers: Sequence[int]) -> Array:
         raise DataError(f"cannot read the baseline {path}: {error.strerror}") from None
     except (KeyError, ValueError, TypeError):
         raise DataError(
-            f"{path} is no baseline; expected lines of LAYER,P,R,F below a line that says so"
+            f"{path} is not a baseline file; expected a header LAYER,P,R,F and rows of numbers"
         ) from None
     if missing := [layer for layer in layers if layer not in rows]:
         raise DataError(
@@ -315,7 +308,10 @@ def _layer_range(rows: dict[int, list[float]]) -> str:
 def best_reference_scores(
     metrics: Sequence[AlignMetric], cands: Sequence[str], refs: Sequence[object], device: str
 ) -> Array:
-    """(metrics, candidates, 3); a candidate's P, R and F may come from different references."""
+    """P, R and F, each the highest over references: an array (metrics, candidates, 3).
+
+    The three numbers of a candidate may come from different references.
+    """
     pairs = make_pairs(cands, refs)
     candidates = [pair.candidate for pair in pairs for _ in pair.references]
     references = [reference for pair in pairs for reference in pair.references]
@@ -333,12 +329,12 @@ def _reference_offsets(pairs: Sequence[Pair]) -> Array:
 
 
 def _warn_of_flags(scores: Scores) -> None:
-    """Say what tensors of numbers cannot: which kinds of pairs were odd, and how many."""
+    """Warn how many pairs carry each flag, since tensors of numbers cannot show flags."""
     counts = Counter(flag for segment in scores.segments for flag in segment.flags)
     if counts:
-        said = ", ".join(f"{count} {flag}" for flag, count in sorted(counts.items()))
+        summary = ", ".join(f"{count} {flag}" for flag, count in sorted(counts.items()))
         warnings.warn(
-            f"of {len(scores.segments)} pairs some are flagged: {said}; evenmatch.score says "
+            f"of {len(scores.segments)} pairs some are flagged: {summary}; evenmatch.score shows "
             "which (to silence: warnings.filterwarnings('ignore', message='of .* are flagged'))",
             stacklevel=4,
         )
@@ -356,7 +352,7 @@ FALLBACK_MODEL = "bert-base-multilingual-cased"
 
 
 def choose_model(model_type: str | None, lang: str | None) -> str:
-    """The model named, or the one bert_score takes for that language.
+    """The given model, or bert_score's default model for the language.
 
     >>> choose_model(None, "EN"), choose_model(None, "de")
     ('roberta-large', 'bert-base-multilingual-cased')
@@ -375,15 +371,15 @@ _TOLERANCE = 1e-6
 
 
 def idf_table_from_weights(weights: Mapping[int, float]) -> IdfTable:
-    """The table whose idf, log((N + 1) / (df + 1)), these weights are.
+    """Recover document frequencies from idf weights log((N + 1) / (df + 1)).
 
-    Only a dictionary as bert_score's `get_idf_dict` makes it says what N was: its default is the
-    weight of a piece that occurs nowhere.
+    Only a dictionary from bert_score's `get_idf_dict` reveals N: its default value is the weight of
+    a token that occurs in no document.
     """
     if not isinstance(weights, defaultdict) or weights.default_factory is None:
         raise InputError(
-            "an idf dictionary must be the one bert_score's get_idf_dict gives, with its default; "
-            "or say idf=True"
+            "an idf dictionary must come from bert_score's get_idf_dict, with its default value; "
+            "or set idf=True"
         )
     total = np.exp(weights.default_factory())
     keys = np.array(sorted(weights), dtype=np.int64)
@@ -391,7 +387,7 @@ def idf_table_from_weights(weights: Mapping[int, float]) -> IdfTable:
     counts = np.rint(total / np.exp(found) - 1)
     if (counts < 0).any() or not np.allclose(np.log(total / (counts + 1)), found, atol=_TOLERANCE):
         raise InputError(
-            "the idf dictionary holds weights that are no log((N + 1) / (df + 1)); "
-            "count it with get_idf_dict, or say idf=True"
+            "the idf dictionary holds weights that are not of the form log((N + 1) / (df + 1)); "
+            "count it with get_idf_dict, or set idf=True"
         )
     return IdfTable(round(total) - 1, keys, counts.astype(np.int64))

@@ -1,4 +1,4 @@
-"""Any metric of evenmatch as a module of Hugging Face's evaluate.
+"""A module for Hugging Face's evaluate that computes any evenmatch metric.
 
 evaluate.load(evenmatch.integrations.evaluate.__file__).compute(
     predictions=[...], references=[...], metric="f_disc"
@@ -22,9 +22,7 @@ except ImportError:
     ) from None
 
 
-_DESCRIPTION = "Scores generated text by how its parts align with a reference."
-
-
+_DESCRIPTION = "Scores generated text by aligning its parts with a reference."
 _INPUTS = """
 Args:
     predictions: candidates, one string each.
@@ -32,13 +30,13 @@ Args:
     metric: a name or spec, such as "f_disc" or "bertscore(model='roberta-large')".
 Returns:
     mean: the mean score; corpus: the corpus score where the metric defines one;
-    value, precision, recall: one number per candidate, as far as the metric has them;
-    signature: the recipe.
+    value, precision, recall: one number per candidate; the last two where the metric has them;
+    signature: the metric's spec with versions and content hashes.
 """
 
 
 class EvenmatchEvaluateMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no types
-    """Takes `predictions`, `references` and `metric`; gives the mean and every pair's scores."""
+    """Computes the mean score and the scores of every pair, by the metric named in `metric`."""
 
     def _info(self) -> Any:
         text = datasets.Value("string")
@@ -64,6 +62,6 @@ class EvenmatchEvaluateMetric(evaluate.Metric):  # type: ignore[misc]  # evaluat
             name: [getattr(segment, name) for segment in found.segments]
             for name in ("value", "precision", "recall")
         }
-        known = {name: numbers for name, numbers in each.items() if None not in numbers}
+        present = {name: numbers for name, numbers in each.items() if None not in numbers}
         corpus = {} if found.corpus is None else {"corpus": found.corpus}
-        return {"mean": found.mean, **corpus, **known, "signature": found.signature}
+        return {"mean": found.mean, **corpus, **present, "signature": found.signature}

@@ -1,4 +1,4 @@
-"""Scores as new columns of a polars or pandas frame."""
+"""Data frames: add scores to a polars or pandas frame as new columns."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ def score_frame(
     metric: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric] = "bertscore",
     **run: Any,
 ) -> Frame:
-    """The frame with each row's scores beside it; rows, order and index stay as they are.
+    """Return the frame with the scores of each row in new columns; rows and index do not change.
 
-    A metric adds a column of its name, and NAME_precision and NAME_recall where it has those; a
-    dictionary of metrics says what to call them. `reference` is a column of strings or of lists of
-    strings, or several columns of one reference each. `run` is as in `score`.
+    A metric adds a column NAME, and NAME_precision and NAME_recall if it has them; the keys of a
+    dictionary of metrics are the names. `candidate`, `reference` and `source` name columns.
+    `reference` is a column of strings or of lists of strings, or several columns of one reference
+    each. `run` settings are those of `score`.
     """
     library = _library(frame)
     metrics = _metrics_by_name(metric)
@@ -61,13 +62,13 @@ def _metrics_by_name(metric: Any) -> dict[str, Any]:
 
 
 def _library(frame: Any) -> str:
-    """The library a frame is of; it is loaded, or there could be no such frame."""
+    """The library of a frame; it is already imported, since the frame exists."""
     for name in ("polars", "pandas"):
         module: Any = sys.modules.get(name)
         if module is not None and isinstance(frame, module.DataFrame):
             return name
     raise InputError(
-        f"a polars or pandas DataFrame is wanted, got {type(frame).__name__}; "
+        f"expected a polars or pandas DataFrame, got {type(frame).__name__}; "
         "collect a lazy frame first"
     )
 
@@ -77,18 +78,20 @@ def _check_columns(frame: Any, wanted: Sequence[str], metrics: Sequence[str]) ->
     for name in wanted:
         if columns.count(name) != 1:
             known = ", ".join(map(repr, columns)) or "none"
-            raise InputError(f"the frame has no one column {name!r}; its columns: {known}")
+            raise InputError(
+                f"the frame must have exactly one column {name!r}; its columns: {known}"
+            )
     for name in metrics:
         for new in (name, *(f"{name}_{part}" for part in _PARTS)):
             if new in columns:
                 raise InputError(
-                    f"the frame has a column {new!r} already; "
-                    "name the new one otherwise: metric={'NAME': METRIC}"
+                    f"the frame already has a column {new!r}; "
+                    "choose another name: metric={'NAME': METRIC}"
                 )
 
 
 def _column_values(frame: Any, column: str) -> list[Any]:
-    """A column's cells as Python has them; arrays are lists."""
+    """The cells of a column as Python objects; arrays become lists."""
     cells = frame[column].to_list()
     return [cell.tolist() if isinstance(cell, np.ndarray) else cell for cell in cells]
 

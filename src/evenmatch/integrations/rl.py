@@ -1,14 +1,15 @@
-"""A reward as TRL's trainers call it: GRPOTrainer(..., reward_funcs=for_trl(reward("f_disc"))).
+"""Reward functions for reinforcement-learning libraries: TRL, OpenRLHF and verl.
 
-A reward as OpenRLHF calls it: --reward.remote_url FILE.py, this file or one of your own.
+Each adapter wraps a `Reward` in the function that the library calls:
 
-from evenmatch.integrations.rl import for_openrlhf
-reward_func = for_openrlhf(em.reward("bertscore"))
+- TRL: `GRPOTrainer(..., reward_funcs=em.for_trl(em.reward("f_disc")))`
+- OpenRLHF: `--reward.remote_url FILE.py`, where FILE.py contains
+  `reward_func = em.for_openrlhf(em.reward("bertscore"))`
+- verl: `custom_reward_function.path=FILE.py`, where FILE.py contains
+  `compute_score = em.for_verl(em.reward("bertscore"))`
 
-A reward as verl calls it: custom_reward_function.path of this file or one of your own.
-
-from evenmatch.integrations.rl import for_verl
-compute_score = for_verl(em.reward("bertscore"))
+OpenRLHF and verl can also be given this file itself: at its end it defines these functions for
+the metric `f_disc`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from evenmatch.types import Pair
 
 @dataclass(frozen=True)
 class TrlReward:
-    """A function of completions and of the data set's columns, one of which has the references."""
+    """Reward function for TRL: called with completions and the columns of the data set."""
 
     reward: Reward
     references: str
@@ -33,25 +34,25 @@ class TrlReward:
 
     @property
     def __name__(self) -> str:
-        """What TRL's logs call it."""
+        """The name in TRL's logs."""
         return self.name
 
     def __call__(self, completions: Sequence[Any], **columns: Any) -> list[float]:
-        """One number per completion; completions are strings, or lists of chat messages."""
+        """Return one reward per completion; completions are strings or lists of chat messages."""
         if self.references not in columns:
             raise InputError(
                 f"the data set has no column {self.references!r} with references; "
                 f"its columns: {', '.join(map(repr, columns))}; name one: for_trl(references=...)"
             )
-        given = columns[self.references]
+        references = columns[self.references]
         found = self.reward.evaluate(
             [
                 Pair(completion_text(c), as_references(r))
-                for c, r in zip(completions, given, strict=True)
+                for c, r in zip(completions, references, strict=True)
             ]
         )
         log = columns.get("log_metric")
-        if log is not None:  # shown beside TRL's own numbers, by versions that have it
+        if log is not None:  # newer versions of TRL pass this function
             log(f"{self.name}/odd", len(found.odd) / max(len(found.values), 1))
         return list(found.values)
 
@@ -59,24 +60,27 @@ class TrlReward:
 def for_trl(
     reward: Reward, *, references: str = "references", name: str = "evenmatch"
 ) -> TrlReward:
-    """The reward as a reward function for TRL (GRPO, RLOO and others that take such functions).
+    """Make a reward function for TRL's trainers (GRPO, RLOO and others that take such functions).
 
-    `references` is the column of the data set with a reference, or a list of them, for each prompt.
-    The share of texts that were too odd to judge is logged as `<name>/odd`.
+    `references` is the column of the data set with a reference, or a list of references, for each
+    prompt. The share of texts that could not be scored is logged as `<name>/odd`.
     """
     return TrlReward(reward, references, name)
 
 
 @dataclass(frozen=True)
 class OpenRlhfReward:
-    """A function of queries (prompt and response in one), prompts and labels (references)."""
+    """Reward function for OpenRLHF, called with queries, prompts and labels.
+
+    A query is a prompt followed by its response; a label is a reference or a list of references.
+    """
 
     reward: Reward
 
     def __call__(
         self, queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **more: Any
     ) -> dict[str, Any]:
-        """Tensors of rewards and of scores, which are the same, and which texts were odd."""
+        """Return the rewards, the same tensor as scores, and a log of the texts not scored."""
         import torch
 
         found = self.reward.evaluate(
@@ -91,16 +95,16 @@ class OpenRlhfReward:
 
 
 def for_openrlhf(reward: Reward) -> OpenRlhfReward:
-    """The reward as a `reward_func` for OpenRLHF."""
+    """Make a `reward_func` for OpenRLHF."""
     return OpenRlhfReward(reward)
-
-
-reward_func = for_openrlhf(reward("f_disc"))
 
 
 @dataclass(frozen=True)
 class VerlReward:
-    """A function of one solution and its ground truth: a reference, or several."""
+    """Reward function for verl, called with a solution and its ground truth.
+
+    The ground truth is a reference or a list of references.
+    """
 
     reward: Reward
 
@@ -112,7 +116,7 @@ class VerlReward:
         extra_info: Any = None,
         **more: Any,
     ) -> float:
-        """The reward of one text, as verl's usual managers ask for it."""
+        """Return the reward of one text, for verl's default reward managers."""
         return self.reward([Pair(solution_str, as_references(ground_truth))])[0]
 
     def compute_batch(
@@ -123,17 +127,17 @@ class VerlReward:
         extra_infos: Any = None,
         **more: Any,
     ) -> list[float]:
-        """The rewards of many texts in one go, as verl's batch manager asks for them."""
+        """Return the rewards of many texts at once, for verl's batch reward manager."""
         pairs = zip(solution_strs, ground_truths, strict=True)
         return self.reward([Pair(text, as_references(truth)) for text, truth in pairs])
 
 
 def for_verl(reward: Reward) -> VerlReward:
-    """The reward as a `compute_score` for verl; its `many` is that of the batch manager."""
+    """Make a `compute_score` for verl; its method `compute_batch` is for the batch manager."""
     return VerlReward(reward)
 
 
+# The names that OpenRLHF and verl look for when they are given this file.
+reward_func = for_openrlhf(reward("f_disc"))
 compute_score = for_verl(reward("f_disc"))
-
-
 compute_scores = compute_score.compute_batch

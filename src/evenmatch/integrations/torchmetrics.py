@@ -1,4 +1,4 @@
-"""Any metric of evenmatch as a torchmetrics Metric, for training loops that log those."""
+"""A torchmetrics `Metric` that computes any evenmatch metric, for use in training loops."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ except ImportError:
 
 
 class EvenmatchTorchMetric(TorchMetric):
-    """Gathers candidates (`preds`) and references (`target`), and scores them all at `compute`.
+    """Collect candidates (`preds`) and references (`target`), and score them all in `compute`.
 
-    `compute` gives a dictionary of scalars: the mean `value`, `precision` and `recall` where the
-    metric has them, and `corpus` where it defines that. Texts are kept as tensors of bytes, so that
-    states can be moved, saved and gathered over processes like any other. `run` settings are those
-    of `evenmatch.score`; other keywords are torchmetrics' own.
+    `compute` returns a dictionary of scalars: the mean `value`, `precision` and `recall` if the
+    metric has them, and `corpus` if it defines a corpus score. Texts are stored as tensors of
+    bytes, so that the state can be moved, saved and gathered over processes like any other. `run`
+    settings are those of `evenmatch.score`; other keywords go to torchmetrics.
     """
 
     is_differentiable = False
-    full_state_update = False  # a batch's value needs the batch's state only
+    full_state_update = False  # the value of a batch depends on that batch only
 
     letters: list[torch.Tensor]
     lengths: list[torch.Tensor]
@@ -48,7 +48,7 @@ class EvenmatchTorchMetric(TorchMetric):
         super().__init__(**kwargs)
         self.metric = as_metric(metric)
         self.run = dict(run or {})
-        # All texts' bytes in a row, each text's number of bytes, each pair's number of texts.
+        # The bytes of all texts, the number of bytes per text, the number of texts per pair.
         for name in ("letters", "lengths", "texts"):
             self.add_state(name, default=[], dist_reduce_fx="cat")
 
@@ -60,21 +60,21 @@ class EvenmatchTorchMetric(TorchMetric):
     def update(
         self, preds: Sequence[str] | str, target: Sequence[str] | Sequence[Sequence[str]] | str
     ) -> None:
-        """Add candidates and their references: one string, or one list of strings, for each."""
+        """Add candidates and their references: a string or a list of strings per candidate."""
         candidates = [preds] if isinstance(preds, str) else preds
         references = [target] if isinstance(target, str) else target
         pairs = make_pairs(candidates, references)
-        coded = [
+        encoded = [
             [text.encode("utf-8", "surrogatepass") for text in (pair.candidate, *pair.references)]
             for pair in pairs
         ]
-        every = [text for texts in coded for text in texts]
-        self.letters.append(self._tensor(list(b"".join(every)), torch.uint8))
-        self.lengths.append(self._tensor([len(text) for text in every], torch.int64))
-        self.texts.append(self._tensor([len(texts) for texts in coded], torch.int64))
+        flat = [text for texts in encoded for text in texts]
+        self.letters.append(self._tensor(list(b"".join(flat)), torch.uint8))
+        self.lengths.append(self._tensor([len(text) for text in flat], torch.int64))
+        self.texts.append(self._tensor([len(texts) for texts in encoded], torch.int64))
 
     def compute(self) -> dict[str, torch.Tensor]:
-        """The scores of all that was added, as scalars."""
+        """Score all pairs added so far; return scalars."""
         pairs = self.pairs()
         found = score(
             [pair.candidate for pair in pairs],
@@ -96,7 +96,7 @@ class EvenmatchTorchMetric(TorchMetric):
         }
 
     def pairs(self) -> list[Pair]:
-        """What was added so far, in order."""
+        """The pairs added so far, in order."""
         letters = bytes(_to_ints(self.letters))
         lengths = iter(_to_ints(self.lengths))
         texts, start = [], 0
@@ -114,7 +114,7 @@ class EvenmatchTorchMetric(TorchMetric):
 
 
 def _to_ints(state: Sequence[torch.Tensor] | torch.Tensor) -> list[int]:
-    """A state as plain numbers: a list of tensors, or one tensor once processes were gathered."""
+    """The numbers of a state: a list of tensors, or one tensor after gathering over processes."""
     if isinstance(state, torch.Tensor):
         return [int(number) for number in state.tolist()]
     return [int(number) for tensor in state for number in tensor.tolist()]

@@ -134,10 +134,10 @@ def fg(
     """FG: partial matches count, repetition and quantity are penalized (Luo et al. 2021).
 
     A phrase scores its similarity to the most similar reference phrase. `mode`, `repetition`,
-    `quantity` and `both_empty` are settings of `fine_grained`. `which`,
-    `duplicates`, `reference_duplicates`, `invalid`, `most` and `no_reference` are policies of
-    `keyphrases`. `stem` and `tokens` are settings of `phrases`. `similarity` may also be `edit` or
-    `token_f1` alone, or semantic: `by_metric(metric=f_disc)`.
+    `quantity` and `both_empty` are settings of `fine_grained`. `which`, `duplicates`,
+    `reference_duplicates`, `invalid`, `most` and `no_reference` are policies of `keyphrases`.
+    `stem` and `tokens` are settings of `phrases`. `similarity` may also be `edit` or `token_f1`
+    alone, or semantic: `by_metric(metric=f_disc)`.
     """
     return KeyphraseMetric(
         Phrases(stem=stem, tokens=tokens),
