@@ -20,17 +20,17 @@ from tests.support.browser import browser as browser
 from tests.support.browser import visit as visit
 from tests.support.model_families import folder_of as folder_of
 
-# Settled before anything of evenmatch or transformers is asked where things lie: no test writes to
-# a user's cache, and none reaches for the network.
+# Set before evenmatch or transformers read them: no test writes to the user's cache or uses the
+# network.
 os.environ["HF_HUB_OFFLINE"] = "1"
-# Small models gain nothing from threads, and on a busy machine threads that wait cost tenfold.
+# Small models gain nothing from threads; on a busy machine, waiting threads take ten times longer.
 os.environ["OMP_NUM_THREADS"] = "1"
 _CACHE = tempfile.TemporaryDirectory(prefix="evenmatch-tests-")
 os.environ["EVENMATCH_CACHE"] = _CACHE.name
 os.environ["HF_MODULES_CACHE"] = f"{_CACHE.name}/hf-modules"
 os.environ["HF_METRICS_CACHE"] = f"{_CACHE.name}/hf-metrics"
 
-# The same examples every time: a test that fails does so for everybody.
+# The same examples in every run, so that a failure can be reproduced.
 settings.register_profile(
     "evenmatch",
     deadline=None,
@@ -42,28 +42,28 @@ settings.load_profile("evenmatch")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`model` skips a test where MiniLM is not here; `model("wordnet")` where that is not."""
+    """Skip tests marked `model` without MiniLM, and `model("wordnet")` without WordNet."""
     for item in items:
         for mark in item.iter_markers("model"):
-            for reason in filter(None, map(_why_not, mark.args or ("minilm",))):
+            for reason in filter(None, map(_skip_reason, mark.args or ("minilm",))):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @cache
-def _why_not(name: str) -> str:
+def _skip_reason(name: str) -> str:
     if name == "minilm" and not (find_spec("torch") and find_spec("transformers")):
         return "torch and transformers are not installed"
     if name == DEFAULT_SCORER:
-        there = (default_scorer_folder() / "config.json").is_file()
-        return "" if there else "no phrase scorer is here; train one: evenmatch fit --keyphrases"
+        present = (default_scorer_folder() / "config.json").is_file()
+        return "" if present else "there is no phrase scorer; train one: evenmatch fit --keyphrases"
     if "/" in name:
-        return _why_not_on_the_hub(name)
+        return _skip_reason_on_hub(name)
     if not PACKAGES[name].is_present(models_dir() / name):
-        return f"{name} is not here; fetch it with: evenmatch models get {name}"
+        return f"{name} is not on this machine; fetch it with: evenmatch models get {name}"
     return ""
 
 
-def _why_not_on_the_hub(name: str) -> str:
+def _skip_reason_on_hub(name: str) -> str:
     try:
         checkpoints.find_checkpoint(name)
     except DataError:
@@ -76,13 +76,13 @@ def data() -> Path:
     """The folder of the public data sets."""
     given = os.environ.get("EVENMATCH_DATA", "")
     if not given or not Path(given).is_dir():
-        pytest.skip("EVENMATCH_DATA names no folder of data sets")
+        pytest.skip("EVENMATCH_DATA is not set to a folder of data sets")
     return Path(given)
 
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of the test's own, empty at first."""
+    """An empty cache folder for one test."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("EVENMATCH_CACHE", str(folder))
     return folder
@@ -90,8 +90,8 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def registry() -> Iterator[None]:
-    """The registry as it is, and as it was again afterwards."""
-    parts.names()  # built-ins enter when first asked for, and only once
+    """Restore the registry after the test."""
+    parts.names()  # load the built-in parts, which register only once
     before = dict(parts._entries)
     yield
     parts._entries.clear()

@@ -1,4 +1,4 @@
-"""What the documentation says is run here: code, commands, and the output shown beneath them."""
+"""Run the code and commands in the documentation and compare the output with that shown."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def pages_with_code() -> Iterator[Any]:
 def test_code_runs_and_prints_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python of one page shares its names; a text block shows what the block above it prints."""
+    """The Python blocks of a page share names; a text block is the output of the block above."""
     monkeypatch.chdir(tmp_path)
-    # A module of its own: what is defined on a page can then be pickled.
+    # In a module, so that classes defined on a page can be pickled.
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
     names = module.__dict__
@@ -93,7 +93,7 @@ def run_commands(block: Block, page: Path) -> None:
 
 
 def run_command(line: str) -> str:
-    """One command: evenmatch in this process, anything else in a shell."""
+    """Run one command: evenmatch in this process, others in a shell."""
     words = shlex.split(line)
     if words[0] != "evenmatch" or {"|", ">"} & set(words):
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -109,13 +109,13 @@ def run_command(line: str) -> str:
 
 
 def check(shown: str, printed: str, page: Path, line: int) -> None:
-    """The same text, but for the version and for spaces at line ends; ... stands for anything."""
+    """Compare texts, ignoring the version and trailing spaces; ... matches anything."""
     wanted, got = (
         "\n".join(row.rstrip() for row in _VERSION.sub("", text).strip("\n").split("\n")) + "\n"
         for text in (shown, printed)
     )
     if not doctest.OutputChecker().check_output(wanted, got, doctest.ELLIPSIS):
-        pytest.fail(f"{page.name} line {line} shows\n{wanted}but this came out\n{got}")
+        pytest.fail(f"{page.name} line {line} shows\n{wanted}but the output is\n{got}")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
@@ -155,13 +155,13 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert "Score each candidate against its reference" in functions
 
 
-def test_the_read_me_claims_only_metrics_there_are() -> None:
+def test_the_readme_lists_only_existing_metrics() -> None:
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
     claimed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert {"bertscore", "f_disc", "f_cont"} <= claimed <= set(em.names("metric"))
 
 
-def test_the_read_me_is_short() -> None:
+def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 100
 
 

@@ -11,8 +11,8 @@ from evenmatch.registry.contracts import check_promises
 
 
 @dataclass(frozen=True)
-class Forgetful:
-    """A reducer whose spec does not say everything about it."""
+class Incomplete:
+    """A reducer with a field that its spec omits."""
 
     hidden: int = dataclasses.field(default=0, init=False)
 
@@ -25,48 +25,48 @@ class Forgetful:
         (object(), "registered"),
     ],
 )
-def test_a_part_is_held_to_its_kind(part: object, promise: str) -> None:
+def test_a_part_must_be_registered_as_its_kind(part: object, promise: str) -> None:
     with pytest.raises(PromiseError, match=f"breaks the promise '{promise}'"):
         check_promises(part, "scoring", ())
 
 
-def test_a_part_that_compares_by_identity_breaks_its_promise_to_pickle(registry: None) -> None:
-    em.register("scoring", "ghost")(Ghost)
+def test_a_part_that_compares_by_identity_fails_pickling(registry: None) -> None:
+    em.register("scoring", "unequal")(Unequal)
     with pytest.raises(PromiseError, match="breaks the promise 'pickles'"):
-        check_promises(Ghost(), "scoring", ())
+        check_promises(Unequal(), "scoring", ())
 
 
 @dataclass(frozen=True, eq=False)
-class Ghost:
-    """A reducer that no copy of it equals."""
+class Unequal:
+    """A reducer that differs from every copy of itself."""
 
 
-def test_a_part_whose_spec_says_too_little_is_caught(registry: None) -> None:
-    em.register("scoring", "forgetful")(Forgetful)
-    part = Forgetful()
+def test_a_part_with_an_incomplete_spec_is_rejected(registry: None) -> None:
+    em.register("scoring", "incomplete")(Incomplete)
+    part = Incomplete()
     object.__setattr__(part, "hidden", 1)
     with pytest.raises(PromiseError, match="breaks the promise 'spec'"):
         check_promises(part, "scoring", ())
 
 
-def test_a_part_that_can_be_changed_is_caught(registry: None) -> None:
-    em.register("scoring", "soft")(Soft)
+def test_a_part_that_can_be_changed_is_rejected(registry: None) -> None:
+    em.register("scoring", "mutable")(Mutable)
     with pytest.raises(PromiseError, match=r"breaks the promise 'frozen'.*size can be changed"):
-        check_promises(Soft(), "scoring", ())
+        check_promises(Mutable(), "scoring", ())
 
 
 @dataclass(unsafe_hash=True)
-class Soft:
-    """A reducer with a setting that can be set."""
+class Mutable:
+    """A reducer with a setting that can be changed."""
 
     size: int = 1
 
 
-def test_an_excuse_must_name_a_promise() -> None:
+def test_an_excused_promise_must_exist() -> None:
     with pytest.raises(InputError, match="no promise called 'frosen'; known: registered, frozen"):
         check_promises(em.Prf(), "scoring", (), excused=["frosen"])
 
 
-def test_what_is_excused_is_not_asked(registry: None) -> None:
-    em.register("scoring", "ghost")(Ghost)
-    check_promises(Ghost(), "scoring", (), excused=["pickles", "spec"])
+def test_an_excused_promise_is_not_checked(registry: None) -> None:
+    em.register("scoring", "unequal")(Unequal)
+    check_promises(Unequal(), "scoring", (), excused=["pickles", "spec"])

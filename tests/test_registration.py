@@ -48,7 +48,7 @@ def test_a_bad_registration_is_refused(kind: str, name: str, words: str) -> None
         em.register(kind, name)
 
 
-def test_a_part_that_could_not_be_compared_is_not_registered(registry: None) -> None:
+def test_a_class_that_is_not_frozen_is_not_registered(registry: None) -> None:
     @dataclass
     class Loose:
         size: int = 1
@@ -58,12 +58,12 @@ def test_a_part_that_could_not_be_compared_is_not_registered(registry: None) -> 
     assert "loose" not in em.names()
 
 
-def test_a_maker_without_types_still_takes_settings(registry: None) -> None:
-    def make(slack=0.25):  # type: ignore[no-untyped-def]  # what a hurried author writes
+def test_a_factory_without_annotations_takes_settings(registry: None) -> None:
+    def make(slack=0.25):  # type: ignore[no-untyped-def]  # a function without annotations
         return Lenient(slack)
 
-    em.register("scoring", "hurried")(make)
-    assert em.build("hurried(slack=0.5)") == Lenient(0.5)
+    em.register("scoring", "untyped")(make)
+    assert em.build("untyped(slack=0.5)") == Lenient(0.5)
 
 
 def test_a_package_that_cannot_be_loaded_hides_no_other(
@@ -78,12 +78,12 @@ def test_a_package_that_cannot_be_loaded_hides_no_other(
         em.build("brken")
 
 
-def test_a_part_by_hand_is_checked_like_one_by_spec() -> None:
+def test_a_part_created_in_python_is_checked_like_a_spec() -> None:
     with pytest.raises(InputError, match="Transformer's long takes 'truncate' or"):
         em.Transformer(long="x")  # type: ignore[arg-type]  # the wrong value is the point
     with pytest.raises(InputError, match="Transformer's layer takes a whole number"):
         em.Transformer(layer=True)
-    assert em.Transformer(layer=np.int64(3)).layer == 3  # type: ignore[arg-type]  # numpy's will do
+    assert em.Transformer(layer=np.int64(3)).layer == 3  # type: ignore[arg-type]  # a numpy integer is accepted
 
 
 def test_a_signature_shows_a_part_without_a_spec_as_its_class() -> None:

@@ -16,7 +16,7 @@ from evenmatch.registry import parts
 from tests.support.parts import TABLE, Row, rows
 
 
-def test_the_table_has_a_row_for_every_part_there_is() -> None:
+def test_the_table_has_a_row_for_every_part() -> None:
     for kind in parts.KINDS:
         shown = {row.spec.split("(")[0] for row in TABLE.get(kind, ())}
         built_in = {
@@ -71,7 +71,7 @@ def test_nested_parts_come_back_from_their_spec(
     assert em.build(em.spec(metric)) == metric
 
 
-def test_equal_parts_have_equal_specs_whatever_number_they_were_given() -> None:
+def test_equal_parts_have_equal_specs_for_any_number_type() -> None:
     numbers: list[Any] = [1, 1.0, np.float64(1), np.float32(1), np.int64(1)]
     specs = {em.spec(em.Sinkhorn(epsilon=number)) for number in numbers}
     assert specs == {"sinkhorn(epsilon=1.0)"}
@@ -129,7 +129,7 @@ def test_a_spec_may_hold_spaces_quotes_and_lists_of_settings() -> None:
         ("bertscore(idf=None)", "idf takes True or False or a string, got None"),
     ],
 )
-def test_a_bad_spec_is_refused_in_words(text: str, words: str) -> None:
+def test_a_bad_spec_raises_a_one_line_error(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words) as raised:
         em.build(text)
     assert "\n" not in str(raised.value)
@@ -155,7 +155,7 @@ def test_no_settings_make_the_reader_crash(text: str) -> None:
         em.build(f"floor(low={text}, base={text})")
 
 
-def test_an_unknown_name_comes_with_the_nearest_and_all_known() -> None:
+def test_an_unknown_name_error_lists_the_nearest_and_all_known_names() -> None:
     with pytest.raises(
         UnknownNameError, match=r"did you mean 'sinkhorn'\? known: align, "
     ) as raised:
@@ -163,13 +163,13 @@ def test_an_unknown_name_comes_with_the_nearest_and_all_known() -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_what_is_no_string_is_no_spec() -> None:
+def test_a_spec_must_be_a_string() -> None:
     with pytest.raises(InputError, match="a spec must be a string, got int"):
         em.build(3)  # type: ignore[arg-type]  # the wrong type is the point
 
 
 @pytest.mark.parametrize("thing", [3, em.Lsa, object()])
-def test_what_is_no_part_has_no_spec(thing: object) -> None:
+def test_an_object_that_is_not_a_part_has_no_spec(thing: object) -> None:
     with pytest.raises(InputError, match="has no spec; register its class"):
         em.spec(thing)
 

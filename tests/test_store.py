@@ -1,4 +1,4 @@
-"""The store's promises: bounded, shared, whole after a kill."""
+"""The store is bounded, shared by processes, and consistent after a kill."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def key(i: int) -> bytes:
     return b"%020d" % i
 
 
-def found(store: Store, *numbers: int) -> list[bytes | None]:
+def read(store: Store, *numbers: int) -> list[bytes | None]:
     with store.read_entries([key(i) for i in numbers]) as views:
         return [None if v is None else bytes(v) for v in views]
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_written_entries_are_read(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", 10**6)
     store.write({key(1): b"one", key(2): b"two"})
-    assert found(store, 2, 1, 3) == [b"two", b"one", None]
+    assert read(store, 2, 1, 3) == [b"two", b"one", None]
     assert store.usage() == (2, 6)
 
 
 def test_a_store_that_was_never_written_is_empty_and_leaves_no_file(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", 10**6)
-    assert found(store, 1) == [None]
+    assert read(store, 1) == [None]
     assert store.usage() == (0, 0)
     store.clear()
     assert not (tmp_path / "s").exists()
@@ -43,7 +43,7 @@ def test_an_entry_is_never_overwritten(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", 10**6)
     store.write({key(1): b"first"})
     store.write({key(1): b"second"})
-    assert found(store, 1) == [b"first"]
+    assert read(store, 1) == [b"first"]
     assert store.usage() == (1, 5)
 
 
@@ -51,7 +51,7 @@ def test_clear_removes_everything(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", 10**6)
     store.write({key(1): b"x"})
     store.clear()
-    assert found(store, 1) == [None]
+    assert read(store, 1) == [None]
     assert store.usage() == (0, 0)
 
 
@@ -62,7 +62,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_entries_not_used_for_longest_go_first(tmp_path: Path, clock: list[float]) -> None:
+def test_the_least_recently_used_entries_are_evicted_first(
+    tmp_path: Path, clock: list[float]
+) -> None:
     store = Store(tmp_path / "s", 1000)
     for i in range(10):
         clock[0] += 3600
@@ -71,7 +73,7 @@ def test_entries_not_used_for_longest_go_first(tmp_path: Path, clock: list[float
     store.write({}, used=[key(0)])
     clock[0] += 3600
     store.write({key(10): bytes(100)})
-    left = [i for i in range(11) if found(store, i) != [None]]
+    left = [i for i in range(11) if read(store, i) != [None]]
     assert 0 in left
     assert 10 in left
     assert 1 not in left
@@ -85,20 +87,20 @@ def test_the_store_stays_within_its_bound(tmp_path: Path) -> None:
         assert store.usage()[1] <= 50_000
 
 
-def test_a_file_that_is_no_store_is_a_one_line_error(tmp_path: Path) -> None:
+def test_a_damaged_file_raises_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "data.mdb").write_bytes(b"not a database" * 1000)
     with pytest.raises(DataError, match=r"cannot use the vector cache in .* evenmatch cache clear"):
-        found(Store(tmp_path / "s", 10**6), 1)
+        read(Store(tmp_path / "s", 10**6), 1)
 
 
-def test_clear_mends_a_damaged_store(tmp_path: Path) -> None:
+def test_clear_repairs_a_damaged_store(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "data.mdb").write_bytes(b"not a database" * 1000)
     store = Store(tmp_path / "s", 10**6)
     store.clear()
     store.write({key(1): b"one"})
-    assert found(store, 1) == [b"one"]
+    assert read(store, 1) == [b"one"]
 
 
 _WRITER = """
@@ -124,28 +126,20 @@ def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None
         assert process.returncode == 0
     store = Store(tmp_path / "s", 10**9)
     for i in [*range(40), *range(1000, 1040)]:
-        assert found(store, i) == [(b"%08d" % i) * 2500]
+        assert read(store, i) == [(b"%08d" % i) * 2500]
 
 
-def test_a_kill_at_any_moment_leaves_only_whole_entries(tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_leaves_only_complete_entries(tmp_path: Path) -> None:
     for attempt in range(4):
         process = writer(tmp_path / "s", 10_000 * attempt, 10_000)
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.03 * attempt)
         os.kill(process.pid, signal.SIGKILL)
-        told = [int(line) for line in process.communicate()[0].split()]
+        reported = [int(line) for line in process.communicate()[0].split()]
         store = Store(tmp_path / "s", 10**9)
-        # What was told as written is there, and whatever is there is whole.
-        for i in range(10_000 * attempt, max(told, default=10_000 * attempt) + 2):
-            value = found(store, i)[0]
-            assert (
-                value == (b"%08d" % i) * 2500
-                if i in told
-                else value
-                in (
-                    None,
-                    (b"%08d" % i) * 2500,
-                )
-            )
+        # Every entry reported as written exists, and every existing entry is complete.
+        for i in range(10_000 * attempt, max(reported, default=10_000 * attempt) + 2):
+            value, complete = read(store, i)[0], (b"%08d" % i) * 2500
+            assert value == complete or (value is None and i not in reported)
     store.write({key(1): b"still writable"})

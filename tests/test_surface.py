@@ -1,4 +1,4 @@
-"""What people see first: names, layers, docstrings, how long an import takes, how parts join."""
+"""The public surface: names, layers, docstrings, import time, and parts of other packages."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ HEAVY = ["torch", "transformers", "scipy.optimize", "matplotlib", "ot", "polars"
 
 
 def run(program: str, **environment: str) -> str:
-    """What a program prints in a process of its own."""
-    done = subprocess.run(
+    """Run a program in another process and return its output."""
+    process = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
         env=os.environ | environment,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def test_public_names_are_sorted_and_there() -> None:
@@ -69,7 +69,7 @@ def test_no_public_name_is_the_name_of_a_folder_or_module() -> None:
     assert not modules & set(em.__all__)
 
 
-def test_no_function_hides_the_module_it_lives_beside() -> None:
+def test_no_function_hides_a_module_of_its_folder() -> None:
     for folder in (path.parent for path in SOURCE.rglob("__init__.py")):
         tree = ast.parse((folder / "__init__.py").read_text("utf-8"))
         imported = {
@@ -82,7 +82,7 @@ def test_no_function_hides_the_module_it_lives_beside() -> None:
         assert not imported & beside, folder
 
 
-def test_every_public_class_and_function_says_what_it_is() -> None:
+def test_every_public_class_and_function_has_a_docstring() -> None:
     for name in em.__all__:
         thing = getattr(em, name)
         if inspect.isclass(thing) or inspect.isfunction(thing):
@@ -90,12 +90,12 @@ def test_every_public_class_and_function_says_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", em.names())
-def test_every_part_says_what_it_is(name: str) -> None:
+def test_every_part_has_a_docstring(name: str) -> None:
     assert is_a_sentence(inspect.getdoc(find_entry(name).factory))
 
 
 def is_a_sentence(doc: str | None) -> bool:
-    # what a dataclass writes of its own accord is its signature, not a sentence
+    # the default docstring of a dataclass is its signature, not a sentence
     first = (doc or "").splitlines()[0] if doc else ""
     return first.endswith((".", ":")) and len(first) > 15
 
@@ -111,14 +111,14 @@ def test_every_name_of_a_part_is_its_entry_point() -> None:
 
 
 def test_importing_evenmatch_is_quick() -> None:
-    # The time of the process itself: what else the machine is doing is not our import's fault.
+    # CPU time of the process, which other processes affect less than elapsed time.
     program = """
         import time
         start = time.process_time()
         import evenmatch
         print(time.process_time() - start)
     """
-    # A neighbour on the same core slows it down all the same; it passes when one try is quick.
+    # Another process on the same core still slows it down, so one fast attempt is enough.
     assert any(float(run(program)) < 0.3 for _ in range(20))
 
 
@@ -143,13 +143,13 @@ def test_scoring_without_a_model_loads_no_framework() -> None:
 
 
 def test_the_layers_point_one_way() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
         capture_output=True,
         text=True,
         cwd=SOURCE.parents[1],
     )
-    assert done.returncode == 0, done.stdout
+    assert process.returncode == 0, process.stdout
 
 
 SOLVER = '''
@@ -161,7 +161,7 @@ from evenmatch import Alignment, Greedy, register
 @register("alignment", "mutual")
 @dataclass(frozen=True)
 class Mutual:
-    """Pairs only units that are each other's first choice."""
+    """Pairs only units that are each other's nearest."""
 
     def __call__(self, problems):
         chosen = [Greedy()([p])[0] for p in problems]
@@ -172,7 +172,7 @@ class Mutual:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    """A folder with an installed package that brings one solver."""
+    """A folder with an installed package that registers one solver."""
     (tmp_path / "mutual_package.py").write_text(SOLVER)
     info = tmp_path / "mutual_package-1.0.dist-info"
     info.mkdir()
@@ -181,11 +181,11 @@ def plugin(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_solver_of_ones_own_takes_under_20_lines(plugin: Path) -> None:
+def test_a_third_party_solver_takes_under_20_lines(plugin: Path) -> None:
     assert len(SOLVER.strip().splitlines()) < 20
 
 
-def test_a_solver_of_ones_own_is_found_by_name(plugin: Path) -> None:
+def test_a_third_party_solver_is_found_by_name(plugin: Path) -> None:
     program = """
         import evenmatch as em
 
@@ -201,7 +201,7 @@ def test_a_solver_of_ones_own_is_found_by_name(plugin: Path) -> None:
     assert lines == ["True", "[(0, 1, 1.0), (1, 0, 1.0)]", "[[1.0, 0.0], [0.0, 0.0]]"]
 
 
-def test_a_package_that_takes_a_taken_name_is_told_so(plugin: Path) -> None:
+def test_a_package_cannot_take_a_registered_name(plugin: Path) -> None:
     (plugin / "mutual_package.py").write_text(SOLVER.replace('"mutual"', '"lsa"'))
     program = """
         import evenmatch as em
@@ -211,11 +211,13 @@ def test_a_package_that_takes_a_taken_name_is_told_so(plugin: Path) -> None:
         except em.InputError as error:
             print(error)
     """
-    said = run(program, PYTHONPATH=str(plugin))
-    assert "the name 'lsa' is taken by evenmatch.alignment.assignment; choose another name" in said
+    output = run(program, PYTHONPATH=str(plugin))
+    assert (
+        "the name 'lsa' is taken by evenmatch.alignment.assignment; choose another name" in output
+    )
 
 
-def test_a_package_that_cannot_be_imported_spoils_nothing_else(plugin: Path) -> None:
+def test_a_package_that_cannot_be_imported_affects_no_other(plugin: Path) -> None:
     (plugin / "mutual_package.py").write_text("import a_package_nobody_has\n")
     program = """
         import evenmatch as em
@@ -226,7 +228,7 @@ def test_a_package_that_cannot_be_imported_spoils_nothing_else(plugin: Path) -> 
         except em.MissingExtraError as error:
             print(error)
     """
-    said = run(program, PYTHONPATH=str(plugin)).splitlines()
-    assert said[0] == "True"
-    assert "'mutual' cannot be loaded from mutual_package" in said[1]
-    assert "a_package_nobody_has" in said[1]
+    output = run(program, PYTHONPATH=str(plugin)).splitlines()
+    assert output[0] == "True"
+    assert "'mutual' cannot be loaded from mutual_package" in output[1]
+    assert "a_package_nobody_has" in output[1]

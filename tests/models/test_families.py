@@ -67,12 +67,12 @@ def test_several_layers_come_out_of_one_pass(family: Family, folder_of: FolderOf
 @ALL
 def test_the_marks_of_a_text_are_found(family: Family, folder_of: FolderOf) -> None:
     tokens = PretrainedBackbone(str(folder_of(family.name))).tokenizer()
-    assert (len(tokens.opening_tokens), len(tokens.closing_tokens)) == family.marks
+    assert (len(tokens.opening_tokens), len(tokens.closing_tokens)) == family.special_tokens
     plain, marked = (
         em.Transformer(str(folder_of(family.name)), 1)([em.Pieces(marks=m)(TEXTS[0])])[0]
         for m in (False, True)
     )
-    opening, closing = family.marks
+    opening, closing = family.special_tokens
     assert len(marked.vectors) == len(plain.vectors) + opening + closing
     assert (
         plain.vectors.tolist() == marked.vectors[opening : len(marked.vectors) - closing].tolist()

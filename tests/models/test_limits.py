@@ -19,7 +19,7 @@ def test_a_text_is_cut_at_the_true_limit_of_its_model(family: Family, folder_of:
     folder = folder_of(family.name)
     body = PretrainedBackbone(str(folder))
     assert body.tokenizer().max_tokens == LIMIT
-    opening, closing = family.marks
+    opening, closing = family.special_tokens
     for pieces in (LIMIT - 1, LIMIT, LIMIT + 1, 3 * LIMIT):
         text = of_length(body, pieces)
         (states,) = body.encode([text], [1], Run())
@@ -48,7 +48,7 @@ def test_too_long_can_be_an_error(family: Family, folder_of: FolderOf) -> None:
     folder = str(folder_of(family.name))
     body = PretrainedBackbone(folder, long="error")
     body.encode([of_length(body, LIMIT)], [1], Run())
-    with pytest.raises(em.InputError, match=rf"has {LIMIT + 1} pieces and .* takes {LIMIT}; short"):
+    with pytest.raises(em.InputError, match=rf"has {LIMIT + 1} tokens and .* takes {LIMIT}; short"):
         body.encode([of_length(body, LIMIT + 1)], [1], Run())
 
 

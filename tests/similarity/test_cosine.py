@@ -47,9 +47,7 @@ def test_a_similarity_is_a_matrix_within_its_bounds(
 
 @pytest.mark.parametrize("row", rows("similarity"))
 @given(both=sides())
-def test_a_similarity_looks_the_same_from_both_sides(
-    row: Row, both: tuple[Embedded, Embedded]
-) -> None:
+def test_a_similarity_is_symmetric(row: Row, both: tuple[Embedded, Embedded]) -> None:
     similarity = em.build(row.spec)
     assert similarity(*both) == pytest.approx(similarity(*both[::-1]).T)
 
@@ -61,7 +59,7 @@ def test_an_empty_side_gives_an_empty_matrix(row: Row, shape: tuple[int, int]) -
     assert em.build(row.spec)(x, y).shape == shape
 
 
-def test_the_cosine_does_not_see_how_long_a_vector_is() -> None:
+def test_the_cosine_ignores_the_norm() -> None:
     x, y = embedded(np.array([[3.0, 4.0]])), embedded(np.array([[6.0, 8.0], [-3.0, -4.0]]))
     assert em.Cosine()(x, y)[0] == pytest.approx([1.0, -1.0])
     assert em.Dot()(x, y)[0] == pytest.approx([50.0, -25.0])
@@ -73,7 +71,7 @@ def test_a_zero_vector_is_similar_to_nothing() -> None:
 
 
 @pytest.mark.parametrize("kinds", [(np.int64, np.int64), (np.int64, np.float32), (np.float16,) * 2])
-def test_vectors_of_any_numbers_are_compared(kinds: tuple[type, type]) -> None:
+def test_vectors_of_any_number_type_are_compared(kinds: tuple[type, type]) -> None:
     vectors = [[3, 4], [1, 0]]
     x, y = (dataclasses.replace(embedded(vectors), vectors=np.array(vectors, k)) for k in kinds)
     before = x.vectors.copy(), y.vectors.copy()
@@ -93,12 +91,12 @@ def test_units_with_different_labels_are_not_similar() -> None:
     assert em.SameLabel()(x, y) == pytest.approx(np.array([[1.0], [0.0]]))
 
 
-def test_units_without_labels_all_agree() -> None:
+def test_without_labels_nothing_is_set_to_zero() -> None:
     x, y = embedded(np.ones((2, 3)), ("N", "V")), embedded(np.ones((1, 3)))
     assert em.SameLabel()(x, y) == pytest.approx(np.ones((2, 1)))
 
 
-def test_a_floor_lifts_what_is_lower_and_nothing_else() -> None:
+def test_a_floor_raises_only_lower_values() -> None:
     x, y = embedded(np.array([[1.0, 0.0]])), embedded(np.array([[-1.0, 0.0], [1.0, 0.0]]))
     assert em.Floor(low=0.25)(x, y).tolist() == [[0.25, 1.0]]
 
@@ -113,7 +111,7 @@ def test_a_floor_lifts_what_is_lower_and_nothing_else() -> None:
         (em.Floor(em.Dot(), 0.0), (0, np.inf)),
     ],
 )
-def test_bounds_follow_from_what_is_within(
+def test_bounds_follow_from_the_base_similarity(
     similarity: Similarity, bounds: tuple[float, float]
 ) -> None:
     assert similarity_bounds(similarity) == bounds

@@ -18,7 +18,7 @@ def listed(text: str) -> Embedded:
     return Bare()([Phrases(stem="none")(text)])[0]
 
 
-# SPEC 6.1: words already stemmed
+# Published examples (SPEC 6.1); the words are already stemmed
 @pytest.mark.parametrize(
     ("p", "edits", "overlap", "mean"),
     [
@@ -28,7 +28,7 @@ def listed(text: str) -> Embedded:
         ("natur languag process", 1, 1, 1),
     ],
 )
-def test_published_vectors_of_phrase_similarity(
+def test_published_examples_of_phrase_similarity(
     p: str, edits: float, overlap: float, mean: float
 ) -> None:
     words, target = tuple(p.split()), ("natur", "languag", "process")
@@ -50,7 +50,7 @@ def test_phrases_without_a_common_word_are_0_and_equal_ones_1(
 
 
 @given(WORDS, WORDS, WORDS)
-def test_the_edit_distance_keeps_the_triangle(
+def test_the_edit_distance_satisfies_the_triangle_inequality(
     p: tuple[str, ...], q: tuple[str, ...], r: tuple[str, ...]
 ) -> None:
     def distance(a: tuple[str, ...], b: tuple[str, ...]) -> float:
@@ -59,7 +59,7 @@ def test_the_edit_distance_keeps_the_triangle(
     assert distance(p, r) <= distance(p, q) + distance(q, r) + 1e-9
 
 
-def test_only_equal_phrases_match_exactly_and_a_wrong_one_never() -> None:
+def test_only_equal_phrases_match_and_empty_ones_never() -> None:
     x = listed("a b; b a; c")
     emptied = Embedded(
         em.Units("", x.units.words, x.units.spans, ((), *x.units.groups[1:])),

@@ -1,4 +1,4 @@
-"""Pages in a browser, as tests visit them."""
+"""Fixtures that open pages in a browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 Open: TypeAlias = Callable[..., Any]
 
 
-# Not for the whole session: while it runs, so does an event loop, and no other test can start one.
+# Not session-scoped: the driver keeps an event loop running, so no other test could start one.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Debian's chromium, driven by playwright."""
@@ -29,8 +29,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Open]:
-    """Opens a page; at the end nothing may have gone wrong in it, nor any request elsewhere."""
-    trouble: list[str] = []
+    """Open pages, and fail on page errors, console messages or requests to other hosts."""
+    problems: list[str] = []
     with ExitStack() as stack:
 
         def go(
@@ -43,11 +43,11 @@ def visit(browser: Any) -> Iterator[Open]:
         ) -> Any:
             def note(message: str) -> None:
                 if not expected or expected not in message:
-                    trouble.append(message)
+                    problems.append(message)
 
             def watch(request: Any) -> None:
                 if not request.url.startswith((home, "data:")):
-                    trouble.append(request.url)
+                    problems.append(request.url)
 
             context = browser.new_context(
                 viewport={"width": width, "height": 900},
@@ -56,11 +56,11 @@ def visit(browser: Any) -> Iterator[Open]:
             )
             stack.callback(context.close)
             page = context.new_page()
-            page.on("console", lambda said: note(said.text))
+            page.on("console", lambda message: note(message.text))
             page.on("pageerror", lambda error: note(str(error)))
             page.on("request", watch)
             page.goto(address)
             return page
 
         yield go
-    assert trouble == []
+    assert problems == []

@@ -1,4 +1,4 @@
-"""A server on this machine, for the tests of fetching."""
+"""A local HTTP server for the tests of downloads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Server:
-    """Serves texts by path; of a path in `broken` only a part before it hangs up."""
+    """Serves texts by path; for a path in `broken` it closes the connection halfway."""
 
     texts: dict[str, str] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
@@ -33,7 +33,7 @@ class Server:
 
 @contextmanager
 def serving(served: Server) -> Iterator[Server]:
-    """The server while it listens, on a port of its own."""
+    """Run the server on a free port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

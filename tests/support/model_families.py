@@ -1,4 +1,4 @@
-"""Tiny models with random weights, one of each family, built and saved by the tests."""
+"""Tiny models with random weights, one of each family."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from evenmatch.models.loading import quiet_transformers
 
 BLOCKS = 4
-LIMIT = 24  # pieces, marks included
+LIMIT = 24  # sub-words, including special tokens
 CORPUS = [
     "the quick brown fox jumps over the lazy dog",
     "a cat sat on the mat and looked at the dog",
@@ -30,12 +30,12 @@ SPREAD = {"initializer_range": 0.3}
 
 @dataclass(frozen=True)
 class Family:
-    """How to make the tokenizer and the config of a kind of model."""
+    """How to create the tokenizer and the config of a model family."""
 
     name: str
     tokenizer: Callable[[], Any]
     config: Callable[[int], Any]
-    marks: tuple[int, int] = (1, 1)  # how many tokens open and close a text
+    special_tokens: tuple[int, int] = (1, 1)  # number of tokens before and after a text
 
 
 def wordpiece() -> dict[str, int]:
@@ -133,7 +133,7 @@ def _config(kind: str, **settings: Any) -> Callable[[int], Any]:
     return make
 
 
-# Positions of these are numbered from behind the padding id, 1, so the table has two rows more.
+# Positions of these models start after the padding id, 1, so the table has two more rows.
 _BEHIND_PADDING = {"max_position_embeddings": LIMIT + 2, "pad_token_id": 1}
 FAMILIES = (
     Family(
@@ -206,18 +206,19 @@ FAMILIES = (
         "t5",
         _t5,
         _config("T5Config", d_model=16, d_kv=8, d_ff=32, num_layers=BLOCKS, num_heads=2),
-        marks=(0, 1),
+        special_tokens=(0, 1),
     ),
 )
 
 
 def save(family: Family, folder: Path) -> Path:
-    """A model of that family in a folder of its own."""
+    """Create a model of that family and save it in the folder."""
     import torch
     from transformers import AutoModel
 
     tokenizer = family.tokenizer()
-    # Only T5 has no position table and so must be believed; the others say too much, as many do.
+    # Only T5 has no position table, so its limit must be right. For the others it is too high, as
+    # in many published models.
     tokenizer.model_max_length = LIMIT if family.name == "t5" else 512
     torch.manual_seed(0)
     auto: Any = AutoModel  # its methods carry no types
@@ -232,7 +233,7 @@ FolderOf = Callable[[str], Path]
 
 @pytest.fixture(scope="session")
 def folder_of(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
-    """Gives the folder of a tiny model of a family; each is built once."""
+    """Return a function from a family name to the folder of its model; each is built once."""
     pytest.importorskip("transformers", reason="transformers is not installed")
     made: dict[str, Path] = {}
 

@@ -1,4 +1,4 @@
-"""What the tests of statistics draw and compare with."""
+"""Random data and reference implementations for the tests of statistics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = ("pearson", "spearman", "kendall", "kendall_c", "accuracy")
 
 @st.composite
 def two_lists(draw: st.DrawFn, ties: bool = True) -> tuple[Floats, Floats]:
-    """Two lists of numbers of one length, with ties or without."""
+    """Two lists of numbers of equal length, with or without ties."""
     n = draw(st.integers(3, 25))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     if ties:
@@ -25,7 +25,7 @@ def two_lists(draw: st.DrawFn, ties: bool = True) -> tuple[Floats, Floats]:
 
 
 def made(metrics: int, systems: int, segments: int, seed: int = 0, missing: float = 0.0) -> Panel:
-    """A panel whose metrics see people's scores through noise; ratings are coarse, with ties."""
+    """A panel of metric scores that are noisy human ratings; ratings are rounded and have ties."""
     random = np.random.default_rng(seed)
     human = random.normal(size=(systems, 1)) + random.normal(size=(systems, segments))
     scores = human + random.normal(size=(metrics, systems, segments))
@@ -36,7 +36,7 @@ def made(metrics: int, systems: int, segments: int, seed: int = 0, missing: floa
 
 
 def plain(name: str) -> Callable[[ArrayLike, ArrayLike], float]:
-    """SciPy's coefficient of two lists, or a count over pairs; NaN where constant."""
+    """Return SciPy's coefficient, or pairwise accuracy; NaN for constant data."""
 
     def value(x: ArrayLike, y: ArrayLike) -> float:
         a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
@@ -56,7 +56,7 @@ def plain(name: str) -> Callable[[ArrayLike, ArrayLike], float]:
 
 
 def share_of_pairs(x: Floats, y: Floats, epsilon: float = 0.0) -> float:
-    """Pairwise accuracy counted pair by pair."""
+    """Compute pairwise accuracy with a loop over pairs."""
     right = total = 0
     for i in range(len(x)):
         for j in range(i):

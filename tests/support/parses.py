@@ -1,4 +1,4 @@
-"""Hand-made parses: the two sentences of the paper's Figure 1, and a way to write a file."""
+"""Manual parses of the two sentences of Figure 1 of Chousa and Hirao (2025), as files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TAGS = "PRP VBD DT NN VBG DT NN ."
 
 
 def write_conllu(folder: Path, sentences: dict[str, tuple[int, ...]] | None = None) -> str:
-    """A CoNLL-U file of these sentences, by heads, and its path."""
+    """Write a CoNLL-U file of these sentences with their heads, and return its path."""
     lines = []
     for text, heads in (sentences or _HEADS).items():
         tags = _TAGS.split() if sentences is None else ["NN"] * len(heads)
@@ -26,7 +26,7 @@ def write_conllu(folder: Path, sentences: dict[str, tuple[int, ...]] | None = No
 
 
 def write_brackets(folder: Path, *trees: str) -> str:
-    """A file of trees in brackets, and its path."""
+    """Write a file of bracketed trees, and return its path."""
     path = folder / "hand.ptb"
     path.write_text("\n".join(trees), "utf-8")
     return str(path)

@@ -1,4 +1,4 @@
-"""The one table of all parts: a new part joins every suite of promises by one row here."""
+"""The table of all parts: one row here adds a new part to every contract test."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 
 @dataclass(frozen=True)
 class Row:
-    """A part by its spec; what it needs fetched; promises it does not make."""
+    """The spec of a part, the models it needs, and the promises it is excused from."""
 
     spec: str
-    model: bool | str = False  # True is the embedded model, names, others of that list
+    model: bool | str = (
+        False  # True is the embedded MiniLM; a string names others, separated by spaces
+    )
     excused: tuple[str, ...] = ()
     slow: bool = False
 
@@ -167,7 +169,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
 
 
 def rows(*kinds: str) -> list[Any]:
-    """Test parameters for the rows of these kinds, or of all; model rows carry the mark."""
+    """Return test parameters for the rows of these kinds, or of all, with `model` markers."""
     return [
         pytest.param(row, id=row.spec, marks=_marks(row))
         for kind in kinds or TABLE

@@ -1,4 +1,4 @@
-"""Ratings made up for tests: five systems that get fewer and fewer words right."""
+"""Synthetic ratings: five systems with a decreasing share of correct words."""
 
 from __future__ import annotations
 

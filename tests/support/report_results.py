@@ -1,4 +1,4 @@
-"""Results as the commands write them, small."""
+"""Small results in the form that the commands write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real server in a process of its own."""
+"""Run a server in another process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LSA = "align(vectors=hashed, alignment=lsa)"
 
 @contextmanager
 def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server process and its address."""
+    """Start a server and yield its process and address."""
     line = [sys.executable, "-m", "evenmatch", "serve", "-m", LSA, "--port", "0", *options]
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr

@@ -1,4 +1,4 @@
-"""Tiny models with a head, random weights, saved by the tests."""
+"""Tiny models with a head and random weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIRS = [
 
 
 def save(folder: Path, family: str, kind: str, **settings: Any) -> Path:
-    """A model of that family with the head of one of transformers' Auto classes."""
+    """Save a model of that family with the head of a transformers Auto class."""
     made = next(f for f in FAMILIES if f.name == family)
     with quiet_transformers():
         tokenizer = made.tokenizer()
@@ -29,7 +29,7 @@ def save(folder: Path, family: str, kind: str, **settings: Any) -> Path:
 
 
 def save_causal(folder: Path) -> Path:
-    """A tiny causal model that sets no marks around a text."""
+    """Save a tiny causal model whose tokenizer adds no special tokens."""
     with quiet_transformers():
         from transformers import GPT2Config, GPT2Tokenizer
 

@@ -1,4 +1,4 @@
-"""Little to train on, and a little model to train: seconds, not minutes."""
+"""Small training data and a small model, to train in seconds."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ REFERENCES = (
 
 
 def save_tiny(folder: Path) -> str:
-    """A BERT with four small blocks and random weights."""
+    """Save a BERT with four small blocks and random weights."""
     bert = next(family for family in FAMILIES if family.name == "bert")
     with quiet_transformers():
         return str(save(bert, folder))
 
 
 def write_table(folder: Path) -> str:
-    """A table of ratings: the share of the reference's words that each output has."""
+    """Write ratings equal to the share of reference words in each output."""
     path = folder / "rated.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in _rows()))
     return str(path)

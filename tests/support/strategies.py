@@ -1,4 +1,4 @@
-"""What the property tests draw: matrices, masses, texts."""
+"""Hypothesis strategies: matrices, masses and texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def similarities(draw: st.DrawFn, low: float = -1.0, most: int = 8) -> Array:
 
 @st.composite
 def tied(draw: st.DrawFn, most: int = 5) -> Array:
-    """A matrix with few different values, so that most of its choices are ties."""
+    """A matrix with few distinct values, so that most choices are ties."""
     m, n = draw(st.integers(1, most)), draw(st.integers(1, most))
     cells: Any = st.sampled_from([-1.0, 0.0, 0.5, 1.0])
     return np.array(draw(st.lists(cells, min_size=m * n, max_size=m * n))).reshape(m, n)
@@ -38,5 +38,5 @@ def problems(draw: st.DrawFn, low: float = -1.0) -> Problem:
 
 
 def sentences(longest: int = 8) -> st.SearchStrategy[str]:
-    """Short texts of a few words, the empty one among them."""
+    """Short texts of a few words, including the empty text."""
     return st.lists(st.sampled_from(WORDS), max_size=longest).map(" ".join)

@@ -1,4 +1,4 @@
-"""A task a tiny generator can learn in seconds, and settings for it."""
+"""A task that a tiny generator learns in seconds, and its settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALL = T5Shape(words=300, width=16, layers=1, heads=2, inner=32, dropout=0.1)
 
 
 def write_examples(path: Path, count: int, seed: int) -> str:
-    """Triples and a sentence or two that name their parts."""
+    """Write triples, each with one or two sentences that contain their entities."""
     draw = np.random.default_rng(seed)
     with path.open("w") as file:
         for _ in range(count):
@@ -26,7 +26,7 @@ def write_examples(path: Path, count: int, seed: int) -> str:
 
 
 def tiny(folder: Path, out: str = "out", **changed: Any) -> TuneSettings:
-    """A run of a few steps in a folder."""
+    """Return the settings of a run of a few steps."""
     folder.mkdir(exist_ok=True)
     settings: dict[str, Any] = {
         "train": write_examples(folder / "train.jsonl", 10, seed=1),

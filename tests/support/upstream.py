@@ -1,4 +1,4 @@
-"""Upstream's files laid out in a folder and converted, for the tests of converters."""
+"""Write upstream files to a folder and convert them, for the tests of converters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from evenmatch.data.catalogue.convert import find_converter, write_converted
 
-# Upstream's files by repository and path.
+# Upstream files by repository and path.
 Files: TypeAlias = Mapping[str, str | bytes]
 
 

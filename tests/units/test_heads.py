@@ -32,14 +32,14 @@ def head(label: str, children: str) -> int:
         ("UNKNOWN", "X Y", 0),
     ],
 )
-def test_a_phrase_is_headed_as_collins_has_it(label: str, children: str, expected: int) -> None:
+def test_heads_follow_the_rules_of_collins(label: str, children: str, expected: int) -> None:
     assert head(label, children) == expected
 
 
 @pytest.mark.parametrize(
     ("children", "expected"),
     [
-        ("NP POS", 1),  # the last word is a genitive's
+        ("NP POS", 1),  # a genitive suffix in last position
         ("DT JJ NN", 2),
         ("DT NN NNS", 2),  # from the right
         ("NP PP", 0),
@@ -48,10 +48,10 @@ def test_a_phrase_is_headed_as_collins_has_it(label: str, children: str, expecte
         ("DT CD", 1),
         ("DT JJ", 1),
         ("PRP", 0),
-        ("DT ,", 0),  # punctuation heads nothing
+        ("DT ,", 0),  # punctuation is never a head
     ],
 )
-def test_a_noun_phrase_goes_through_its_sets_in_order(children: str, expected: int) -> None:
+def test_noun_phrase_rules_are_tried_in_order(children: str, expected: int) -> None:
     assert head("NP", children) == expected
 
 
@@ -65,11 +65,11 @@ def test_a_head_behind_a_conjunction_moves_to_the_conjunct_before(
     assert head(label, children) == expected
 
 
-def test_head_words_come_up_through_the_tree() -> None:
+def test_head_words_propagate_up_the_tree() -> None:
     [sentence] = read_brackets("(S (NP (DT the) (NN cat)) (VP (VBD sat)))")
     assert sentence.words[sentence.tree.head] == "sat"
     assert sentence.words[sentence.tree.children[0].head] == "cat"
 
 
 def test_every_label_of_the_rules_is_there() -> None:
-    assert len(HEAD_RULES) == 25  # and NP, which has rules of its own kind
+    assert len(HEAD_RULES) == 25  # plus NP, which has separate rules

@@ -18,7 +18,7 @@ ENGLISH = pytest.mark.model("en_core_web_sm")
 
 
 @ENGLISH
-def test_words_keep_their_places_and_blanks_make_none() -> None:
+def test_spans_match_the_text_and_spaces_are_no_words() -> None:
     text = "  I saw  a girl.\n\nShe left."
     [parse] = Spacy()([text])
     assert parse.words == ("I", "saw", "a", "girl", ".", "She", "left", ".")
@@ -28,7 +28,7 @@ def test_words_keep_their_places_and_blanks_make_none() -> None:
 
 @ENGLISH
 @pytest.mark.parametrize("text", ["", " \n ", "\ud800 odd", "\x00", "😀😀", "x" * 5000])
-def test_odd_texts_are_parsed_too(text: str) -> None:
+def test_unusual_texts_are_parsed(text: str) -> None:
     [parse] = Spacy()([text])
     assert sorted(n.head for t in parse.trees for n in iter_nodes(t)) == list(
         range(len(parse.words))
@@ -36,12 +36,12 @@ def test_odd_texts_are_parsed_too(text: str) -> None:
 
 
 @ENGLISH
-def test_a_text_beyond_the_parser_is_refused_in_a_line() -> None:
+def test_a_text_longer_than_the_limit_is_refused() -> None:
     with pytest.raises(InputError, match="1000001 characters exceeds the limit of the parser"):
         Spacy()(["x" * 1_000_001])
 
 
-def test_a_pipeline_that_is_not_there_is_named() -> None:
+def test_a_missing_pipeline_is_named() -> None:
     pytest.importorskip("spacy")
     with pytest.raises(DataError, match="cannot load the spaCy pipeline 'xx_no_such'"):
         Spacy("xx_no_such")(["a"])
@@ -54,7 +54,7 @@ def test_the_embedded_parser_says_how_to_fetch_it(monkeypatch: pytest.MonkeyPatc
         Spacy()(["a"])
 
 
-def test_a_language_without_a_parser_is_said(tmp_path: Path) -> None:
+def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
     spacy = pytest.importorskip("spacy")
     spacy.blank("de").to_disk(tmp_path / "blank")
     with pytest.raises(InputError, match=r"\(de\) has no dependency parser"):
@@ -88,7 +88,7 @@ def test_a_pipeline_by_folder_is_named_by_content(tmp_path: Path) -> None:
     assert em.build(spec).units("A cat.").items == metric.units("A cat.").items
 
 
-def test_without_benepar_the_other_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_benepar_the_error_suggests_phrase_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     benepar._load_parser.cache_clear()
     monkeypatch.setitem(sys.modules, "benepar", None)
     with pytest.raises(MissingExtraError, match="or use phrase_trees"):
@@ -96,7 +96,7 @@ def test_without_benepar_the_other_way_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def fake_benepar(tree: str) -> Any:
-    """The two names of benepar that are called, with one answer for everything."""
+    """A replacement for benepar whose parser always returns the same tree."""
 
     class Parser:
         def __init__(self, model: str) -> None:

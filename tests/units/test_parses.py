@@ -19,7 +19,7 @@ from tests.support.parses import BY, HAVING, write_brackets, write_conllu
 
 @dataclass(frozen=True)
 class Counted:
-    """A parser that notes what it was given."""
+    """A parser that records the texts it parses."""
 
     base: ParseFile
     seen: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Counted:
         return "counted"
 
 
-def test_a_text_is_parsed_once_ever(tmp_path: Path, empty_cache: Path) -> None:
+def test_a_text_is_parsed_only_once(tmp_path: Path, empty_cache: Path) -> None:
     parser = Counted(ParseFile(write_conllu(tmp_path)))
     first = parse_cached(parser, [HAVING, BY, HAVING])
     assert parse_cached(parser, [BY, HAVING]) == [first[1], first[0]]
@@ -42,7 +42,7 @@ def test_a_text_is_parsed_once_ever(tmp_path: Path, empty_cache: Path) -> None:
 
 
 @pytest.mark.parametrize("brackets", [False, True])
-def test_a_parse_comes_back_from_bytes_as_it_was(tmp_path: Path, brackets: bool) -> None:
+def test_a_parse_survives_serialization(tmp_path: Path, brackets: bool) -> None:
     tree = "(S (NP (`` ``) (NN x) ('' '')) (VP (VBZ is) (NP (DT a) (NN y))))"
     text = "“x” is a y" if brackets else HAVING
     file = write_brackets(tmp_path, tree) if brackets else write_conllu(tmp_path)
@@ -50,7 +50,7 @@ def test_a_parse_comes_back_from_bytes_as_it_was(tmp_path: Path, brackets: bool)
     assert parse_from_bytes(text, parse_to_bytes(parse)) == parse
 
 
-def test_a_store_that_cannot_be_used_costs_only_time(
+def test_an_unusable_store_does_not_prevent_parsing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blocked = tmp_path / "file"

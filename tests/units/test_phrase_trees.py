@@ -20,7 +20,7 @@ from evenmatch.units.parsers.spacy import parse_tokenized
 from evenmatch.units.trees import iter_nodes, read_brackets
 from tests.support.parses import write_brackets
 
-# word/tag/relation/head, heads counted from 1, and the phrases of several words that must come out
+# word/tag/relation/head, heads counted from 1, and the expected phrases of several words
 SENTENCES = {
     "auxiliaries nest": (
         "She/PRP/nsubj/4 has/VBZ/aux/4 been/VBN/aux/4 reading/VBG/ROOT/4 ././punct/4",
@@ -34,7 +34,7 @@ SENTENCES = {
         "He/PRP/nsubj/2 said/VBD/ROOT/2 that/IN/mark/5 it/PRP/nsubj/5 rained/VBD/ccomp/2",
         "S(He said that it rained) VP(said that it rained) SBAR(that it rained) S(it rained)",
     ),
-    "a marker left out leaves its place": (
+    "an omitted marker leaves an SBAR": (
         "He/PRP/nsubj/2 said/VBD/ROOT/2 it/PRP/nsubj/4 rained/VBD/ccomp/2",
         "S(He said it rained) VP(said it rained) SBAR(it rained) S(it rained)",
     ),
@@ -42,7 +42,7 @@ SENTENCES = {
         "men/NNS/ROOT/1 who/WP/nsubj/4 never/RB/neg/4 sleep/VBP/relcl/1",
         "NP(men who never sleep) SBAR(who never sleep) S(never sleep) VP(never sleep)",
     ),
-    "conjuncts stand side by side": (
+    "conjuncts are siblings": (
         "red/JJ/amod/2 cats/NNS/ROOT/2 ,/,/punct/2 big/JJ/amod/5 dogs/NNS/conj/2 "
         "and/CC/cc/5 fat/JJ/amod/8 rats/NNS/conj/5",
         "NP(red cats , big dogs and fat rats) NP(red cats) NP(big dogs) NP(fat rats)",
@@ -57,7 +57,7 @@ SENTENCES = {
         "S(I came home and fell asleep) VP(came home and fell asleep) VP(came home) "
         "VP(fell asleep)",
     ),
-    "an aside stands in brackets": (
+    "an aside is in brackets": (
         "Rome/NNP/nsubj/5 (/-LRB-/punct/3 Italy/NNP/appos/1 )/-RRB-/punct/3 fell/VBD/ROOT/5",
         "S(Rome ( Italy ) fell) NP(Rome ( Italy )) PRN(( Italy ))",
     ),
@@ -65,27 +65,27 @@ SENTENCES = {
         "Did/VBD/aux/3 he/PRP/nsubj/3 go/VB/ROOT/3 ?/./punct/3",
         "SQ(Did he go ?)",
     ),
-    "a compound makes no phrase of its own": (
+    "a compound forms no phrase": (
         "high/JJ/amod/2 school/NN/compound/3 teachers/NNS/ROOT/3",
         "NP(high school teachers)",
     ),
-    "a genitive takes its mark along": (
+    "a genitive includes its suffix": (
         "the/DT/det/2 king/NN/poss/4 's/POS/case/2 horse/NN/ROOT/4",
         "NP(the king 's horse) NP(the king 's)",
     ),
 }
 
 
-def derived(line: str) -> tuple[list[str], Tree]:
+def convert(line: str) -> tuple[list[str], Tree]:
     cells = [word.rsplit("/", 3) for word in line.split()]
     words, tags, relations, heads = (list(column) for column in zip(*cells, strict=True))
     return words, convert_dependencies(words, tags, [int(h) - 1 for h in heads], relations)
 
 
 @pytest.mark.parametrize("name", SENTENCES)
-def test_phrases_are_derived_as_the_treebank_draws_them(name: str) -> None:
+def test_phrases_follow_the_penn_treebank(name: str) -> None:
     line, expected = SENTENCES[name]
-    words, tree = derived(line)
+    words, tree = convert(line)
     found = [
         f"{node.label}({' '.join(words[i] for i in node.words)})"
         for node in iter_nodes(tree)
@@ -95,7 +95,7 @@ def test_phrases_are_derived_as_the_treebank_draws_them(name: str) -> None:
 
 
 def _split(expected: str) -> list[str]:
-    """Phrases one by one; a bracket may be a word, so a phrase ends before the next label."""
+    """Split a list of phrases; a bracket may be a word, so a phrase ends at the next label."""
     found: list[str] = []
     for part in expected.split(" "):
         if "(" in part and part.split("(")[0].isupper() and part[0] != "(":
@@ -105,14 +105,14 @@ def _split(expected: str) -> list[str]:
     return found
 
 
-def test_a_word_alone_in_a_phrase_s_place_is_that_phrase() -> None:
-    _, tree = derived("He/PRP/nsubj/2 slept/VBD/ROOT/2 here/RB/advmod/2")
+def test_a_single_word_in_the_position_of_a_phrase_becomes_one() -> None:
+    _, tree = convert("He/PRP/nsubj/2 slept/VBD/ROOT/2 here/RB/advmod/2")
     labels = [node.label for node in iter_nodes(tree)]
     assert labels == ["S", "NP", "PRP", "VP", "VBD", "ADVP", "RB"]
 
 
 def test_heads_follow_the_rules_of_collins_not_the_dependencies() -> None:
-    words, tree = derived("He/PRP/nsubj/3 has/VBZ/aux/3 gone/VBN/ROOT/3")
+    words, tree = convert("He/PRP/nsubj/3 has/VBZ/aux/3 gone/VBN/ROOT/3")
     assert words[tree.head] == "has"
 
 
@@ -142,7 +142,7 @@ def test_agreement_counts_spans_and_labels() -> None:
 def agreement(data: Path, genre: str) -> BracketingScore:
     path = data / "gum-const" / "gum_const.jsonl.gz"
     if not path.is_file():
-        pytest.skip("EVENMATCH_DATA holds no gum-const")
+        pytest.skip("EVENMATCH_DATA does not contain gum-const")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     gold = [read_brackets(row["tree"])[0] for row in rows if genre in row["doc"]]
@@ -151,7 +151,7 @@ def agreement(data: Path, genre: str) -> BracketingScore:
 
 
 @pytest.mark.model("en_core_web_sm")
-def test_news_is_bracketed_nearly_as_people_did(data: Path) -> None:
+def test_news_agrees_with_the_treebank(data: Path) -> None:
     found = agreement(data, "_news_")
     assert found.labelled_f1 >= 0.80
     assert found.unlabelled_f1 >= 0.83
@@ -159,7 +159,7 @@ def test_news_is_bracketed_nearly_as_people_did(data: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.model("en_core_web_sm")
-def test_all_genres_are_bracketed_nearly_as_people_did(data: Path) -> None:
+def test_all_genres_agree_with_the_treebank(data: Path) -> None:
     found = agreement(data, "")
     assert found.labelled_f1 >= 0.78
     assert found.unlabelled_f1 >= 0.81

@@ -17,25 +17,25 @@ def test_each_phrase_is_a_unit_of_stems() -> None:
     assert units.groups == ((0, 1), (2,), (3, 4))
 
 
-def test_spans_say_where_a_word_stands_in_the_text_as_given() -> None:
+def test_spans_refer_to_the_text_as_given() -> None:
     units = Phrases()("Neural networks; parsing")
     assert [units.text[a:b] for a, b in units.spans] == ["Neural", "networks", "parsing"]
 
 
-def test_phrases_without_a_word_and_the_mark_between_lists_are_left_out() -> None:
+def test_empty_phrases_and_the_peos_token_are_dropped() -> None:
     assert Phrases()(";; a ;<peos>; ; b;").items == ("a", "b")
 
 
-def test_stems_can_be_left_alone() -> None:
+def test_stemming_can_be_disabled() -> None:
     assert Phrases(stem="none")("Neural Networks").items == ("neural networks",)
 
 
-def test_words_of_any_script_are_cut_and_hyphens_are_spaces() -> None:
+def test_words_of_any_script_are_split_and_hyphens_are_spaces() -> None:
     assert WORDS("real-time systems (RT)").items == ("real time system ( rt )",)
     assert WORDS("神经网络").items == ("神 经 网 络",)
 
 
-def test_marks_stay_whole_when_words_are_cut() -> None:
+def test_special_tokens_stay_whole() -> None:
     assert WORDS("a <unk>, <digit>").words == ("a", "<unk>", ",", "<digit>")
 
 
@@ -49,15 +49,15 @@ def test_marks_stay_whole_when_words_are_cut() -> None:
         ("", "whitespace"),
     ],
 )
-def test_what_a_word_is_follows_from_the_text(text: str, tokens: str) -> None:
+def test_auto_tokens_follow_from_the_text(text: str, tokens: str) -> None:
     assert Phrases().resolve_tokens(text).tokens == tokens
 
 
-def test_a_setting_is_not_overruled_by_the_text() -> None:
+def test_an_explicit_setting_is_kept() -> None:
     assert Phrases(tokens="whitespace").resolve_tokens("A graph, a tree.").tokens == "whitespace"
 
 
-def test_running_text_is_cut_as_phrases_are() -> None:
+def test_running_text_is_split_like_phrases() -> None:
     assert Phrases().tokenize("Neural networks, parsing.") == [
         "neural",
         "network",
@@ -69,14 +69,14 @@ def test_running_text_is_cut_as_phrases_are() -> None:
 
 
 @given(st.text(alphabet="ab;<>peos .,-猫é\u0301", max_size=30))
-def test_every_word_of_a_unit_stands_where_its_span_says(text: str) -> None:
-    for cut in (Phrases(stem="none"), Phrases(stem="none", tokens="words")):
-        units = cut(text)
+def test_every_word_matches_its_span(text: str) -> None:
+    for splitter in (Phrases(stem="none"), Phrases(stem="none", tokens="words")):
+        units = splitter(text)
         assert [text[a:b].lower() for a, b in units.spans] == list(units.words)
         assert [i for group in units.groups for i in group] == list(range(len(units.words)))
 
 
-def test_a_separator_must_be_seen() -> None:
+def test_a_separator_must_not_be_white_space() -> None:
     with pytest.raises(InputError, match="separator of phrases cannot be white space, got ' '"):
         Phrases(separator=" ")
 

@@ -17,7 +17,7 @@ def figure(tmp_path: Path) -> ParseFile:
 
 
 @pytest.mark.parametrize(("text", "unique", "multiset"), [(HAVING, 18, 28), (BY, 16, 27)])
-def test_figure_1_has_the_paper_s_numbers_of_pieces(
+def test_figure_1_has_the_published_numbers_of_units(
     figure: ParseFile, text: str, unique: int, multiset: int
 ) -> None:
     assert len(Subtrees(figure)(text).groups) == unique
@@ -25,7 +25,7 @@ def test_figure_1_has_the_paper_s_numbers_of_pieces(
 
 
 @pytest.mark.parametrize(("kind", "count"), [("nodes", 8), ("paths", 12), ("descendants", 8)])
-def test_each_kind_of_piece_can_be_had_alone(figure: ParseFile, kind: str, count: int) -> None:
+def test_each_kind_of_unit_can_be_selected(figure: ParseFile, kind: str, count: int) -> None:
     nodes, paths, descendants = (kind == own for own in ("nodes", "paths", "descendants"))
     units = Subtrees(figure, nodes, paths, descendants)(HAVING)
     assert len(units.groups) == count
@@ -37,7 +37,7 @@ def test_paths_of_the_girl_are_those_of_appendix_c(figure: ParseFile) -> None:
     assert own == ["a girl", "girl having a telescope"]
 
 
-def test_a_piece_is_labelled_by_its_topmost_word(figure: ParseFile) -> None:
+def test_a_unit_is_labelled_by_its_topmost_word(figure: ParseFile) -> None:
     units = Subtrees(figure)(HAVING)
     labels = dict(zip(units.items, units.labels, strict=True))
     assert labels["having a telescope"] == "having"
@@ -48,7 +48,7 @@ def test_labels_can_be_lower_case(figure: ParseFile) -> None:
     assert Subtrees(figure, lower=True)(HAVING).labels[0] == "i"
 
 
-def test_sentences_of_one_text_are_put_together(figure: ParseFile) -> None:
+def test_units_of_all_sentences_are_joined(figure: ParseFile) -> None:
     units = Subtrees(figure)(f"{HAVING} {BY}")
     assert len(units.groups) == 18 + 16
     assert [units.text[a:b] for a, b in units.spans[8:11]] == ["I", "saw", "a"]
@@ -59,19 +59,19 @@ def test_length_weights_are_logarithms(figure: ParseFile) -> None:
     assert units.weights == tuple(math.log(len(group)) for group in units.groups)
 
 
-def test_single_words_alone_count_alike(tmp_path: Path) -> None:
+def test_single_words_have_equal_weights(tmp_path: Path) -> None:
     parser = ParseFile(write_conllu(tmp_path, {"go": (0,)}))
     assert Subtrees(parser, weight="log_length")("go").weights == ()
 
 
-def test_pieces_beyond_the_limit_are_left_out_and_the_text_flagged(figure: ParseFile) -> None:
+def test_units_beyond_the_limit_are_dropped_and_the_text_flagged(figure: ParseFile) -> None:
     units = Subtrees(figure, most_words=8)(HAVING)
     assert (len(units.groups), units.flags) == (18, frozenset())
     two = Subtrees(figure, most_words=8)(f"{HAVING} {BY}")
     assert (len(two.groups), two.flags) == (18, frozenset({"truncated"}))
 
 
-def test_no_kind_of_piece_is_refused(figure: ParseFile) -> None:
+def test_selecting_no_kind_of_unit_is_refused(figure: ParseFile) -> None:
     with pytest.raises(InputError, match="needs at least one of nodes, paths and descendants"):
         Subtrees(figure, nodes=False, paths=False, descendants=False)
 
@@ -82,7 +82,7 @@ def test_a_limit_below_one_word_is_refused(splitter: type[Subtrees | Constituent
         splitter(most_words=0)
 
 
-def test_an_empty_text_has_no_pieces(figure: ParseFile) -> None:
+def test_an_empty_text_has_no_units(figure: ParseFile) -> None:
     assert Subtrees(figure)(" ").groups == ()
 
 
@@ -112,7 +112,7 @@ def test_constituents_are_labelled_by_head_and_words_can_be_left_out(tmp_path: P
     assert units.labels == ("fell", "Rome", "fell", "in", "day")
 
 
-def test_the_wrong_kind_of_tree_is_refused_with_the_way_out(
+def test_the_wrong_kind_of_tree_is_refused_with_a_suggestion(
     figure: ParseFile, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=r"wrap it in phrase_trees\(base=...\)"):
@@ -121,12 +121,12 @@ def test_the_wrong_kind_of_tree_is_refused_with_the_way_out(
         Subtrees(ParseFile(write_brackets(tmp_path, TREE)))(ROME)
 
 
-def test_a_text_the_file_lacks_is_named(figure: ParseFile) -> None:
+def test_a_text_missing_from_the_file_is_named(figure: ParseFile) -> None:
     with pytest.raises(DataError, match="contains no parse of 'never parsed'"):
         Subtrees(figure)("never parsed")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no parse file"):
         Subtrees(ParseFile(str(tmp_path / "no.conllu")))("x")
 
@@ -137,7 +137,7 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
         Constituents(ParseFile(path))("x")
 
 
-def test_quotes_and_brackets_are_found_however_written(tmp_path: Path) -> None:
+def test_quotes_and_brackets_are_found_in_any_form(tmp_path: Path) -> None:
     tree = "(NP (`` ``) (NN x) ('' '') (PRN (-LRB- -LRB-) (NN y) (-RRB- -RRB-)))"
     units = Constituents(ParseFile(write_brackets(tmp_path, tree)))("“x” (y)")
     assert [units.text[a:b] for a, b in units.spans] == ["“", "x", "”", "(", "y", ")"]

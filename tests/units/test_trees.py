@@ -23,12 +23,12 @@ def test_brackets_give_words_tags_and_a_tree_without_its_root() -> None:
     assert labels == ["S", "NP", "PRP", "VP", "VBD", "NP", "DT", "NN", "."]
 
 
-def test_escaped_brackets_and_quotes_are_written_plainly() -> None:
+def test_escaped_brackets_and_quotes_are_decoded() -> None:
     [sentence] = read_brackets("(NP (-LRB- -LRB-) (`` ``) (NN x) ('' '') (-RRB- -RRB-))")
     assert sentence.words == ("(", '"', "x", '"', ")")
 
 
-def test_a_trace_stands_for_no_word() -> None:
+def test_a_trace_has_no_words() -> None:
     [sentence] = read_brackets("(S (NP (-NONE- *)) (VP (VB go)))")
     assert (sentence.words, sentence.tree.words) == (("go",), (0,))
     assert [node.label for node in iter_nodes(sentence.tree)] == ["S", "VP", "VB"]
@@ -39,10 +39,10 @@ def test_trees_may_follow_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("(S (NP x)", "is not closed"), ("S (NP x)", "must begin with '\\('")]
+    ("text", "message"), [("(S (NP x)", "is not closed"), ("S (NP x)", "must begin with '\\('")]
 )
-def test_broken_brackets_are_refused(text: str, says: str) -> None:
-    with pytest.raises(DataError, match=says):
+def test_broken_brackets_are_refused(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         read_brackets(text)
 
 
@@ -54,28 +54,28 @@ CONLLU = """# text = go home
 """
 
 
-def test_conllu_gives_heads_and_passes_over_ranges_and_empty_nodes() -> None:
+def test_conllu_skips_ranges_and_empty_nodes() -> None:
     [sentence] = read_conllu(CONLLU.splitlines())
     assert (sentence.words, sentence.tags) == (("go", "home"), ("VERB", "RB"))
     assert sentence.tree == Tree("root", 0, (0, 1), (Tree("advmod", 1, (1,)),))
 
 
 @pytest.mark.parametrize(
-    ("heads", "says"),
+    ("heads", "message"),
     [("2 1", "form a cycle"), ("0 9", "outside the sentence"), ("0 x", "is not a number")],
 )
-def test_heads_that_make_no_tree_are_refused(heads: str, says: str) -> None:
+def test_heads_that_make_no_tree_are_refused(heads: str, message: str) -> None:
     lines = [f"{n}\tw\t_\t_\t_\t_\t{h}\tx\t_\t_" for n, h in enumerate(heads.split(), 1)]
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         list(read_conllu(lines))
 
 
-def test_a_line_of_other_columns_is_refused_by_its_number() -> None:
+def test_a_line_with_too_few_columns_is_reported_by_number() -> None:
     with pytest.raises(DataError, match="line 1 has 2 columns"):
         list(read_conllu(["1\tgo"]))
 
 
-def test_a_very_deep_tree_costs_no_stack() -> None:
+def test_a_very_deep_tree_needs_no_recursion() -> None:
     tree = dependency_tree([0, *range(1999)], ["x"] * 2000)
     assert len(list(iter_nodes(shift_words(tree, 5)))) == 2000
 

@@ -10,12 +10,12 @@ from tests.support.parts import Row, rows
 
 @pytest.mark.parametrize("row", rows("units"))
 @given(text=st.text(max_size=40))
-def test_units_keep_the_text_they_were_cut_from(row: Row, text: str) -> None:
+def test_units_keep_their_text(row: Row, text: str) -> None:
     assert em.build(row.spec)(text).text == text
 
 
 @given(st.text(max_size=60))
-def test_every_letter_and_sign_is_in_exactly_one_word(text: str) -> None:
+def test_every_letter_and_symbol_is_in_exactly_one_word(text: str) -> None:
     units = em.Words()(text)
     covered = [i for a, b in units.spans for i in range(a, b)]
     assert covered == sorted(set(covered))
@@ -43,21 +43,21 @@ def test_every_letter_and_sign_is_in_exactly_one_word(text: str) -> None:
         ("\ud800", ["\ud800"]),
     ],
 )
-def test_words_are_cut_as_a_reader_of_the_script_would(text: str, words: list[str]) -> None:
+def test_words_of_many_scripts(text: str, words: list[str]) -> None:
     assert list(em.Words()(text).items) == words
 
 
-def test_lower_case_changes_the_words_and_not_their_places() -> None:
+def test_lower_case_changes_the_words_and_not_their_spans() -> None:
     units = em.Words(lower=True)("The Cat")
     assert units.items == ("the", "cat")
     assert units.spans == ((0, 3), (4, 7))
 
 
-def test_pieces_leave_the_cutting_to_the_encoder() -> None:
+def test_pieces_are_split_by_the_encoder() -> None:
     units = em.Pieces(marks=True)("The cat")
     assert (units.by_model, units.special_tokens, units.groups) == (True, True, ())
 
 
-def test_a_unit_of_several_words_reads_as_they_do() -> None:
+def test_the_words_of_a_unit_are_joined_by_spaces() -> None:
     units = em.Units("the black cat", ("the", "black", "cat"), groups=((0, 2), (1,)))
     assert units.items == ("the cat", "black")
