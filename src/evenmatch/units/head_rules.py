@@ -1,7 +1,7 @@
 """Head rules: which child of a phrase contains its head word (Collins, 1999, 2003).
 
 Each label has a scan direction and a list of child labels in order of preference; noun phrases
-have rules of their own, and a head after a conjunction moves to the conjunct before it.
+have separate rules, and a head after a conjunction moves to the conjunct before it.
 """
 
 from __future__ import annotations

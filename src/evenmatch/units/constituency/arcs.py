@@ -13,7 +13,7 @@ from evenmatch.units.trees import deepest_first
 
 VERB_TAGS = frozenset("VB VBD VBG VBN VBP VBZ MD".split())
 QUOTES = frozenset("\" “ ” '' `` ‘ ’ '".split())
-_OPENING_MARKS = frozenset("( [ “ `` ‘".split())
+_OPENING_PUNCTUATION = frozenset("( [ “ `` ‘".split())
 _POST_MODIFIERS = frozenset("appos relcl acl npadvmod".split())
 
 
@@ -188,7 +188,7 @@ def _is_edge_token(arcs: Arcs, i: int, first: list[int], last: list[int]) -> boo
         return last[head] == i
     if arcs.relations[i] != "punct" or arcs.tags[i] == "HYPH":
         return False
-    if last[head] == i and (i in arcs.closing_commas or arcs.words[i] in _OPENING_MARKS):
+    if last[head] == i and (i in arcs.closing_commas or arcs.words[i] in _OPENING_PUNCTUATION):
         return False
     quoted = arcs.words[first[head]] in QUOTES and arcs.words[last[head]] in QUOTES
     return i in (first[head], last[head]) and not quoted

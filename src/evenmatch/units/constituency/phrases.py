@@ -63,14 +63,16 @@ def build_nominal(
         return _build_modifier(arcs, i, left, right, trees)
     genitive = [trees[k] for k in right if arcs.relations[k] == "case"]
     rest = [k for k in right if arcs.relations[k] != "case"]
-    tight = 0
-    while tight < len(rest) and _belongs_to_core(arcs, rest[tight]):
-        tight += 1
-    before, joined, after = split_at_conjuncts(arcs, rest[tight:])
+    core_size = 0
+    while core_size < len(rest) and _belongs_to_core(arcs, rest[core_size]):
+        core_size += 1
+    before, joined, after = split_at_conjuncts(arcs, rest[core_size:])
     opening = [trees[k] for k in left[:1] if arcs.relations[k] == "cc"]
-    own = [part for k in left[len(opening) :] for part in _flatten_modifier(arcs, k, trees[k])]
-    core = [*own, trees[i], *(trees[k] for k in rest[:tight])]
-    if own and not before and all(not trees[k].children for k in joined):
+    modifiers = [
+        part for k in left[len(opening) :] for part in _flatten_modifier(arcs, k, trees[k])
+    ]
+    core = [*modifiers, trees[i], *(trees[k] for k in rest[:core_size])]
+    if modifiers and not before and all(not trees[k].children for k in joined):
         core += [trees[k] for k in joined]
         joined = []
     tree = join_parts(label, i, [*core, *genitive])
@@ -196,7 +198,7 @@ def _build_verb_phrase(
         return build_phrase("VP", i, [tree, *_select(trees, joined), *_select(trees, after)])
     if not joined:
         return _nest_auxiliaries(arcs, i, frame, build_phrase(label, i, parts), trees)
-    own = (
+    first = (
         parts
         if not frame.complements and _are_single_verbs(joined, trees)
         else [build_phrase(label, i, parts)]
@@ -204,7 +206,7 @@ def _build_verb_phrase(
     tree = build_phrase(
         label,
         i,
-        [*own, *_flatten_last_conjunct(joined, trees, own is parts), *_select(trees, after)],
+        [*first, *_flatten_last_conjunct(joined, trees, first is parts), *_select(trees, after)],
     )
     return _nest_auxiliaries(arcs, i, frame, tree, trees)
 

@@ -1,4 +1,4 @@
-"""parse_file: read parses made by any parser from a CoNLL-U or Penn Treebank file."""
+"""parse_file: read the output of any parser from a CoNLL-U or Penn Treebank file."""
 
 from __future__ import annotations
 
