@@ -72,7 +72,9 @@ def test_file_addresses_are_paths(tmp_path: Path) -> None:
 
 
 def test_a_folder_as_output_elsewhere_is_refused(memory: Any) -> None:
-    with pytest.raises(em.InputError, match="an address takes one file, got memory://out; let"):
+    with pytest.raises(
+        em.InputError, match="remote output must be one file, got memory://out; use"
+    ):
         score_files("memory://in", "memory://out", METRICS, on=Here())
 
 

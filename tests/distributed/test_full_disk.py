@@ -32,7 +32,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(tmp_path
     assert code == 1
     assert said.count("\n") == 1
     assert "o.jsonl.parts/manifest.jsonl: file too large; " in said
-    assert "of 10 shards are done and kept; make room and go on with --resume" in said
+    assert "of 10 shards are scored and stored; free disk space and continue with --resume" in said
     kept = len(list((tmp_path / "o.jsonl.parts").glob("part-*")))
     assert kept > 2
     code, said = run(tmp_path, "--resume")

@@ -104,7 +104,9 @@ def test_a_run_that_is_done_starts_no_worker(given: Path, tmp_path: Path) -> Non
 
 def test_another_metric_is_refused_with_the_reason(given: Path, tmp_path: Path) -> None:
     run(given, tmp_path / "out.jsonl")
-    with pytest.raises(em.InputError, match="does not fit: its metrics was without bleu and now"):
+    with pytest.raises(
+        em.InputError, match="cannot be resumed: metrics changed from without bleu to"
+    ):
         score_files(
             str(given), str(tmp_path / "out.jsonl"), [*METRICS, "bleu"], resume=True, shard_rows=7
         )
@@ -227,12 +229,12 @@ def test_idf_is_counted_over_the_whole_input(given: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("out", ["", "o.xlsx"])
 def test_an_output_of_unknown_kind_is_refused(given: Path, out: str) -> None:
-    with pytest.raises(em.InputError, match="cannot tell how to write"):
+    with pytest.raises(em.InputError, match="unknown output format of"):
         score_files(str(given), out, METRICS)
 
 
 def test_a_missing_folder_is_said_first(given: Path, tmp_path: Path) -> None:
-    with pytest.raises(em.DataError, match=r"there is no folder to write .*; make it first"):
+    with pytest.raises(em.DataError, match=r"the folder of .* does not exist; create it first"):
         score_files(str(given), str(tmp_path / "no" / "o.jsonl"), METRICS)
 
 

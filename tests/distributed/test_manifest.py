@@ -59,7 +59,7 @@ def test_a_shard_whose_file_is_gone_or_short_is_done_again(
 
 def test_a_run_that_is_there_is_not_overwritten(folder: Path, shards: list[Shard]) -> None:
     with (
-        pytest.raises(em.InputError, match="holds a run already; go on with it by --resume"),
+        pytest.raises(em.InputError, match="already contains a run; continue it with --resume"),
         open_manifest(folder, HEADER, shards, resume=False),
     ):
         pass
@@ -77,15 +77,15 @@ def test_two_runs_do_not_write_one_record(folder: Path, shards: list[Shard]) -> 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"shard_rows": 3}, "its number of rows in a shard was 2 and now is 3"),
-        ({"metrics": {"chrf": "chrf · 2"}}, "its metrics was chrf · 1 and now is chrf · 2"),
-        ({"metrics": {"bleu": "b"}}, "its metrics was chrf · 1 and now is without chrf"),
+        ({"shard_rows": 3}, "rows per shard changed from 2 to 3"),
+        ({"metrics": {"chrf": "chrf · 2"}}, "metrics changed from chrf · 1 to chrf · 2"),
+        ({"metrics": {"bleu": "b"}}, "metrics changed from chrf · 1 to without chrf"),
     ],
 )
 def test_a_record_of_something_else_is_refused_with_the_reason(
     folder: Path, shards: list[Shard], change: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(em.InputError, match=f"does not fit: {words}; ask for the same again"):
+    with pytest.raises(em.InputError, match=f"cannot be resumed: {words}; use the same settings"):
         done(folder, shards, HEADER | change)
 
 
@@ -95,7 +95,9 @@ def test_a_row_that_changed_after_it_was_scored_is_refused(
     rows = records(6)
     rows[3]["candidate"] = "other"
     changed = plan_shards(str(write_jsonl(tmp_path / "x.jsonl", rows)), 2)
-    with pytest.raises(em.InputError, match="rows 2 to 3 were scored from other text than"):
+    with pytest.raises(
+        em.InputError, match=r"rows 2 to 3 of .* have changed since they were scored"
+    ):
         done(folder, changed)
 
 
@@ -108,7 +110,7 @@ def test_a_row_that_changed_before_it_was_scored_is_fine(folder: Path, tmp_path:
 def test_an_input_that_became_shorter_is_refused(folder: Path, tmp_path: Path) -> None:
     fewer = plan_shards(str(write_jsonl(tmp_path / "x.jsonl", records(2))), 2)
     with pytest.raises(
-        em.InputError, match="has scores of row 3 and the input now ends with row 1"
+        em.InputError, match="has scores of row 3, but the input now ends with row 1"
     ):
         done(folder, fewer)
 

@@ -58,7 +58,7 @@ def test_blank_lines_at_the_end_are_no_rows(
     if count:
         assert candidates(plan_shards(str(path), rows)) == [str(n) for n in range(count)]
     else:
-        with pytest.raises(em.InputError, match="the input holds no pair"):
+        with pytest.raises(em.InputError, match="the input has no pairs"):
             plan_shards(str(path), rows)
 
 
@@ -94,7 +94,7 @@ def test_input_that_changes_under_way_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("x.tsv", "cannot cut .* into shards"), ("-", "cannot cut - into shards")],
+    [("x.tsv", "cannot split .* into shards"), ("-", "cannot split - into shards")],
 )
 def test_a_file_that_cannot_be_cut_is_refused(name: str, words: str) -> None:
     with pytest.raises(em.InputError, match=words):
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_cut_is_refused(name: str, words: str) -> None:
 
 
 def test_a_folder_without_pairs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(em.DataError, match=r"holds no \.jsonl and no \.parquet file"):
+    with pytest.raises(em.DataError, match=r"contains no \.jsonl or \.parquet file"):
         plan_shards(str(tmp_path), 10)
 
 
@@ -115,5 +115,5 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_shard_of_no_rows_is_refused() -> None:
-    with pytest.raises(em.InputError, match="a shard holds at least 1 row, got 0"):
+    with pytest.raises(em.InputError, match="shard_rows must be at least 1, got 0"):
         plan_shards("x.jsonl", 0)

@@ -66,7 +66,7 @@ def test_the_same_metric_asked_twice_answers_twice() -> None:
 
 
 def test_a_corpus_score_that_shards_cannot_give_is_refused() -> None:
-    with pytest.raises(em.InputError, match="the corpus score of nist cannot be put together"):
+    with pytest.raises(em.InputError, match="the corpus score of nist cannot be computed"):
         shared(["nist"], PAIRS)
 
 
@@ -119,5 +119,5 @@ def test_on_takes_only_a_worker_session() -> None:
 
 
 def test_a_shard_of_no_rows_is_refused() -> None:
-    with pytest.raises(em.InputError, match="a shard holds at least 1 row, got 0"):
+    with pytest.raises(em.InputError, match="shard_rows must be at least 1, got 0"):
         shared(["chrf"], PAIRS, shard_rows=0)

@@ -1,10 +1,8 @@
-"""The driver of a large run: hands out shards, keeps what comes back, tries again what fails.
+"""The driver of a distributed run: sends shards to workers, saves results, retries failures.
 
-What workers send is kept as it comes: entered in the record, and told.
-
-The metrics of a large run, settled before any shard goes out: specs, signatures, idf tables.
-
-The row that makes a shard fail, found by halving.
+`build_run_metrics` prepares the metrics before any shard is sent (specs, signatures, idf tables).
+`ShardCheckpointer` starts a `Driver` for the missing shards and saves each result in the manifest.
+The row that makes a shard fail is found by bisection (`RowSearch`).
 """
 
 from __future__ import annotations
@@ -36,26 +34,20 @@ from evenmatch.scoring.engine import with_idf_counts
 from evenmatch.scoring.languages import warn_of_other_languages
 from evenmatch.scoring.metric import AlignMetric, as_metric
 from evenmatch.types import Pair, Run
-from evenmatch.vectors.weighting import load_idf_table as load_table
+from evenmatch.vectors.weighting import load_idf_table
 
-
-@dataclass(frozen=True, slots=True)
-class ShardFailure:
-    """A shard that was given up: where it lies, the row at fault if it was found, and why."""
-
-    shard: Shard
-    reason: str
-    row: int | None = None
-
-    def __str__(self) -> str:
-        """One line for a person."""
-        at = "" if self.row is None else f", at {self.shard.describe_rows(self.row, self.row + 1)}"
-        return f"{self.shard.description} failed{at}: {self.reason}"
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_LAYOUT_VERSION = 1
+_CONTENT_HASH = re.compile(r"sha256:[0-9a-f]{16}\b")
 
 
 @dataclass
 class Driver:
-    """One run: which shards are to do, what was tried, what was given up."""
+    """Scheduler of one run: pending shards, retries and failures.
+
+    A shard that fails is retried up to `retries` times; then the failing row is searched for. More
+    than `max_failures` failed shards stop the run.
+    """
 
     pool: WorkerPool
     load: Callable[[Shard], bytes]
@@ -65,7 +57,7 @@ class Driver:
     max_failures: int | None
 
     def __call__(self, shards: Iterable[Shard]) -> list[ShardFailure]:
-        """Score these shards; gives those that were given up, the others being kept."""
+        """Score the shards and return those that failed; results go to `on_done`."""
         self._todo = deque(shards)
         self._in_flight: dict[int, Shard] = {}
         self._tries: Counter[int] = Counter()
@@ -79,7 +71,7 @@ class Driver:
                     self.on_ready(reply)
                 elif (done := self._handle_reply(reply)) is not None:
                     finished.append(done)
-            # Workers first, then the disk: nobody waits while a file is synced.
+            # Send new tasks before writing to disk, so that no worker waits while a file is synced.
             self._dispatch()
             for shard, result in finished:
                 self.on_done(shard, result)
@@ -92,14 +84,14 @@ class Driver:
         while self._todo and self.pool.idle_count():
             self._submit(self._todo.popleft())
 
-    def _submit(self, shard: Shard, only: tuple[int, int] | None = None) -> None:
+    def _submit(self, shard: Shard, only_rows: tuple[int, int] | None = None) -> None:
         try:
             data = self.load(shard)
         except (EvenmatchError, OSError) as error:
             self._give_up(ShardFailure(shard, " ".join(str(error).split())))
             return
         self._in_flight[shard.number] = shard
-        task = ShardTask(shard.number, shard.first, shard.file, shard.chunk, data, only)
+        task = ShardTask(shard.number, shard.first, shard.file, shard.chunk, data, only_rows)
         self.pool.submit(task)
 
     def _handle_reply(self, reply: ShardDone | ShardFailed) -> tuple[Shard, ShardDone] | None:
@@ -142,168 +134,26 @@ class Driver:
             )
 
 
-DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+@dataclass(frozen=True, slots=True)
+class ShardFailure:
+    """A shard that failed for good, the reason, and the row at fault if it was found."""
 
+    shard: Shard
+    reason: str
+    row: int | None = None
 
-_LAYOUT_VERSION = 1
-
-
-def manifest_header(wanted: RunMetrics, form: str, shard_rows: int, run: Run) -> dict[str, Any]:
-    """What a record is a record of; a run that differs in any of it is another."""
-    return {
-        "layout": _LAYOUT_VERSION,
-        "metrics": wanted.signatures,
-        "form": form,
-        "shard_rows": shard_rows,
-        "vectors": "compact" if run.cache and not run.cache.exact else "exact",
-    }
-
-
-def worker_settings(run: Run) -> dict[str, Any]:
-    """Run settings as they travel; progress is told here and not there."""
-    return {
-        "device": run.device,
-        "threads": run.threads,
-        "batch_tokens": run.batch_tokens,
-        "cache": run.cache,
-    }
-
-
-@dataclass(frozen=True)
-class ShardCheckpointer:
-    """Keeps what workers send and tells how far the run has come."""
-
-    manifest: Manifest
-    run_metrics: RunMetrics
-    suffix: str
-    run: Run
-    shards: Sequence[Shard]
-
-    def score_missing(
-        self, on: Runner, job: WorkerJob, load: Any, retries: int, max_failures: int | None
-    ) -> list[ShardFailure]:
-        """Score what is missing; gives the shards that were given up."""
-        todo = [shard for shard in self.shards if shard.number not in self.manifest.done]
-        self._report_progress()
-        if not todo:
-            return []
-        with on(job) as pool:
-            driver = Driver(pool, load, self.save_shard, self.check_worker, retries, max_failures)
-            return driver(todo)
-
-    def check_worker(self, ready: WorkerReady) -> None:
-        """Refuse a worker that computes something else."""
-        self.run_metrics.check_signatures(ready.signatures)
-
-    def save_shard(self, shard: Shard, done: ShardDone) -> None:
-        """Enter a shard in the record and tell."""
-        self.run_metrics.check_signatures(
-            {name: own["signature"] for name, own in done.tallies.items()}
-        )
-        found = {
-            "form": self.suffix,
-            "tallies": done.tallies,
-            "flags": done.flags,
-            "seconds": {k: round(v, 4) for k, v in done.seconds.items()},
-        }
-        try:
-            self.manifest.add_shard(shard, done.data, found)
-        except OSError as error:
-            raise self._disk_full_error(error) from None
-        self._report_progress()
-
-    def _disk_full_error(self, error: OSError) -> OSError:
-        if error.errno not in DISK_FULL_ERRNOS:
-            return error
-        return DataError(
-            f"{error.filename}: {(error.strerror or '').lower()}; {len(self.manifest.done)} of "
-            f"{len(self.shards)} shards are done and kept; make room and go on with --resume"
-        )
-
-    def _report_progress(self) -> None:
-        if self.run.progress is not None:
-            last = self.shards[-1]
-            done = sum(line["rows"] for line in self.manifest.done.values())
-            self.run.progress(done, last.first + last.rows)
-
-
-_CONTENT_HASH = re.compile(r"sha256:[0-9a-f]{16}\b")
-
-
-@dataclass(frozen=True)
-class RunMetrics:
-    """Metrics by name, and what workers need to make the same ones."""
-
-    metrics: Mapping[str, Metric]
-    signatures: Mapping[str, str]
-
-    @classmethod
-    def from_metrics(cls, parts: Mapping[str, Metric]) -> RunMetrics:
-        """Metrics by name, with the signatures they have here."""
-        return cls(parts, {name: part.signature for name, part in parts.items()})
-
-    @property
-    def specs(self) -> tuple[tuple[str, str], ...]:
-        """Each name with the spec that builds its metric."""
-        return tuple((name, spec(part)) for name, part in self.metrics.items())
-
-    @property
-    def idf_tables(self) -> tuple[str, ...]:
-        """The idf tables that the specs name by content, as text."""
-        found: list[str] = []
-        for name in dict.fromkeys(_CONTENT_HASH.findall(" ".join(s for _, s in self.specs))):
-            with suppress(DataError):  # models are named by content too
-                found.append(load_table(name).to_json())
-        return tuple(found)
-
-    def check_signatures(self, theirs: Mapping[str, str]) -> None:
-        """Refuse scores of a worker whose metrics are not these: another version, another model."""
-        for name, own in self.signatures.items():
-            if not theirs[name].startswith(own):
-                raise DataError(
-                    f"a worker computes {name} as {theirs[name]}, expected {own}; give every "
-                    "worker the same evenmatch and models, and idf a table of its own"
-                )
-
-
-def build_run_metrics(
-    names: Sequence[str], shards: Sequence[Shard], load: Callable[[Shard], bytes]
-) -> RunMetrics:
-    """The metrics of these names; idf is counted over the whole input first, where asked."""
-    if not names:
-        raise InputError("the list of metrics is empty; name at least one")
-    parts = {name: fit_idf(as_metric(name), _ShardPairs(shards, load)) for name in names}
-    sample = list(_ShardPairs(shards[:1], load, lenient=True))
-    if sample:
-        warn_of_other_languages(list(parts.values()), sample)
-    return RunMetrics.from_metrics(parts)
-
-
-def fit_idf(metric: Metric, pairs: Iterable[Pair]) -> Metric:
-    """The metric with its idf counted from these pairs, where it asks for that."""
-    return with_idf_counts(metric, pairs) if isinstance(metric, AlignMetric) else metric
-
-
-@dataclass(frozen=True)
-class _ShardPairs:
-    """All pairs of shards, read anew each time; `lenient` stops at the first that is none."""
-
-    shards: Sequence[Shard]
-    load: Callable[[Shard], bytes]
-    lenient: bool = False
-
-    def __iter__(self) -> Iterator[Pair]:
-        errors = (InputError, DataError) if self.lenient else ()
-        with suppress(*errors):
-            for shard in self.shards:
-                yield from parse_shard_pairs(self.load(shard), shard.chunk, shard.file)
+    def __str__(self) -> str:
+        """One-line description."""
+        at = "" if self.row is None else f", at {self.shard.describe_rows(self.row, self.row + 1)}"
+        return f"{self.shard.description} failed{at}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class RowSearch:
-    """Somewhere in rows `low` to `high` of a shard a row fails; `low` alone is tried at the end.
+    """Bisection for the failing row of a shard, which is at `low` or later and before `high`.
 
-    A score depends on its pair alone, so a row that fails among others fails by itself.
+    A score depends on its pair alone, so a row that fails among others also fails alone. The last
+    step tries row `low` alone.
     """
 
     shard: Shard
@@ -314,18 +164,167 @@ class RowSearch:
 
     @property
     def next_rows(self) -> tuple[int, int]:
-        """The rows to try next: the first half of what is left."""
+        """The rows to try next: the first half of the interval."""
         return self.low, max(self.low + 1, (self.low + self.high) // 2)
 
     @property
     def row(self) -> int | None:
-        """The row that was found; None where no row fails by itself."""
+        """The failing row; None if no row fails alone."""
         return self.low if self.finished and self.low < self.high else None
 
     def narrow(self, reply: ShardDone | ShardFailed) -> RowSearch:
-        """What is left after a try of `only`."""
+        """Return the search after the reply for `next_rows`."""
         low, middle = self.next_rows
         if isinstance(reply, ShardFailed):
             alone = middle - low == 1
             return dataclasses.replace(self, high=middle, finished=alone, reason=reply.reason)
         return dataclasses.replace(self, low=middle, finished=middle == self.high)
+
+
+@dataclass(frozen=True)
+class ShardCheckpointer:
+    """Saves the results of workers in the manifest and reports progress."""
+
+    manifest: Manifest
+    run_metrics: RunMetrics
+    suffix: str
+    run: Run
+    shards: Sequence[Shard]
+
+    def score_missing(
+        self, on: Runner, job: WorkerJob, load: Any, retries: int, max_failures: int | None
+    ) -> list[ShardFailure]:
+        """Score the shards that are not in the manifest; return those that failed."""
+        todo = [shard for shard in self.shards if shard.number not in self.manifest.done]
+        self._report_progress()
+        if not todo:
+            return []
+        with on(job) as pool:
+            driver = Driver(pool, load, self.save_shard, self.check_worker, retries, max_failures)
+            return driver(todo)
+
+    def check_worker(self, ready: WorkerReady) -> None:
+        """Raise `DataError` if a worker's metrics have other signatures."""
+        self.run_metrics.check_signatures(ready.signatures)
+
+    def save_shard(self, shard: Shard, done: ShardDone) -> None:
+        """Save a shard's scores, add it to the manifest, and report progress."""
+        self.run_metrics.check_signatures(
+            {name: tally["signature"] for name, tally in done.tallies.items()}
+        )
+        entry = {
+            "form": self.suffix,
+            "tallies": done.tallies,
+            "flags": done.flags,
+            "seconds": {k: round(v, 4) for k, v in done.seconds.items()},
+        }
+        try:
+            self.manifest.add_shard(shard, done.data, entry)
+        except OSError as error:
+            raise self._disk_full_error(error) from None
+        self._report_progress()
+
+    def _disk_full_error(self, error: OSError) -> OSError:
+        if error.errno not in DISK_FULL_ERRNOS:
+            return error
+        return DataError(
+            f"{error.filename}: {(error.strerror or '').lower()}; {len(self.manifest.done)} of "
+            f"{len(self.shards)} shards are scored and stored; free disk space and continue with "
+            "--resume"
+        )
+
+    def _report_progress(self) -> None:
+        if self.run.progress is not None:
+            last = self.shards[-1]
+            done = sum(line["rows"] for line in self.manifest.done.values())
+            self.run.progress(done, last.first + last.rows)
+
+
+def manifest_header(wanted: RunMetrics, form: str, shard_rows: int, run: Run) -> dict[str, Any]:
+    """First line of a manifest: the settings that must be equal for a run to be resumed."""
+    return {
+        "layout": _LAYOUT_VERSION,
+        "metrics": wanted.signatures,
+        "form": form,
+        "shard_rows": shard_rows,
+        "vectors": "compact" if run.cache and not run.cache.exact else "exact",
+    }
+
+
+def worker_settings(run: Run) -> dict[str, Any]:
+    """Run settings to send to workers; progress is reported by the driver only."""
+    return {
+        "device": run.device,
+        "threads": run.threads,
+        "batch_tokens": run.batch_tokens,
+        "cache": run.cache,
+    }
+
+
+@dataclass(frozen=True)
+class RunMetrics:
+    """Metrics by name, with the specs, signatures and idf tables that workers need."""
+
+    metrics: Mapping[str, Metric]
+    signatures: Mapping[str, str]
+
+    @classmethod
+    def from_metrics(cls, parts: Mapping[str, Metric]) -> RunMetrics:
+        """Take metrics by name, with the signatures they have in this process."""
+        return cls(parts, {name: part.signature for name, part in parts.items()})
+
+    @property
+    def specs(self) -> tuple[tuple[str, str], ...]:
+        """Name and spec of each metric."""
+        return tuple((name, spec(part)) for name, part in self.metrics.items())
+
+    @property
+    def idf_tables(self) -> tuple[str, ...]:
+        """The idf tables that the specs refer to by content hash, as JSON."""
+        found: list[str] = []
+        for name in dict.fromkeys(_CONTENT_HASH.findall(" ".join(s for _, s in self.specs))):
+            with suppress(DataError):  # the hash may be that of a model
+                found.append(load_idf_table(name).to_json())
+        return tuple(found)
+
+    def check_signatures(self, theirs: Mapping[str, str]) -> None:
+        """Raise `DataError` if a worker has another version of evenmatch or another model."""
+        for name, expected in self.signatures.items():
+            if not theirs[name].startswith(expected):
+                raise DataError(
+                    f"a worker computes {name} as {theirs[name]}, expected {expected}; give every "
+                    "worker the same version of evenmatch and the same models, and idf a table"
+                )
+
+
+def build_run_metrics(
+    names: Sequence[str], shards: Sequence[Shard], load: Callable[[Shard], bytes]
+) -> RunMetrics:
+    """Build the metrics; idf is counted over the whole input where a metric needs it."""
+    if not names:
+        raise InputError("the list of metrics is empty; give at least one")
+    parts = {name: fit_idf(as_metric(name), _ShardPairs(shards, load)) for name in names}
+    sample = list(_ShardPairs(shards[:1], load, lenient=True))
+    if sample:
+        warn_of_other_languages(list(parts.values()), sample)
+    return RunMetrics.from_metrics(parts)
+
+
+def fit_idf(metric: Metric, pairs: Iterable[Pair]) -> Metric:
+    """Count the idf of a metric in these pairs, if it needs it."""
+    return with_idf_counts(metric, pairs) if isinstance(metric, AlignMetric) else metric
+
+
+@dataclass(frozen=True)
+class _ShardPairs:
+    """Iterable over all pairs of shards; `lenient` ends at the first invalid row."""
+
+    shards: Sequence[Shard]
+    load: Callable[[Shard], bytes]
+    lenient: bool = False
+
+    def __iter__(self) -> Iterator[Pair]:
+        errors = (InputError, DataError) if self.lenient else ()
+        with suppress(*errors):
+            for shard in self.shards:
+                yield from parse_shard_pairs(self.load(shard), shard.chunk, shard.file)

@@ -1,9 +1,8 @@
-"""The record of a large run: what it is a run of, and which shards are done.
+"""The manifest of a distributed run: its settings, and the shards that are done.
 
-One JSON object a line, added to and never changed. One process writes it, so it needs no database;
-a line that a kill cut short is dropped; and it can be read, counted and copied with any tool.
-
-Whether the record of a run fits what is asked now; if not, the reason.
+The manifest is a file with one JSON object per line. Lines are appended and never changed, by one
+process; an incomplete last line (the process was killed) is dropped. The first line holds the
+settings of the run. A run is resumed only if they and the scored rows are unchanged.
 """
 
 from __future__ import annotations
@@ -23,27 +22,35 @@ from evenmatch.files import write_atomic
 
 MANIFEST_NAME = "manifest.jsonl"
 
+_SETTING_LABELS = {
+    "layout": "version of the manifest",
+    "metrics": "metrics",
+    "form": "output format",
+    "shard_rows": "rows per shard",
+    "vectors": "precision of the vectors (with or without --cache)",
+}
+
 
 @dataclass(frozen=True)
 class Manifest:
-    """The open record of a run; `done` grows with it, by shard number."""
+    """An open manifest; `done` maps the numbers of finished shards to their lines."""
 
     folder: Path
     file: IO[bytes]
     done: dict[int, Mapping[str, Any]]
 
-    def add_shard(self, shard: Shard, data: bytes, found: Mapping[str, Any]) -> None:
-        """Keep a shard's file, and only then say that it is done."""
-        part = self.part_path(shard.number, found["form"])
+    def add_shard(self, shard: Shard, data: bytes, entry: Mapping[str, Any]) -> None:
+        """Write a shard's scores to a file, then append a line for the shard."""
+        part = self.part_path(shard.number, entry["form"])
         write_atomic(part, data)
-        place = {"rows": shard.rows, "first": shard.first, "content": shard.chunk.content_hash}
-        line = {"shard": shard.number, **place, "part": part.name, "bytes": len(data), **found}
+        rows = {"rows": shard.rows, "first": shard.first, "content": shard.chunk.content_hash}
+        line = {"shard": shard.number, **rows, "part": part.name, "bytes": len(data), **entry}
         self._append(line)
         self.done[shard.number] = line
 
-    def part_path(self, number: int, form: str) -> Path:
-        """Where a shard's scores lie."""
-        return self.folder / f"part-{number:06d}{form}"
+    def part_path(self, number: int, suffix: str) -> Path:
+        """Path of a shard's scores."""
+        return self.folder / f"part-{number:06d}{suffix}"
 
     def _append(self, line: Mapping[str, Any]) -> None:
         end = self.file.seek(0, os.SEEK_END)
@@ -52,7 +59,7 @@ class Manifest:
             self.file.flush()
             os.fsync(self.file.fileno())
         except OSError as error:
-            self.file.truncate(end)  # half a line is worse than none
+            self.file.truncate(end)  # leave no incomplete line
             raise OSError(error.errno, error.strerror, str(self.folder / MANIFEST_NAME)) from None
 
 
@@ -60,9 +67,9 @@ class Manifest:
 def open_manifest(
     folder: Path, header: Mapping[str, Any], shards: Sequence[Shard], *, resume: bool
 ) -> Iterator[Manifest]:
-    """The record of a run in a folder: a new one, or with `resume` the one that is there.
+    """Create the manifest of a run in a folder; with `resume`, open an existing one.
 
-    A record of something else is refused with the reason, and so is one that is in use.
+    Raises an error if the existing manifest is of a different run, or in use by another process.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / MANIFEST_NAME
@@ -70,7 +77,7 @@ def open_manifest(
         write_atomic(path, json.dumps(header).encode() + b"\n")
     elif not resume:
         raise InputError(
-            f"{folder} holds a run already; go on with it by --resume, or remove the folder"
+            f"{folder} already contains a run; continue it with --resume, or remove the folder"
         )
     with path.open("r+b", buffering=0) as file:
         _lock_manifest(file, folder)
@@ -83,6 +90,38 @@ def open_manifest(
         )
 
 
+def check_header(folder: Path, stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
+    """Raise `InputError` if the settings of a stored run differ, naming the difference."""
+    for key, value in current.items():
+        if stored.get(key) == value:
+            continue
+        was, now = _differing_values(stored.get(key), value)
+        raise _mismatch_error(folder, f"{_SETTING_LABELS[key]} changed from {was} to {now}")
+
+
+def check_shards(folder: Path, done: Iterable[Mapping[str, Any]], shards: Sequence[Shard]) -> None:
+    """Raise `InputError` if rows have changed since they were scored.
+
+    Rows that are not scored yet may change, so that a corrupt row can be corrected.
+    """
+    for line in done:
+        last = line["first"] + line["rows"] - 1
+        if line["shard"] >= len(shards):
+            raise _mismatch_error(
+                folder,
+                f"it has scores of row {last}, but the input now ends with row "
+                f"{shards[-1].first + shards[-1].rows - 1}",
+            )
+        shard = shards[line["shard"]]
+        found = (shard.first, shard.rows, shard.chunk.content_hash)
+        if found != (line["first"], line["rows"], line["content"]):
+            raise _mismatch_error(
+                folder,
+                f"rows {line['first']} to {last} of {shard.file} have changed since they were "
+                "scored",
+            )
+
+
 def _lock_manifest(file: IO[bytes], folder: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -91,12 +130,12 @@ def _lock_manifest(file: IO[bytes], folder: Path) -> None:
 
 
 def _read_lines(file: IO[bytes], path: Path) -> list[dict[str, Any]]:
-    """The lines of a record; what follows the last line's end was cut short and goes."""
+    """Read the lines of a manifest; remove an incomplete last line from the file."""
     data = file.read()
-    whole = data.rfind(b"\n") + 1
-    file.truncate(whole)
+    complete = data.rfind(b"\n") + 1
+    file.truncate(complete)
     lines = []
-    for number, line in enumerate(data[:whole].splitlines(), 1):
+    for number, line in enumerate(data[:complete].splitlines(), 1):
         try:
             lines.append(dict(json.loads(line)))
         except (ValueError, TypeError):
@@ -109,32 +148,13 @@ def _read_lines(file: IO[bytes], path: Path) -> list[dict[str, Any]]:
 
 
 def _part_exists(folder: Path, line: Mapping[str, Any]) -> bool:
-    """Whether the file a line speaks of is there; a shard that lost its file is done again."""
+    """Whether a shard's file exists in full; otherwise the shard is scored again."""
     part = folder / str(line["part"])
     return part.is_file() and part.stat().st_size == int(line["bytes"])
 
 
-_SETTING_LABELS = {
-    "layout": "layout of the record",
-    "metrics": "metrics",
-    "form": "form of the scores",
-    "shard_rows": "number of rows in a shard",
-    "vectors": "form of the vectors (--cache or not)",
-}
-
-
-def check_header(folder: Path, there: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuse a record whose settings differ, and name what differs."""
-    for key, value in asked.items():
-        before = there.get(key)
-        if before == value:
-            continue
-        was, now = _differing_values(before, value)
-        raise _mismatch_error(folder, f"its {_SETTING_LABELS[key]} was {was} and now is {now}")
-
-
 def _differing_values(before: Any, now: Any) -> tuple[Any, Any]:
-    """What two settings differ in: of metrics only those that do."""
+    """Return the two values of a setting; for metrics, those of the first that differs."""
     if not (isinstance(before, dict) and isinstance(now, dict)):
         return before, now
     names = [n for n in {**before, **now} if before.get(n) != now.get(n)]
@@ -143,30 +163,8 @@ def _differing_values(before: Any, now: Any) -> tuple[Any, Any]:
     return before.get(names[0], f"without {names[0]}"), now.get(names[0], f"without {names[0]}")
 
 
-def check_shards(folder: Path, done: Iterable[Mapping[str, Any]], shards: Sequence[Shard]) -> None:
-    """Refuse a record of rows that have changed since they were scored.
-
-    Rows that are not done yet may have changed: a corrupt one is mended and the run goes on.
-    """
-    for line in done:
-        last = line["first"] + line["rows"] - 1
-        if line["shard"] >= len(shards):
-            raise _mismatch_error(
-                folder,
-                f"it has scores of row {last} and the input now ends with row "
-                f"{shards[-1].first + shards[-1].rows - 1}",
-            )
-        shard = shards[line["shard"]]
-        found = (shard.first, shard.rows, shard.chunk.content_hash)
-        if found != (line["first"], line["rows"], line["content"]):
-            raise _mismatch_error(
-                folder,
-                f"rows {line['first']} to {last} were scored from other text than "
-                f"{shard.file} holds now",
-            )
-
-
 def _mismatch_error(folder: Path, why: str) -> InputError:
     return InputError(
-        f"the run in {folder} does not fit: {why}; ask for the same again, or for another --out"
+        f"the run in {folder} cannot be resumed: {why}; use the same settings and input, "
+        "or another --out"
     )

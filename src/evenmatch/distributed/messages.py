@@ -1,6 +1,7 @@
-"""What travels to a worker: specs and settings, never objects.
+"""Messages between the driver and its workers, and the protocols of worker pools.
 
-Workers as the driver of a run sees them, whatever they run on.
+Messages contain specs and settings, never metric objects. A `Runner` (`Processes` or `Ray`) opens a
+`WorkerPool`; the driver does not depend on where the workers run.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from typing import Any, Protocol
 from evenmatch.distributed.shards import FileChunk
 from evenmatch.errors import DataError
 
+# One worker may die at startup by chance; several in a row indicate a permanent error.
+_MAX_STARTUP_FAILURES = 3
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerJob:
-    """What every worker of a run is told once.
+    """The job of a run, sent to each worker once.
 
-    `metrics` are names with their specs, `form` the suffix of the files of scores, `folder` where
-    relative paths in specs begin, `tables` the idf tables counted from the whole input.
+    `metrics` are names with their specs, `suffix` is that of the score files, `working_dir` is the
+    base of relative paths in specs, `idf_tables` are counted over the whole input.
     """
 
     metrics: tuple[tuple[str, str], ...]
@@ -32,7 +36,7 @@ class WorkerJob:
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """One shard to score; with `only`, try those rows and keep nothing."""
+    """A shard to score; with `only_rows`, score only those rows and return no data."""
 
     number: int
     first: int
@@ -44,7 +48,7 @@ class ShardTask:
 
 @dataclass(frozen=True, slots=True)
 class WorkerReady:
-    """A worker has loaded its metrics: their signatures, and the seconds that took."""
+    """A worker has loaded its metrics: their signatures, and the loading time in seconds."""
 
     signatures: dict[str, str]
     seconds: float
@@ -52,7 +56,7 @@ class WorkerReady:
 
 @dataclass(frozen=True, slots=True)
 class ShardDone:
-    """A shard's scores as the bytes of a file, with what the record keeps of them."""
+    """A shard's scores as the bytes of a file, with their summary for the manifest."""
 
     number: int
     data: bytes
@@ -63,10 +67,10 @@ class ShardDone:
 
 @dataclass(frozen=True, slots=True)
 class ShardFailed:
-    """A shard that could not be scored, and why.
+    """A shard that could not be scored, and the reason.
 
-    `row` is the offending one, counted from the shard's first, where it is known; `again` says
-    whether another try may help.
+    `row` is the invalid row, counted from the first row of the shard, or None if it is not known.
+    `retryable` says whether another attempt may succeed.
     """
 
     number: int
@@ -78,12 +82,11 @@ class ShardFailed:
 WorkerReply = WorkerReady | ShardDone | ShardFailed
 
 
-# A worker that dies before it is ready may be bad luck; a few in a row are not.
-_MAX_STARTUP_FAILURES = 3
-
-
 class WorkerPool(Protocol):
-    """Workers of one job; those that die are replaced."""
+    """The workers of one job; workers that die are replaced.
+
+    `submit` sends a task to an idle worker; `replies` waits for at least one event.
+    """
 
     def idle_count(self) -> int: ...
     def submit(self, task: ShardTask, /) -> None: ...
@@ -91,34 +94,34 @@ class WorkerPool(Protocol):
 
 
 class Runner(Protocol):
-    """Opens a pool for a job; the workers are gone when the block ends."""
+    """Opens a pool for a job; the workers are stopped when the block ends."""
 
     def __call__(self, job: WorkerJob, /) -> AbstractContextManager[WorkerPool]: ...
 
 
 def available_cores() -> int:
-    """How many cores this process may use."""
+    """Number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def thread_environment(threads: int) -> dict[str, str]:
-    """Environment variables that keep a worker to its threads, whichever library asks."""
+    """Environment variables that limit the threads of every numerical library of a worker."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
     return {**dict.fromkeys(names, str(threads)), "TOKENIZERS_PARALLELISM": "false"}
 
 
 class StartupMonitor:
-    """Counts workers that died before they were ready, and gives up after a few in a row."""
+    """Counts workers that die during startup; raises an error after several in a row."""
 
     def __init__(self) -> None:
         self._failures = 0
 
     def record_success(self) -> None:
-        """A worker is ready."""
+        """Record that a worker is ready."""
         self._failures = 0
 
     def record_failure(self, why: str) -> None:
-        """A worker died before it was ready."""
+        """Record that a worker died before it was ready."""
         self._failures += 1
         if self._failures >= _MAX_STARTUP_FAILURES:
-            raise DataError(f"workers die before they are ready: {why}")
+            raise DataError(f"workers fail to start: {why}")

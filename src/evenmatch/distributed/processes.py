@@ -1,4 +1,4 @@
-"""Workers as processes of this machine."""
+"""Workers as local processes, connected to the driver by pipes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,18 @@ _DISCONNECTED = (EOFError, ConnectionError)
 
 @dataclass(frozen=True)
 class Processes:
-    """So many processes of so many threads each; 0 workers is one for each core's threads."""
+    """Runner with local processes.
+
+    `workers` is the number of processes, `threads` that of each process. A 0 is replaced so that
+    workers × threads is about the number of cores.
+    """
 
     workers: int = 0
     threads: int = 0
 
     @contextmanager
     def __call__(self, job: WorkerJob) -> Iterator[WorkerPool]:
-        """The pool, for as long as the block runs."""
+        """Open the pool; it is closed at the end of the block."""
         threads = self.threads or max(1, available_cores() // (self.workers or available_cores()))
         workers = self.workers or max(1, available_cores() // threads)
         pool = _ProcessPool(job, workers, threads)
@@ -51,7 +55,7 @@ class Processes:
 
 @dataclass(eq=False)
 class _WorkerProcess:
-    """One worker: its process, its pipe, what it is at, and where its errors go."""
+    """A worker: its process, its pipe, its current task, and the file of its error output."""
 
     popen: subprocess.Popen[bytes]
     pipe: Connection[Any, Any]
@@ -60,7 +64,7 @@ class _WorkerProcess:
     task: ShardTask | None = None
 
     def exit_reason(self) -> str:
-        """How it ended, and the last line it wrote, if any."""
+        """Describe how the process ended, with the last line of its output if any."""
         code = self.popen.wait()
         self.errors.seek(0)
         lines = self.errors.read().decode("utf-8", "replace").strip().splitlines()
@@ -94,29 +98,29 @@ class _ProcessPool:
     def submit(self, task: ShardTask) -> None:
         process = self._idle_workers()[0]
         process.task = task
-        with suppress(ConnectionError):  # it died idle: the next reading says so of the task
+        with suppress(ConnectionError):  # the worker died idle; `replies` reports the failed task
             process.pipe.send(task)
 
     def replies(self) -> list[WorkerReply]:
-        """What has been said since; waits until something has."""
-        told = wait([p.pipe for p in self.processes])
-        found = [self._receive(p) for p in list(self.processes) if p.pipe in told]
+        """Wait for replies and return them; replace workers that died."""
+        readable = wait([p.pipe for p in self.processes])
+        found = [self._receive(p) for p in list(self.processes) if p.pipe in readable]
         self._start_missing()
         return [reply for reply in found if reply is not None]
 
     def _receive(self, process: _WorkerProcess) -> WorkerReply | None:
         try:
-            said: WorkerReply | EvenmatchError = process.pipe.recv()
+            reply: WorkerReply | EvenmatchError = process.pipe.recv()
         except _DISCONNECTED:
             return self._remove_dead(process)
-        if isinstance(said, EvenmatchError):
-            raise said
-        if isinstance(said, WorkerReady):
+        if isinstance(reply, EvenmatchError):
+            raise reply
+        if isinstance(reply, WorkerReady):
             process.ready = True
             self.startup.record_success()
         else:
             process.task = None
-        return said
+        return reply
 
     def _remove_dead(self, process: _WorkerProcess) -> WorkerReply | None:
         why, task = process.exit_reason(), process.task
@@ -139,7 +143,7 @@ def _start_process(job: WorkerJob, threads: int) -> _WorkerProcess:
     if os.name != "posix":
         raise InputError("--on processes needs Linux or macOS; use --on ray here")
     ours, theirs = Pipe()
-    errors = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process lives
+    errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
     environment = {**os.environ, **thread_environment(threads)}
     command = [sys.executable, "-m", "evenmatch.distributed.worker_process", str(theirs.fileno())]
     popen = subprocess.Popen(
@@ -152,6 +156,6 @@ def _start_process(job: WorkerJob, threads: int) -> _WorkerProcess:
     )
     theirs.close()
     process = _WorkerProcess(popen, ours, errors)
-    with suppress(ConnectionError):  # it is found dead at the first reading
+    with suppress(ConnectionError):  # the process died; the first `recv` reports it
         ours.send(job)
     return process

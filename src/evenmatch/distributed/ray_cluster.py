@@ -1,4 +1,4 @@
-"""Workers as actors of a Ray cluster, or of a Ray that is started for the run."""
+"""Workers as actors of a Ray cluster, or of a local Ray instance started for the run."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from evenmatch.errors import DataError, EvenmatchError, InputError, MissingExtra
 
 @dataclass(frozen=True)
 class Ray:
-    """Actors on a cluster: by its address, or on this machine where there is none.
+    """Runner with Ray actors, on the cluster at `address` or else on this machine.
 
-    0 workers is as many as the cluster's cores hold. `working_dir` is sent to every node and
-    relative paths in specs begin there; `models` is where embedded models lie on the nodes.
+    With 0 workers the whole cluster is used. `working_dir` is copied to every node and is the base
+    of relative paths in specs; `models` is the folder of the embedded models on the nodes.
     """
 
     workers: int = 0
@@ -40,7 +40,10 @@ class Ray:
 
     @contextmanager
     def __call__(self, job: WorkerJob) -> Iterator[WorkerPool]:
-        """The pool, for as long as the block runs; a Ray that was there before stays."""
+        """Open the pool; it is closed at the end of the block.
+
+        Ray is shut down too, unless it was initialised before.
+        """
         ray = load_ray()
         ours = not ray.is_initialized()
         if ours:
@@ -58,35 +61,38 @@ class Ray:
                 ray.shutdown()
 
     def _connect(self, ray: Any) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no word to anybody's server
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             if self.address:
                 ray.init(address=self.address, **quiet)
             else:
-                room = max(available_cores(), self.workers * (self.threads or 1))
-                ray.init(address="local", num_cpus=room, include_dashboard=False, **quiet)
+                cpus = max(available_cores(), self.workers * (self.threads or 1))
+                ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise DataError(
                 f"cannot reach Ray at {self.address or 'this machine'}: {one_line_message(error)}"
             ) from None
 
     def _worker_count(self, ray: Any) -> int:
-        there, each = int(ray.cluster_resources().get("CPU", 0)), self.threads or 1
-        if there < each:
-            raise InputError(f"a worker takes {each} CPUs and the whole cluster has {there}")
-        return self.workers or there // each
+        available, per_worker = int(ray.cluster_resources().get("CPU", 0)), self.threads or 1
+        if available < per_worker:
+            raise InputError(
+                f"a worker needs {per_worker} CPUs, but the whole cluster has {available}; "
+                "use fewer threads"
+            )
+        return self.workers or available // per_worker
 
     def _environment(self) -> dict[str, Any]:
         variables = thread_environment(self.threads or 1)
         if self.models:
             variables["EVENMATCH_MODELS"] = self.models
-        found: dict[str, Any] = {"env_vars": variables}
-        return found | ({"working_dir": self.working_dir} if self.working_dir else {})
+        environment: dict[str, Any] = {"env_vars": variables}
+        return environment | ({"working_dir": self.working_dir} if self.working_dir else {})
 
 
 def load_ray() -> Any:
-    """The ray package."""
+    """Import ray; raise `MissingExtraError` if it is not installed."""
     try:
         import ray
     except ImportError:
@@ -98,7 +104,7 @@ def load_ray() -> Any:
 
 
 class _Actor:
-    """What runs on a node: a worker, made by the first call."""
+    """The actor on a node: it holds a worker, created by `start`."""
 
     def start(self, job: WorkerJob) -> WorkerReady | EvenmatchError:
         try:
@@ -113,7 +119,7 @@ class _Actor:
 
 @dataclass(eq=False)
 class _Handle:
-    """One actor as the driver knows it."""
+    """The driver's handle of an actor."""
 
     actor: Any
     ready: bool = False
@@ -148,27 +154,27 @@ class _ActorPool:
         self.pending[handle.actor.work.remote(task)] = handle
 
     def replies(self) -> list[WorkerReply]:
-        """What has been said since; waits until something has."""
+        """Wait for replies and return them; replace actors that died."""
         self.ray.wait(list(self.pending), num_returns=1)
-        told, _ = self.ray.wait(list(self.pending), num_returns=len(self.pending), timeout=0)
-        found = [self._receive(reference) for reference in told]
+        finished, _ = self.ray.wait(list(self.pending), num_returns=len(self.pending), timeout=0)
+        found = [self._receive(reference) for reference in finished]
         self._start_missing()
         return [reply for reply in found if reply is not None]
 
     def _receive(self, reference: Any) -> WorkerReply | None:
         handle = self.pending.pop(reference)
         try:
-            said: WorkerReply | EvenmatchError = self.ray.get(reference)
+            reply: WorkerReply | EvenmatchError = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
             return self._remove_dead(handle, error)
-        if isinstance(said, EvenmatchError):
-            raise said
-        if isinstance(said, WorkerReady):
+        if isinstance(reply, EvenmatchError):
+            raise reply
+        if isinstance(reply, WorkerReady):
             handle.ready = True
             self.startup.record_success()
         else:
             handle.task = None
-        return said
+        return reply
 
     def _remove_dead(self, handle: _Handle, error: BaseException) -> WorkerReply | None:
         why = f"the worker died ({str(error).strip().splitlines()[-1].strip()})"

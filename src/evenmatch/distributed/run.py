@@ -1,6 +1,8 @@
-"""score_files: a corpus of any size from files to files, by workers, with nothing lost.
+"""Scoring of large files by workers: `score_files`.
 
-The parts of a run put together into one file, in order.
+The input is split into shards (`shards.py`), each shard is scored by a worker and stored
+(`driver.py`, `manifest.py`), and the parts are concatenated in input order. An interrupted run can
+be resumed.
 """
 
 from __future__ import annotations
@@ -42,25 +44,7 @@ from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.streaming import RunningMean
 
 SHARD_ROWS = 2000
-
-
 RETRIES = 2
-
-
-@dataclass(frozen=True)
-class ScoreFilesResult:
-    """What a large run came to: means by metric, flagged rows, and what was given up.
-
-    `seconds` sums what workers spent, by what they did; `kept` is how many rows an earlier run
-    had done.
-    """
-
-    tallies: Mapping[str, RunningMean]
-    flagged: Mapping[str, int]
-    failures: tuple[ShardFailure, ...]
-    rows: int
-    resumed_rows: int
-    seconds: Mapping[str, float]
 
 
 def score_files(
@@ -75,57 +59,102 @@ def score_files(
     max_failures: int | None = None,
     **run: Any,
 ) -> ScoreFilesResult:
-    """Score a JSONL or Parquet file, or a folder of them, shard by shard, by many workers.
+    """Score a JSONL or Parquet file, or a folder of them, in shards by several workers.
 
-    `out` is a file of rows (.jsonl, .tsv, .parquet) beside which the folder `out`.parts keeps the
-    shards and their record, or a folder that keeps them alone. Killed at any moment and asked
-    again with `resume`, it does only what is missing. A shard that fails is tried again, then given
-    up without stopping the others, until more than `max_failures` have failed.
+    `out` is a file (.jsonl, .tsv, .parquet) with a row for each pair; the scored shards and the
+    manifest are stored in the folder `out`.parts. If `out` is a folder, they are stored there and
+    not joined. A run that was interrupted at any moment and is repeated with `resume` scores only
+    the missing shards. A shard that fails is retried `retries` times. The other shards are scored
+    nevertheless, unless more than `max_failures` shards fail.
 
-    The scores are those of `score`, in the order of the input.
+    The scores are equal to those of `score`, in the order of the input.
     """
     settings = make_run(**run)
     names = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric))
     out = local_path(out)
-    folder, form = _parts_folder(out)
+    folder, suffix = _parts_folder(out)
     shards = plan_shards(path, shard_rows)
     with open_loader() as load:
-        wanted = build_run_metrics(names, shards, load)
-        header = manifest_header(wanted, form, shard_rows, settings)
+        metrics = build_run_metrics(names, shards, load)
+        header = manifest_header(metrics, suffix, shard_rows, settings)
         with open_manifest(folder, header, shards, resume=resume) as manifest:
             before = dict(manifest.done)
-            keeper = ShardCheckpointer(manifest, wanted, form, settings, shards)
+            checkpointer = ShardCheckpointer(manifest, metrics, suffix, settings, shards)
             job = WorkerJob(
-                wanted.specs, form, worker_settings(settings), os.getcwd(), wanted.idf_tables
+                metrics.specs, suffix, worker_settings(settings), os.getcwd(), metrics.idf_tables
             )
-            failures = keeper.score_missing(on, job, load, retries, max_failures)
+            failures = checkpointer.score_missing(on, job, load, retries, max_failures)
             if not failures and is_score_file(out):
-                _join_output([manifest.part_path(s.number, form) for s in shards], out)
-            return _collect_result(manifest, wanted, failures, shards, before)
+                _join_output([manifest.part_path(s.number, suffix) for s in shards], out)
+            return _collect_result(manifest, metrics, failures, shards, before)
+
+
+@dataclass(frozen=True)
+class ScoreFilesResult:
+    """Result of `score_files`: means by metric, counts of flags, and failed shards.
+
+    `seconds` is the time that workers spent, by activity; `resumed_rows` is the number of rows that
+    an earlier run had scored.
+    """
+
+    tallies: Mapping[str, RunningMean]
+    flagged: Mapping[str, int]
+    failures: tuple[ShardFailure, ...]
+    rows: int
+    resumed_rows: int
+    seconds: Mapping[str, float]
+
+
+def join_parts(parts: Sequence[Path], out: str) -> None:
+    """Concatenate the parts into one file, atomically.
+
+    For a remote address the file is built locally and then uploaded; whether the upload is atomic
+    depends on the remote file system.
+    """
+    if is_url(out):
+        with tempfile.TemporaryDirectory(dir=parts[0].parent) as folder:
+            whole = str(Path(folder) / Path(out).name)
+            join_parts(parts, whole)
+            upload_file(whole, out)
+        return
+    with atomic_write(out) as temporary:
+        if out.lower().endswith(".parquet"):
+            concatenate_parquet([str(part) for part in parts], temporary)
+        else:
+            open_file: Any = gzip.open if out.lower().endswith(".gz") else open
+            with open_file(temporary, "wb") as sink:
+                _concatenate_files(parts, sink, has_header=part_suffix(out) == ".tsv")
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+
+
+def part_suffix(out: str) -> str:
+    """Suffix of the parts of a file, which are not compressed."""
+    return Path(out.lower().removesuffix(".gz")).suffix
 
 
 def _parts_folder(out: str) -> tuple[Path, str]:
-    """The folder that keeps the parts, and their suffix."""
+    """Return the folder of the parts, and their suffix."""
     if is_url(out):
         return _remote_parts_folder(out)
     if is_score_file(out):
         if not Path(out).resolve().parent.is_dir():
-            raise DataError(f"there is no folder to write {out} in; make it first")
+            raise DataError(f"the folder of {out} does not exist; create it first")
         return Path(f"{out}.parts"), part_suffix(out)
     if not out or Path(out).is_file() or Path(out).suffix:
         raise InputError(
-            f"cannot tell how to write {out or 'the scores'}; "
+            f"unknown output format of {out or 'the scores'}; "
             "give a .jsonl, .tsv or .parquet file, or a folder"
         )
     return Path(out), ".jsonl"
 
 
 def _remote_parts_folder(address: str) -> tuple[Path, str]:
-    """The parts of a file that will lie elsewhere: beside nothing, so in the working directory."""
-    resolve_filesystem(address)  # better refused now than after hours
+    """Return the folder and suffix of the parts of a remote file: in the working directory."""
+    resolve_filesystem(address)  # fail now rather than after hours of work
     if not is_score_file(address):
         raise InputError(
-            f"an address takes one file, got {address}; let it end in .jsonl, .tsv or .parquet"
+            f"remote output must be one file, got {address}; use .jsonl, .tsv or .parquet"
         )
     return Path(f"{Path(address).name}.parts"), part_suffix(address)
 
@@ -137,14 +166,14 @@ def _join_output(parts: Sequence[Path], out: str) -> None:
         if error.errno not in DISK_FULL_ERRNOS:
             raise
         raise DataError(
-            f"{out}: {(error.strerror or '').lower()}; every shard is done and kept in "
-            f"{parts[0].parent}; make room and go on with --resume"
+            f"{out}: {(error.strerror or '').lower()}; every shard is scored and stored in "
+            f"{parts[0].parent}; free disk space and continue with --resume"
         ) from None
 
 
 def _collect_result(
     manifest: Manifest,
-    wanted: RunMetrics,
+    metrics: RunMetrics,
     failures: Sequence[ShardFailure],
     shards: Sequence[Shard],
     before: Mapping[int, Mapping[str, Any]],
@@ -154,7 +183,7 @@ def _collect_result(
         name: merge_tallies(part, [line["tallies"][name] for line in lines])
         if lines
         else RunningMean()
-        for name, part in wanted.metrics.items()
+        for name, part in metrics.metrics.items()
     }
     flagged: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
@@ -162,43 +191,15 @@ def _collect_result(
         flagged.update(line["flags"])
         for what, spent in line["seconds"].items():
             seconds[what] += spent
-    kept = sum(line["rows"] for line in before.values())
+    resumed = sum(line["rows"] for line in before.values())
     rows = sum(line["rows"] for line in lines)
-    return ScoreFilesResult(tallies, flagged, tuple(failures), rows, kept, seconds)
+    return ScoreFilesResult(tallies, flagged, tuple(failures), rows, resumed, seconds)
 
 
-def join_parts(parts: Sequence[Path], out: str) -> None:
-    """One file of all rows; it appears whole or not at all.
-
-    At an address of another place it is made here and then copied there; whether half a copy can be
-    seen on the way is up to that place.
-    """
-    if is_url(out):
-        with tempfile.TemporaryDirectory(dir=parts[0].parent) as folder:
-            whole = str(Path(folder) / Path(out).name)
-            join_parts(parts, whole)
-            upload_file(whole, out)
-        return
-    with atomic_write(out) as place:
-        if out.lower().endswith(".parquet"):
-            concatenate_parquet([str(part) for part in parts], place)
-        else:
-            opened: Any = gzip.open if out.lower().endswith(".gz") else open
-            with opened(place, "wb") as sink:
-                _concatenate_files(parts, sink, headed=part_suffix(out) == ".tsv")
-        with open(place, "rb+") as file:
-            os.fsync(file.fileno())
-
-
-def part_suffix(out: str) -> str:
-    """The suffix of the parts of a file: they are not compressed."""
-    return Path(out.lower().removesuffix(".gz")).suffix
-
-
-def _concatenate_files(parts: Sequence[Path], sink: IO[bytes], *, headed: bool) -> None:
-    """Text after text, of those with a header only the first one's."""
+def _concatenate_files(parts: Sequence[Path], sink: IO[bytes], *, has_header: bool) -> None:
+    """Concatenate text files; with `has_header`, keep only the header of the first."""
     for n, part in enumerate(parts):
         with part.open("rb") as source:
-            if headed and n:
+            if has_header and n:
                 source.readline()
             shutil.copyfileobj(source, sink, 1 << 20)

@@ -1,6 +1,7 @@
-"""sharing_out: pairs that a program holds, scored by workers in place of its own process.
+"""Worker sessions: score pairs that are in memory by workers (`worker_session`).
 
-What stays between calls of one program: its pairs as shards, its workers.
+A session is the value of the run setting `on`. Pairs are split into shards as if they came from a
+file (`PairShards`), and workers stay alive between calls (`PersistentRunner`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from evenmatch.scoring.inputs import check_pairs
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.types import Pair, Run
 
+_PSEUDO_FILE = "pairs.jsonl"  # no real file: it sets the format of shards and appears in messages
+
 
 @contextmanager
 def worker_session(
@@ -49,22 +52,22 @@ def worker_session(
     retries: int = RETRIES,
     max_failures: int | None = None,
 ) -> Iterator[WorkerSession]:
-    """What the run setting `on` takes, for as long as the block runs.
+    """Open a session for the run setting `on`; it is closed at the end of the block.
 
-    Workers stay from one call to the next while the metrics are the same. With a folder `parts`
-    finished shards are kept there, and a later run does only what is missing.
+    Workers are reused from call to call while the metrics are the same. With a folder `parts`,
+    finished shards are stored there, and a later run scores only the missing ones.
     """
     if shard_rows < 1:
-        raise InputError(f"a shard holds at least 1 row, got {shard_rows}")
+        raise InputError(f"shard_rows must be at least 1, got {shard_rows}")
     with ExitStack() as stack:
         folder = parts or stack.enter_context(tempfile.TemporaryDirectory(prefix="evenmatch-"))
-        held = stack.enter_context(PersistentRunner(on))
-        yield WorkerSession(held, folder, shard_rows, retries, max_failures)
+        runner = stack.enter_context(PersistentRunner(on))
+        yield WorkerSession(runner, folder, shard_rows, retries, max_failures)
 
 
 @dataclass(frozen=True)
 class WorkerSession:
-    """Scores pairs by workers; a metric must have a spec, since specs travel and objects do not."""
+    """Scores pairs by workers; metrics must have a spec, because workers are sent specs."""
 
     runner: Runner
     folder: str
@@ -75,80 +78,65 @@ class WorkerSession:
     def score_metrics(
         self, metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run
     ) -> list[CountedScores]:
-        """Each metric's scores of the pairs, with counts where it has them, as a local run's."""
+        """Score the pairs with each metric; counts are included where a metric has them.
+
+        The scores are equal to those of a local run.
+        """
         check_pairs(pairs)
         named = {spec(metric): metric for metric in metrics}
         if not named:
             return []
         _check_corpus_scores(named)
-        wanted = RunMetrics.from_metrics(
+        run_metrics = RunMetrics.from_metrics(
             {name: fit_idf(metric, pairs) for name, metric in named.items()}
         )
-        own = self._score_shards(wanted, PairShards(pairs, self.shard_rows), run)
+        parts = self._score_shards(run_metrics, PairShards(pairs, self.shard_rows), run)
         found = {
-            name: concatenate_scores(metric, [part[n] for part in own])
-            for n, (name, metric) in enumerate(wanted.metrics.items())
+            name: concatenate_scores(metric, [part[n] for part in parts])
+            for n, (name, metric) in enumerate(run_metrics.metrics.items())
         }
         return [found[spec(metric)] for metric in metrics]
 
     def _score_shards(
-        self, wanted: RunMetrics, cut: PairShards, run: Run
+        self, metrics: RunMetrics, pair_shards: PairShards, run: Run
     ) -> list[list[CountedScores]]:
-        """The parts of all shards, in order."""
-        header, shards = manifest_header(wanted, PACKED_SUFFIX, self.shard_rows, run), cut.shards()
+        """Score all shards and return their parts in order."""
+        header = manifest_header(metrics, PACKED_SUFFIX, self.shard_rows, run)
+        shards = pair_shards.shards()
         job = WorkerJob(
-            wanted.specs, PACKED_SUFFIX, worker_settings(run), os.getcwd(), wanted.idf_tables
+            metrics.specs, PACKED_SUFFIX, worker_settings(run), os.getcwd(), metrics.idf_tables
         )
         with open_manifest(
             self._call_folder(header, shards), header, shards, resume=True
         ) as manifest:
-            keeper = ShardCheckpointer(manifest, wanted, PACKED_SUFFIX, run, shards)
-            failures = keeper.score_missing(
-                self.runner, job, cut.load, self.retries, self.max_failures
+            checkpointer = ShardCheckpointer(manifest, metrics, PACKED_SUFFIX, run, shards)
+            failures = checkpointer.score_missing(
+                self.runner, job, pair_shards.load, self.retries, self.max_failures
             )
             if failures:
                 raise DataError(f"{len(failures)} of {len(shards)} shards failed: {failures[0]}")
             return [_read_part(manifest, shard) for shard in shards]
 
     def _call_folder(self, header: Mapping[str, object], shards: Sequence[Shard]) -> Path:
-        """A folder for these pairs and metrics alone, so that one folder serves many calls."""
+        """Subfolder for these pairs and metrics, so that one folder can serve many calls."""
         content = json.dumps([header, [shard.chunk.content_hash for shard in shards]])
         return Path(self.folder) / hash_content(content.encode())
 
 
-def _read_part(manifest: Manifest, shard: Shard) -> list[CountedScores]:
-    return unpack_scores(manifest.part_path(shard.number, PACKED_SUFFIX).read_bytes())
-
-
-def _check_corpus_scores(metrics: Mapping[str, Metric]) -> None:
-    """Refuse what shards cannot give: a corpus score that is no function of summed counts."""
-    for name, metric in metrics.items():
-        if isinstance(metric, AlignMetric | RunAwareMetric | CorpusMetric):
-            continue
-        if metric(WARMUP_PAIRS).corpus is not None:
-            raise InputError(
-                f"the corpus score of {name} cannot be put together from shards; "
-                "score it without --on"
-            )
-
-
-_PSEUDO_FILE = "pairs.jsonl"  # of no file: it says how the bytes are read, and stands in messages
-
-
 @dataclass(frozen=True)
 class PairShards:
-    """Pairs cut into shards of so many rows; their bytes are made when they are asked for."""
+    """Pairs split into shards of `rows` rows, as JSONL; the bytes are created on demand."""
 
     pairs: Sequence[Pair]
     rows: int
 
     def shards(self) -> list[Shard]:
-        """The plan, as of a file of lines."""
+        """The shards, as of a JSONL file."""
         found = []
         for number, first in enumerate(range(0, len(self.pairs), self.rows)):
             count, data = min(self.rows, len(self.pairs) - first), self._bytes(first)
-            cut = FileChunk(first, count, (first, count), hash_content(data))
-            found.append(Shard(number, first, _PSEUDO_FILE, cut))
+            chunk = FileChunk(first, count, (first, count), hash_content(data))
+            found.append(Shard(number, first, _PSEUDO_FILE, chunk))
         return found
 
     def load(self, shard: Shard) -> bytes:
@@ -160,13 +148,8 @@ class PairShards:
         return "\n".join(map(_pair_json, rows)).encode()
 
 
-def _pair_json(pair: Pair) -> str:
-    record = {"candidate": pair.candidate, "references": pair.references, "source": pair.source}
-    return json.dumps(record)
-
-
 class PersistentRunner:
-    """A runner whose workers stay after a job, for the next one if it is the same."""
+    """A runner that keeps its workers after a job and reuses them if the next job is equal."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -175,16 +158,16 @@ class PersistentRunner:
 
     @contextmanager
     def __call__(self, job: WorkerJob) -> Iterator[WorkerPool]:
-        """The pool of this job; those of another are ended."""
+        """Return the pool of this job; the pool of another job is closed."""
         if self._open is None or self._open[0] != job:
             self._close()
             self._open = job, self._stack.enter_context(self._runner(job))
-        well = False
+        succeeded = False
         try:
             yield self._open[1]
-            well = True
+            succeeded = True
         finally:
-            if not well:  # workers are at shards that nobody waits for any more
+            if not succeeded:  # workers may still be scoring shards whose results are not needed
                 self._close()
 
     def _close(self) -> None:
@@ -201,3 +184,23 @@ class PersistentRunner:
         trace: TracebackType | None,
     ) -> None:
         self._close()
+
+
+def _read_part(manifest: Manifest, shard: Shard) -> list[CountedScores]:
+    return unpack_scores(manifest.part_path(shard.number, PACKED_SUFFIX).read_bytes())
+
+
+def _check_corpus_scores(metrics: Mapping[str, Metric]) -> None:
+    """Raise `InputError` for a corpus score that cannot be computed from summed counts."""
+    for name, metric in metrics.items():
+        if isinstance(metric, AlignMetric | RunAwareMetric | CorpusMetric):
+            continue
+        if metric(WARMUP_PAIRS).corpus is not None:
+            raise InputError(
+                f"the corpus score of {name} cannot be computed from shards; score it without --on"
+            )
+
+
+def _pair_json(pair: Pair) -> str:
+    record = {"candidate": pair.candidate, "references": pair.references, "source": pair.source}
+    return json.dumps(record)

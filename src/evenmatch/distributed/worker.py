@@ -1,8 +1,8 @@
 """A worker: builds the metrics of a job once, then scores one shard after another.
 
-The scores of a shard with their counts, as bytes: for uses that go on computing with them.
-
-Scores of a shard as sums, small enough for the record, and those of all shards together.
+Scores are sent back as a file of rows, or packed with their counts as JSON (`pack_scores`) for
+callers that compute with them. Sums of the scores (`tally_record`) go into the manifest, from which
+`merge_tallies` computes the means of the whole run.
 """
 
 from __future__ import annotations
@@ -33,32 +33,34 @@ from evenmatch.types import Array, Pair, Run, Score, Scores
 from evenmatch.vectors.weighting import store_idf_json
 
 WARMUP_PAIRS = [Pair("a short text", ("a short text",), "a short text")]
+PACKED_SUFFIX = ".json"
+CountedScores: TypeAlias = tuple[Scores, Array | None]
 
 
 class Worker:
-    """The metrics of a job, loaded; call it with a task."""
+    """Loads the metrics of a job; called with a task, it scores a shard."""
 
     def __init__(self, job: WorkerJob) -> None:
         start = time.perf_counter()
-        with suppress(FileNotFoundError, NotADirectoryError):  # another node has other folders
+        with suppress(FileNotFoundError, NotADirectoryError):  # may not exist on another node
             os.chdir(job.working_dir or ".")
         for table in job.idf_tables:
             store_idf_json(table)
         self._job = job
         self._run: Run = make_run(**job.settings)
         self._metrics: list[Metric] = [as_metric(spec) for _, spec in job.metrics]
-        tried = score_metrics(self._metrics, WARMUP_PAIRS, self._run)  # loads the models
+        scored = score_metrics(self._metrics, WARMUP_PAIRS, self._run)  # loads the models
         names = [name for name, _ in job.metrics]
-        signatures = {n: s.signature for n, s in zip(names, tried, strict=True)}
+        signatures = {n: s.signature for n, s in zip(names, scored, strict=True)}
         self.ready = WorkerReady(signatures, time.perf_counter() - start)
 
     def __call__(self, task: ShardTask) -> ShardDone | ShardFailed:
-        """The scores of a shard, or why there are none."""
+        """Score a shard, or return the reason why it failed."""
         start = time.perf_counter()
         pairs: list[Pair] = []
         try:
             for pair in parse_shard_pairs(task.data, task.chunk, task.file):
-                pairs.append(pair)  # one by one: what is there tells which row is wrong
+                pairs.append(pair)  # one by one, so that len(pairs) is the row of an error
         except EvenmatchError as error:
             return ShardFailed(
                 task.number, one_line_message(error), row=len(pairs), retryable=False
@@ -80,7 +82,7 @@ class Worker:
         names = [name for name, _ in self._job.metrics]
         data = b"" if task.only_rows else self._serialize(task.first, names, found)
         seconds = {"score": scored - start, "write": time.perf_counter() - scored}
-        tallies = {n: tally_record(*own) for n, own in zip(names, found, strict=True)}
+        tallies = {n: tally_record(*scores) for n, scores in zip(names, found, strict=True)}
         flags = count_flags([scores for scores, _ in found])
         return ShardDone(task.number, data, tallies, dict(flags), seconds)
 
@@ -93,32 +95,64 @@ class Worker:
 
 
 def one_line_message(error: BaseException) -> str:
-    """An error's words on one line."""
+    """Message of an error on one line; its class name if it has none."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _row_file_bytes(rows: Iterator[ScoreRow], form: str) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="evenmatch-") as folder:
-        path = Path(folder) / f"part{form}"
-        with score_writer(str(path)) as write:
-            write(list(rows))
-        return path.read_bytes()
-
-
-PACKED_SUFFIX = ".json"
-
-
-CountedScores: TypeAlias = tuple[Scores, Array | None]
-
-
 def pack_scores(found: Sequence[CountedScores]) -> bytes:
-    """Scores as JSON; every bit of a number stays, also where it is none."""
+    """Serialise scores as JSON, without loss of precision; NaN and infinity are preserved."""
     return json.dumps([_scores_to_json(scores, counts) for scores, counts in found]).encode()
 
 
 def unpack_scores(data: bytes) -> list[CountedScores]:
-    """What `packed` was given."""
-    return [_scores_from_json(own) for own in json.loads(data)]
+    """Inverse of `pack_scores`."""
+    return [_scores_from_json(record) for record in json.loads(data)]
+
+
+def concatenate_scores(metric: Metric, parts: Sequence[CountedScores]) -> CountedScores:
+    """Concatenate the scores of all shards; the corpus score is computed from summed counts."""
+    segments = tuple(chain.from_iterable(scores.segments for scores, _ in parts))
+    tables = [table for _, table in parts if table is not None]
+    counts = np.concatenate(tables) if tables else None
+    corpus = None
+    if isinstance(metric, CorpusMetric) and counts is not None and parts[0][0].corpus is not None:
+        corpus = float(metric.score_totals(counts.sum(0)))
+    return Scores(segments, parts[0][0].signature, corpus), counts
+
+
+def tally_record(scores: Scores, counts: Array | None) -> dict[str, Any]:
+    """Sums of one metric's scores of a shard, for the manifest."""
+    tally = RunningMean().add(scores)
+    record: dict[str, Any] = {
+        "count": tally.count,
+        "value": tally.value,
+        "precision": tally.precision,
+        "recall": tally.recall,
+        "signature": tally.signature,
+    }
+    if scores.corpus is not None:
+        record["corpus"] = {"totals": None if counts is None else counts.sum(0).tolist()}
+    return record
+
+
+def merge_tallies(metric: Metric, tallies: Sequence[Mapping[str, Any]]) -> RunningMean:
+    """Merge one metric's tallies of all shards; the corpus score is set if all have counts."""
+    return RunningMean(
+        sum(tally["count"] for tally in tallies),
+        math.fsum(tally["value"] for tally in tallies),
+        _sum_or_none(tally["precision"] for tally in tallies),
+        _sum_or_none(tally["recall"] for tally in tallies),
+        tallies[0]["signature"],
+        _corpus_score(metric, tallies),
+    )
+
+
+def _row_file_bytes(rows: Iterator[ScoreRow], suffix: str) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="evenmatch-") as folder:
+        path = Path(folder) / f"part{suffix}"
+        with score_writer(str(path)) as write:
+            write(list(rows))
+        return path.read_bytes()
 
 
 def _scores_to_json(scores: Scores, counts: Array | None) -> dict[str, Any]:
@@ -130,56 +164,18 @@ def _scores_to_json(scores: Scores, counts: Array | None) -> dict[str, Any]:
     }
 
 
-def _scores_from_json(own: dict[str, Any]) -> CountedScores:
+def _scores_from_json(record: dict[str, Any]) -> CountedScores:
     segments = tuple(
         Score(value, precision, recall, frozenset(flags))
-        for value, precision, recall, flags in own["segments"]
+        for value, precision, recall, flags in record["segments"]
     )
-    counts = None if own["counts"] is None else np.array(own["counts"], dtype=np.float64)
-    return Scores(segments, own["signature"], own["corpus"]), counts
+    counts = None if record["counts"] is None else np.array(record["counts"], dtype=np.float64)
+    return Scores(segments, record["signature"], record["corpus"]), counts
 
 
-def concatenate_scores(metric: Metric, parts: Sequence[CountedScores]) -> CountedScores:
-    """One metric's scores of all shards; the corpus score comes from the sum of their counts."""
-    segments = tuple(chain.from_iterable(scores.segments for scores, _ in parts))
-    tables = [table for _, table in parts if table is not None]
-    counts = np.concatenate(tables) if tables else None
-    corpus = None
-    if isinstance(metric, CorpusMetric) and counts is not None and parts[0][0].corpus is not None:
-        corpus = float(metric.score_totals(counts.sum(0)))
-    return Scores(segments, parts[0][0].signature, corpus), counts
-
-
-def tally_record(scores: Scores, counts: Array | None) -> dict[str, Any]:
-    """What the record keeps of one metric's scores of a shard."""
-    tally = RunningMean().add(scores)
-    kept: dict[str, Any] = {
-        "count": tally.count,
-        "value": tally.value,
-        "precision": tally.precision,
-        "recall": tally.recall,
-        "signature": tally.signature,
-    }
-    if scores.corpus is not None:
-        kept["corpus"] = {"totals": None if counts is None else counts.sum(0).tolist()}
-    return kept
-
-
-def merge_tallies(metric: Metric, kept: Sequence[Mapping[str, Any]]) -> RunningMean:
-    """One metric's tally over all shards; the corpus score where counts can be summed."""
-    return RunningMean(
-        sum(own["count"] for own in kept),
-        math.fsum(own["value"] for own in kept),
-        _sum_or_none(own["precision"] for own in kept),
-        _sum_or_none(own["recall"] for own in kept),
-        kept[0]["signature"],
-        _corpus_score(metric, kept),
-    )
-
-
-def _corpus_score(metric: Metric, kept: Sequence[Mapping[str, Any]]) -> float | None:
-    totals = [own["corpus"]["totals"] for own in kept if "corpus" in own]
-    if len(totals) < len(kept) or None in totals or not isinstance(metric, CorpusMetric):
+def _corpus_score(metric: Metric, tallies: Sequence[Mapping[str, Any]]) -> float | None:
+    totals = [tally["corpus"]["totals"] for tally in tallies if "corpus" in tally]
+    if len(totals) < len(tallies) or None in totals or not isinstance(metric, CorpusMetric):
         return None
     return float(metric.score_totals(np.sum(totals, axis=0)))
 
