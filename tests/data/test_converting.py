@@ -1,4 +1,4 @@
-"""Converters on small files in upstream's form."""
+"""Converters on small files in the upstream format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_converter_that_a_set_names_is_there() -> None:
     assert all(callable(find_converter(name)) for name in named)
 
 
-def test_graphs_keep_their_lines_and_lose_what_stands_above(tmp_path: Path) -> None:
+def test_graphs_keep_their_lines_and_lose_comments(tmp_path: Path) -> None:
     text = (
         "# AMR release\n\n# ::id a.1 ::annotator x\n# ::snt One two .\n# ::save-date Thu\n"
         "(c / chapter\n  :mod 1)\n\n# ::id a.2\n# ::snt Two .\n(t / two)\n"
@@ -89,7 +89,7 @@ def wmt(year: int, pairs: str, scores: str) -> dict[str, str | bytes]:
     return {**files, f"{top}/DA-syslevel.csv": "LP HUMAN SYSTEM\n" + scores}
 
 
-def test_wmt_outputs_stand_beside_their_segments(tmp_path: Path) -> None:
+def test_wmt_outputs_are_joined_with_their_segments(tmp_path: Path) -> None:
     pairs = "cs-en de-en et-en fi-en ru-en tr-en zh-en en-de"
     scores = "en-de 0.5 b.1\ncs-en 0.10 b.1\ncs-en -0.1 Z.x.2\nen-cs 1 b.1\n"
     made, _ = convert("wmt18", wmt(18, pairs, scores), tmp_path)
@@ -116,7 +116,7 @@ def test_relative_ranks_find_their_segment_by_its_texts(tmp_path: Path) -> None:
     assert made["kk-en.rr.tsv.gz"] == ["sid\tbetter\tworse", "3\tb.1\tZ.x.2"]
 
 
-def test_lines_that_do_not_answer_each_other_are_an_error(tmp_path: Path) -> None:
+def test_files_of_different_length_are_an_error(tmp_path: Path) -> None:
     files = wmt(18, "cs-en de-en et-en fi-en ru-en tr-en zh-en en-de", "")
     top = "AIPHES/ACL20-Reference-Free-MT-Evaluation/WMT18"
     short = {f"{top}/references/newstest2018-csen-ref.en": "one\n"}
@@ -127,7 +127,7 @@ def test_lines_that_do_not_answer_each_other_are_an_error(tmp_path: Path) -> Non
 
 
 class Evil:
-    """What a pickle must not be able to do."""
+    """Run code when unpickled, which must not happen."""
 
     def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
         return os.system, ("exit 1",)

@@ -1,4 +1,4 @@
-"""Real sets turned back into upstream's form, as far as converters read it, and converted again."""
+"""Real sets written back in the upstream format and converted again."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_document_has_text_gold_phrases_and_those_of_each_system(tmp_path: Pat
         ({"pred": ["a"]}, "pred"),
     ],
 )
-def test_predictions_are_found_where_people_put_them(
+def test_predictions_are_found_in_every_known_field(
     tmp_path: Path, field: dict[str, Any], name: str
 ) -> None:
     record = {"text": "t", "keyphrases": ["a"], **field}
@@ -56,7 +56,7 @@ def test_predictions_are_found_where_people_put_them(
     assert found.documents[0].predictions[name] == ("a",)
 
 
-def test_a_field_of_its_own_is_named(tmp_path: Path) -> None:
+def test_predictions_in_another_field_are_read_by_name(tmp_path: Path) -> None:
     path = write(tmp_path / "d.jsonl", {**RECORD, "mine": "x"})
     (found,) = read_documents(path, predictions=["mine", "one"])
     assert found.documents[0].predictions == {"mine": ("x",), "one": ("tree",)}
@@ -78,7 +78,7 @@ def test_a_malformed_prediction_counts_as_empty_and_is_flagged(tmp_path: Path, b
     assert any("line 2: one must be a list of phrases" in line for line in found.errors)
 
 
-def test_a_line_that_is_no_record_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_line_that_is_not_a_record_is_left_out_with_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "d.jsonl", RECORD, "{broken", "[1]", "", RECORD)
     (found,) = read_documents(path)
     assert len(found.documents) == 2
@@ -102,12 +102,12 @@ def test_strict_reading_refuses_what_cannot_be_read(tmp_path: Path) -> None:
         ({"text": "t", "keyphrases": "a"}, "has no prediction 'one'"),
     ],
 )
-def test_what_is_missing_is_told(tmp_path: Path, record: dict[str, Any], words: str) -> None:
+def test_missing_fields_are_errors(tmp_path: Path, record: dict[str, Any], words: str) -> None:
     (found,) = read_documents(write(tmp_path / "d.jsonl", record), predictions=["one"])
     assert words in found.errors[0]
 
 
-def test_a_system_that_passed_over_documents_is_told(tmp_path: Path) -> None:
+def test_a_system_without_some_predictions_is_an_error(tmp_path: Path) -> None:
     other = {**RECORD, "pred": {"one": "a"}}
     (found,) = read_documents(write(tmp_path / "d.jsonl", RECORD, other))
     assert found.errors[0].endswith("1 documents have no prediction 'two'")
@@ -122,7 +122,7 @@ def test_a_folder_is_all_its_files_gzipped_or_not(tmp_path: Path) -> None:
     assert names == [f"{tmp_path.name}/a", f"{tmp_path.name}/b"]
 
 
-def test_a_table_between_tabs_is_read_too(tmp_path: Path) -> None:
+def test_a_tsv_file_is_read(tmp_path: Path) -> None:
     path = write(tmp_path / "d.tsv", "text\tkeyphrases\tprediction", "a b\ta; c\ta")
     (found,) = read_documents(path)
     assert found.documents[0].keyphrases == ("a", "c")

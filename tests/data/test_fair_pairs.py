@@ -16,7 +16,7 @@ LINE = {"cand_a": "he left", "ref_a": "they left", "cand_b": "she left", "ref_b"
 
 
 def differing(one: str, other: str) -> list[tuple[str, str]]:
-    """The stretches of words in which two sentences differ."""
+    """The spans of words in which two sentences differ."""
     a, b = one.split(), other.split()
     found = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
     return [(" ".join(a[i:j]), " ".join(b[k:m])) for tag, i, j, k, m in found if tag != "equal"]
@@ -31,14 +31,14 @@ def terms(pairs: Sequence[FairnessPair]) -> set[tuple[str, str]]:
 
 
 @EVERY
-def test_our_own_pairs_are_at_least_sixty_and_all_different(attribute: str) -> None:
+def test_builtin_pairs_are_at_least_sixty_and_all_different(attribute: str) -> None:
     pairs = template_pairs(attribute)
     assert len(pairs) >= 60
     assert len({pair.both for pair in pairs}) == len(pairs)
 
 
 @EVERY
-def test_our_own_pairs_are_minimal_with_one_neutral_reference(attribute: str) -> None:
+def test_builtin_pairs_are_minimal_with_one_neutral_reference(attribute: str) -> None:
     for pair in template_pairs(attribute):
         changes = differing(pair.first.candidate, pair.second.candidate)
         assert len(changes) == 1, pair
@@ -70,7 +70,7 @@ def test_a_file_of_pairs_is_called_as_its_attribute(ending: str, tmp_path: Path)
     assert found.pairs["gender"][0].first.candidate == "he left"
 
 
-def test_a_line_may_say_its_own_attribute(tmp_path: Path) -> None:
+def test_a_line_may_give_its_attribute(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text(f"{json.dumps(LINE | {'attribute': 'age'})}\n{json.dumps(LINE)}\n")
     assert list(read_fair_pairs(path).pairs) == ["age", "mine"]
@@ -96,7 +96,7 @@ def test_scores_of_one_side_only_are_refused(tmp_path: Path) -> None:
         read_fair_pairs(path)
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_data_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no data set, folder or file 'nowhere'"):
         read_fair_pairs("nowhere")
     with pytest.raises(InputError, match="'sick' has no fairness pairs; use 'metric-fairness'"):

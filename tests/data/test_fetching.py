@@ -1,4 +1,4 @@
-"""Sets fetched from a server on this machine, and everything that can go wrong with it."""
+"""Downloads from a local server, and their failures."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def test_a_set_is_fetched_converted_and_put_in_place(folder: Path, server: Serve
 
 
 @pytest.mark.usefixtures("offer", "folder")
-def test_a_set_that_is_here_is_not_fetched_unless_again(server: Server) -> None:
+def test_an_existing_set_is_fetched_only_again(server: Server) -> None:
     for again in (False, False, True):
         fetch.fetch_data_set("small", again=again, address=server.address)
     assert server.asked == [PATH, PATH]
 
 
 @pytest.mark.usefixtures("offer")
-def test_what_else_lies_in_the_folder_stays(folder: Path, server: Server) -> None:
+def test_other_files_in_the_folder_are_kept(folder: Path, server: Server) -> None:
     fetch.fetch_data_set("small", address=server.address)
     (folder / "small" / "mine.txt").write_text("mine")
     (folder / "small" / "crows_pairs.jsonl.gz").write_bytes(b"damaged")
@@ -210,7 +210,7 @@ def test_fetching_without_pooch_says_what_to_install(
 
 
 @pytest.mark.usefixtures("folder")
-def test_every_address_of_the_catalogue_is_one_a_server_can_be_asked_for(server: Server) -> None:
+def test_every_path_of_the_catalogue_can_be_requested(server: Server) -> None:
     """Names with spaces, dots and plus signs reach the server as they are."""
     wanted = catalogue.data_set("wmt1516-daseg")
     [source] = wanted.upstream

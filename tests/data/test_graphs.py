@@ -36,7 +36,7 @@ def test_a_graph_becomes_one_line_in_its_own_order() -> None:
     )
 
 
-def test_a_node_may_be_named_before_it_is_there() -> None:
+def test_a_variable_may_be_used_before_its_node() -> None:
     graph = "(a / and :op1 (s / say-01 :ARG0 b) :op2 (b / boy))"
     assert linearise_amr(graph) == "( and :op1 ( say :ARG0 boy ) :op2 ( boy ) )"
 
@@ -58,7 +58,7 @@ def test_a_concept_that_looks_like_a_variable_stays() -> None:
         ("", "x.amr line 7 has no graph"),
     ],
 )
-def test_what_is_no_graph_is_refused_with_its_line(graph: str, said: str) -> None:
+def test_an_invalid_graph_is_refused_with_its_line(graph: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         linearise_amr(graph, where="x.amr", first=7)
 
@@ -67,11 +67,11 @@ WORDS = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters=
 
 
 @given(WORDS)
-def test_any_string_comes_through(word: str) -> None:
+def test_any_string_is_preserved(word: str) -> None:
     assert linearise_amr(f'(n / name :op1 "{word}x")') == f"( name :op1 {word}x )"
 
 
-def test_triples_are_written_as_words_behind_marks() -> None:
+def test_triples_are_written_as_words_after_special_tokens() -> None:
     triples = Triples((("A_B", "leaderName", "Jørn_(x)"), ("Run", "runwayName", '"14L/aB"')))
     assert triples.line == "<H> A B <R> leader Name <T> Jørn (x) <H> Run <R> runway Name <T> 14L/aB"
 
@@ -140,7 +140,7 @@ def test_a_graph_without_text_is_refused(tmp_path: Path) -> None:
         read_graphs(path)
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there is no file .*none.jsonl; give a file of graphs"):
         read_graphs(tmp_path / "none.jsonl")
 

@@ -58,7 +58,7 @@ def test_a_segment_without_reference_cannot_be_scored(folder: Path) -> None:
     assert set(segments.tolist()) == {0}
 
 
-def test_scores_of_cells_lie_where_the_ratings_do(folder: Path) -> None:
+def test_scores_of_cells_have_the_shape_of_the_ratings(folder: Path) -> None:
     put(folder / "de-en.seg.tsv.gz", "sid\tsystem\tz\n1\tC\t0.1\n2\tA\t0.2\n")
     rated = read(folder)
     cells = rated.cells(rated=True)
@@ -98,7 +98,7 @@ def test_ranks_are_numbers_of_segments_and_systems(folder: Path) -> None:
     assert rated.ranks.worse.tolist() == [3]
 
 
-def test_people_and_outliers_are_named_and_scores_of_others_kept(folder: Path) -> None:
+def test_human_references_outliers_and_published_scores_are_read(folder: Path) -> None:
     head, *rows = SCORES.splitlines()
     flags = ["\t0\t1", "\t1\t0", "\t0\t0"]
     marked = [row + flag for row, flag in zip(rows, flags, strict=True)]
@@ -128,7 +128,7 @@ def test_ratings_without_texts_say_which_segments_there_are(folder: Path) -> Non
     assert not len(rated.cells()[0])
 
 
-def test_a_mean_over_segments_stands_in_for_lacking_system_scores(tmp_path: Path) -> None:
+def test_missing_system_scores_are_means_over_segments(tmp_path: Path) -> None:
     records = [
         {"system": s, "segment": n, "candidate": "", "references": "", "rating": r}
         for s, n, r in [("A", 1, 1), ("A", 2, 4), ("B", 1, 2), ("B", 2, None), ("C", 1, None)]
@@ -165,11 +165,11 @@ def test_a_bad_line_of_a_folder_is_named(folder: Path, name: str, text: str, wor
 
 
 def test_a_folder_of_something_else_says_what_was_expected(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"has no system_scores\.tsv; expected it beside a PAIR"):
+    with pytest.raises(DataError, match=r"has no system_scores\.tsv; expected it together with"):
         read_ratings(tmp_path)
 
 
-def test_segments_of_nameless_systems_are_of_one(tmp_path: Path) -> None:
+def test_segments_of_unnamed_systems_are_of_one(tmp_path: Path) -> None:
     record = {"src": "s", "ref": "r", "out": "o", "z": 0.5}
     put_json(tmp_path / "wmt1516-daseg" / "wmt15.cs-en.jsonl.gz", [record, record])
     [rated] = read_ratings(tmp_path / "wmt1516-daseg")

@@ -1,4 +1,4 @@
-"""The public sets as they are: counts that their makers state, and what can be checked of them."""
+"""The public sets: published counts and other checks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_wmt15_and_16_have_500_and_560_segments_a_pair() -> None:
     assert [n for pair, (_, n) in found.items() if pair.startswith("wmt16")] == [560] * 6
 
 
-def test_wmt17_has_560_judged_outputs_a_pair_and_one_system_without_text() -> None:
+def test_wmt17_has_560_rated_outputs_a_pair_and_one_system_without_text() -> None:
     assert shapes("wmt17-da") == {
         "cs-en": (4, 3005),
         "de-en": (11, 3004),
@@ -52,7 +52,7 @@ def test_wmt17_has_560_judged_outputs_a_pair_and_one_system_without_text() -> No
     assert silent == ["ROCMT.5167"]
 
 
-def test_wmt18_and_19_have_a_score_for_every_judged_system() -> None:
+def test_wmt18_and_19_have_a_score_for_every_rated_system() -> None:
     assert shapes("wmt18-da") == {
         "cs-en": (5, 2983),
         "de-en": (16, 2998),
@@ -79,7 +79,7 @@ def test_wmt19_has_relative_ranks_of_three_pairs() -> None:
     assert counts == {"gu-en": 20110, "kk-en": 9728, "lt-en": 21862}
 
 
-def test_wmt20_names_people_and_outliers_and_has_300_metric_scores_of_pairs() -> None:
+def test_wmt20_names_human_references_and_outliers_and_has_300_metric_scores_of_pairs() -> None:
     sets = rated("wmt20-da")
     judged = {pair: int((~np.isnan(each.system_ratings)).sum()) for pair, each in sets.items()}
     counts = (12, 13, 11, 10, 7, 14, 6, 12, 14, 17)
@@ -103,7 +103,7 @@ def test_wmt20_names_people_and_outliers_and_has_300_metric_scores_of_pairs() ->
     assert sum(np.count_nonzero(~np.isnan(scores)) > 2 for scores in cells) == 300
 
 
-def test_wmt20_has_references_for_800_chinese_segments_and_outputs_of_16_judged_systems() -> None:
+def test_wmt20_has_references_for_800_chinese_segments_and_outputs_of_16_rated_systems() -> None:
     chinese = rated("wmt20-da")["zh-en"]
     assert sum(map(bool, chinese.references)) == 800
     texts = {

@@ -48,7 +48,7 @@ def test_a_table_becomes_systems_by_segments(jsonl: Write) -> None:
     assert rated.judgements is None
 
 
-def test_ratings_of_peoples_own_outputs_can_be_left_out(jsonl: Write) -> None:
+def test_ratings_of_human_references_can_be_excluded(jsonl: Write) -> None:
     [rated] = read_ratings(jsonl(ROWS))
     left = dataclasses.replace(rated, humans=frozenset({"B"})).exclude_humans()
     np.testing.assert_array_equal(left.ratings, [[0.5, 0.7], [np.nan, np.nan]])

@@ -35,7 +35,7 @@ def test_jsonl_is_valid_json_whatever_the_score(tmp_path: Path) -> None:
     assert [json.loads(line)["value"] for line in lines] == [0.5, None]
 
 
-def test_rows_written_in_portions_are_one_file(tmp_path: Path) -> None:
+def test_rows_written_in_chunks_are_one_file(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     with score_writer(str(path)) as write:
         for index in range(5):

@@ -22,6 +22,6 @@ def test_public_sets_give_their_training_pairs(name: str, data: Path) -> None:
     assert all(pair.candidate and pair.references[0] for pair in pairs[:50])
 
 
-def test_what_is_not_there_is_said() -> None:
+def test_an_unknown_set_is_an_error() -> None:
     with pytest.raises(InputError, match="no set of sentence pairs is called 'nowhere'; give a"):
         read_sentence_pairs("nowhere")

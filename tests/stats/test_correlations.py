@@ -95,7 +95,7 @@ def test_a_constant_list_gives_nan(name: CoefficientName, x: list[float]) -> Non
     assert np.isnan(correlation(x, [1, 2, 3, 4, 5], name))
 
 
-def test_a_constant_metric_orders_no_pair_as_people_do() -> None:
+def test_a_constant_metric_orders_no_pair_correctly() -> None:
     assert correlation([2, 2, 2], [1, 2, 3], "accuracy") == 0
 
 

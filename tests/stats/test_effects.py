@@ -32,7 +32,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 
 def test_differences_are_paired() -> None:
-    """What both share cancels, however much it varies."""
+    """Shared variation cancels, however large."""
     shared = np.random.default_rng(0).normal(0, 10, 50)
     found = bootstrap_interval(mean_difference(shared + 1, shared), 50)
     assert (found.low, found.high) == pytest.approx((1.0, 1.0))

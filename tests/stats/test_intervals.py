@@ -93,7 +93,7 @@ def test_an_interval_over_systems_agrees_with_scipys(kind: IntervalKind, name: s
 
 
 def test_rounding_in_the_last_bits_does_not_move_an_interval() -> None:
-    """Of six segments many resamples are the six themselves, in some order of summing."""
+    """With six segments, many resamples repeat the data, summed in another order."""
     plain = made(1, 2, 6)
     found = []
     for seed in range(20):

@@ -83,7 +83,7 @@ def test_equal_sums_in_another_order_are_a_tie() -> None:
     assert found[0] == 1
 
 
-def test_people_may_rate_systems_only_at_the_system_level() -> None:
+def test_humans_may_rate_only_systems_at_the_system_level() -> None:
     metric = [[1, 1, 1], [2, 3, 7], [2, 2, 2]]
     found = correlate_panel(make_panel(metric, [1, 5, 2]), level="system", method="pearson")
     assert_allclose(found, plain("pearson")([1, 4, 2], [1, 5, 2]))

@@ -17,7 +17,7 @@ def test_one_number_per_system_is_a_column() -> None:
     assert (made.systems, made.segments) == (3, 1)
 
 
-def test_people_may_have_rated_systems_only() -> None:
+def test_humans_may_have_rated_only_systems() -> None:
     made = make_panel(np.ones((2, 3, 4)), [1, 2, 3])
     assert (made.systems, made.segments) == (3, 4)
 

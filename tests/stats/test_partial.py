@@ -13,7 +13,7 @@ from evenmatch.stats.partial import conditional_matrix, partial_correlation, par
 
 
 def numbers(seed: int, rows: int, points: int = 30) -> Floats:
-    """Rows that have something in common."""
+    """Correlated rows."""
     random = np.random.default_rng(seed)
     return random.normal(size=(rows, points)) + random.normal(size=points)
 

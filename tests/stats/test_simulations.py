@@ -30,12 +30,12 @@ DATA = 1_000_000
 
 
 def within_binomial_error(found: float, trials: int, expected: float = 0.05) -> bool:
-    """Whether a rate is where 99 of 100 such simulations would put it."""
+    """Whether a rate is within the 99 % interval of such simulations."""
     return abs(found - expected) <= 2.58 * float(np.sqrt(expected * (1 - expected) / trials))
 
 
 def truth_of_normals(name: CoefficientName, rho: float) -> float:
-    """What a coefficient of two normal variables with correlation rho comes to."""
+    """The coefficient of two normal variables with correlation rho."""
     if name == "spearman":
         return float(6 / np.pi * np.arcsin(rho / 2))
     return float(2 / np.pi * np.arcsin(rho)) if name == "kendall" else rho
@@ -57,7 +57,7 @@ def test_intervals_over_systems_hold_the_truth(name: CoefficientName, rho: float
 
 
 def segments_of_ten_systems(segments: int, seed: int) -> Panel:
-    """Systems of fixed quality, a metric with a bias of its own towards some, new segments."""
+    """Systems of fixed quality, a metric biased towards some of them, new segments."""
     random = np.random.default_rng(DATA + seed)
     quality = np.linspace(-1, 1, 10)[:, None]
     bias = np.tile([0.4, -0.4], 5)[:, None]

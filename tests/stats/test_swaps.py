@@ -59,7 +59,7 @@ def test_a_metric_is_no_better_than_its_copy(level: Level, method: str) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_metric_that_knows_beats_one_that_guesses(level: Level) -> None:
+def test_an_informative_metric_beats_a_random_one(level: Level) -> None:
     random = np.random.default_rng(0)
     human = random.normal(size=(10, 1)) + random.normal(size=(10, 30))
     metrics = [human + 0.3 * random.normal(size=human.shape), random.normal(size=human.shape)]
@@ -85,7 +85,7 @@ def test_a_pairs_p_value_does_not_depend_on_other_metrics(level: Level) -> None:
 
 
 def test_system_means_are_swapped_output_by_output() -> None:
-    """The short cut for system means gives what swapping the outputs themselves gives."""
+    """The shortcut for system means gives the same as swapping the outputs."""
     scores = standardise_metrics(made(2, 5, 7, missing=0.2))
     random = np.random.default_rng(0)
     masks = random.integers(2, size=(50, 5, 7), dtype=np.uint8).astype(bool)

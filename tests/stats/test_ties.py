@@ -62,13 +62,13 @@ def test_calibrating_never_loses_accuracy(level: Level) -> None:
     ).all()
 
 
-def test_a_metric_that_ties_as_people_do_needs_no_threshold() -> None:
+def test_a_metric_with_the_human_ties_needs_no_threshold() -> None:
     human = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, 3.0]])
     (found,) = calibrate_ties(make_panel(human * 7, human), level="per_item")
     assert (found.accuracy, found.epsilon) == (1.0, 0.0)
 
 
-def test_a_noisy_copy_of_people_is_right_at_the_size_of_the_noise() -> None:
+def test_the_threshold_of_noisy_ratings_is_the_size_of_the_noise() -> None:
     human = np.array([[1.0], [1.0], [2.0], [3.0]])
     noise = np.array([[0.0], [0.125], [0.0], [0.0]])
     (found,) = calibrate_ties(make_panel(human + noise, human), level="pooled")

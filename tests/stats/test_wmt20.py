@@ -86,7 +86,7 @@ def test_every_cell_of_the_task_equals_numpys_correlation(
 def test_the_rule_finds_the_listed_outliers_of_half_the_pairs(
     human: dict[str, list[dict[str, str]]],
 ) -> None:
-    """The organisers' list is not what the rule makes of the published scores everywhere."""
+    """The organisers' list differs from the rule applied to the published scores."""
     same = set()
     for pair, people in human.items():
         systems = [r for r in people if r["human"] == "0"]

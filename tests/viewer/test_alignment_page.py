@@ -54,7 +54,7 @@ def aligned(candidate: str, reference: str, solver: str = "lsa") -> em.Aligned:
     return em.align(candidate, reference, f"align(vectors=hashed, alignment={solver})")
 
 
-def test_a_page_is_well_formed_and_names_score_and_recipe() -> None:
+def test_a_page_is_well_formed_and_names_score_and_signature() -> None:
     alignment = aligned("the the cat", "the cat sat")
     page = alignment_page(alignment)
     assert page.startswith('<!doctype html>\n<html lang="en">')
@@ -84,7 +84,7 @@ def test_every_pair_has_a_line_and_a_framed_cell(solver: str) -> None:
     assert outline.count("td", "pair") == len(alignment.pairs)
 
 
-def test_what_colour_says_is_also_said_in_words() -> None:
+def test_colours_are_also_described_in_words() -> None:
     outline = read(alignment_page(aligned("the the cat", "the cat")))
     assert outline.text.count("pair of weight 1.00") == 2
     assert "the, unpaired" in outline.text

@@ -1,4 +1,4 @@
-"""The viewer as a person uses it: in a browser, by mouse, by keyboard, on a phone."""
+"""The viewer in a browser: mouse, keyboard and small screens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A, B, REFERENCE = "the the cat sat", "the cat sat down", "the cat sat down"
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One candidate, by every way to align."""
+    """One candidate, with every alignment method."""
     return written(tmp_path_factory.mktemp("one"), [A])
 
 
@@ -119,7 +119,7 @@ def test_every_control_and_unit_has_a_name_to_read_aloud(page: str, visit: Open)
 
 
 @pytest.mark.parametrize("view", ["links", "map"])
-def test_the_picture_copied_is_svg_that_stands_alone(page: str, visit: Open, view: str) -> None:
+def test_the_picture_copied_is_standalone_svg(page: str, visit: Open, view: str) -> None:
     seen = visit(f"{page}#v={view}")
     seen.get_by_role("button", name="Copy as SVG").click()
     seen.get_by_text("Copied the picture").wait_for()
@@ -129,7 +129,7 @@ def test_the_picture_copied_is_svg_that_stands_alone(page: str, visit: Open, vie
     assert seen.evaluate(f"s => {read} === null", copied)
 
 
-def test_an_address_brings_back_what_was_seen(page: str, visit: Open) -> None:
+def test_a_url_restores_the_view(page: str, visit: Open) -> None:
     seen = visit(page)
     seen.get_by_label("Metric").select_option("same metric, transport alignment")
     seen.get_by_label("Heat map").check()

@@ -1,4 +1,4 @@
-"""The viewer with a structure metric: its trees beside the other views."""
+"""The viewer with a structure metric: trees and the other views."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def page(tmp_path: Path, metric: em.AlignMetric) -> str:
     return file.as_uri()
 
 
-def test_trees_are_drawn_with_a_line_for_every_joint(
+def test_trees_are_drawn_with_a_line_for_every_link(
     page: str, visit: Open, splitter: Subtrees, metric: em.AlignMetric
 ) -> None:
     seen = visit(page)

@@ -1,4 +1,4 @@
-"""The viewer at a real server: what is typed is aligned, and goes nowhere else."""
+"""The viewer on a real server: typed texts are aligned and sent nowhere else."""
 
 from __future__ import annotations
 

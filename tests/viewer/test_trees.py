@@ -26,7 +26,7 @@ def dependencies(tmp_path: Path) -> tuple[TreePair, em.Aligned]:
     return lay_out_trees(splitter, BY, HAVING, aligned), aligned
 
 
-def test_words_stand_in_order_and_below_their_heads(
+def test_words_are_in_order_and_below_their_heads(
     dependencies: tuple[TreePair, em.Aligned],
 ) -> None:
     places = dependencies[0].candidate
@@ -36,7 +36,7 @@ def test_words_stand_in_order_and_below_their_heads(
     assert by_word["saw"].y < by_word["girl"].y == by_word["by"].y < by_word["telescope"].y
 
 
-def test_links_join_only_what_the_filter_lets_through(
+def test_links_connect_only_pairs_that_pass_the_filter(
     dependencies: tuple[TreePair, em.Aligned],
 ) -> None:
     pair = dependencies[0]
@@ -44,7 +44,7 @@ def test_links_join_only_what_the_filter_lets_through(
     assert joined == {(w, w) for w in ("I", "saw", "a", "girl", "telescope", ".")}
 
 
-def test_the_picture_is_xml_with_a_dashed_node_for_what_is_alone(
+def test_the_picture_is_xml_with_a_dashed_node_for_unpaired_nodes(
     dependencies: tuple[TreePair, em.Aligned],
 ) -> None:
     root = ElementTree.fromstring(tree_svg_file(dependencies[0], "<score> & more"))

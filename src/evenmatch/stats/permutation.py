@@ -97,12 +97,14 @@ def permute_pearson(
     x = np.where(known, metrics[0], 0.0)
     y = centre_and_scale(np.where(known, human[0], np.nan))
     columns = np.stack([x, x * x, x * y]).transpose(2, 3, 0, 1)  # (rows, points, sums, metrics)
-    own = columns.sum(1)
+    totals = columns.sum(1)
     moved = np.concatenate([_swapped_sums(mask, panel.human, level, columns) for mask in masks])
     fixed = known.sum(-1).astype(np.float64), y.sum(-1), (y * y).sum(-1)
     for a, b in combinations(range(len(x)), 2):
         change = moved[..., b] - moved[..., a]
-        found = [_mean_r(sums, *fixed) for sums in (own[..., a] + change, own[..., b] - change)]
+        found = [
+            _mean_r(sums, *fixed) for sums in (totals[..., a] + change, totals[..., b] - change)
+        ]
         yield a, b, found[0] - found[1]
 
 
@@ -135,7 +137,7 @@ def _differences_by_system(
     """
     known = ~np.isnan(panel.metrics)
     count = np.maximum(known.sum(-1), 1)
-    own = mean_over_segments(panel.metrics, np.ones((1, panel.metrics.shape[-1])))[0]
+    means = mean_over_segments(panel.metrics, np.ones((1, panel.metrics.shape[-1])))[0]
     filled = np.where(known, panel.metrics, 0.0).transpose(1, 2, 0)
     largest = abs(filled).max(initial=0.0)
     moved = np.concatenate(
@@ -147,9 +149,9 @@ def _differences_by_system(
     human = mean_over_segments(panel.human, np.ones((1, panel.human.shape[-1])))
     ratings = np.broadcast_to(human, (len(moved), *human.shape))
     points = np.ones((len(moved), 1, panel.systems))
-    for a, b in combinations(range(len(own)), 2):
+    for a, b in combinations(range(len(means)), 2):
         moves = moved[:, b] - moved[:, a]
-        x = round_to_scale(np.stack([own[a] + moves, own[b] - moves], axis=1), largest)
+        x = round_to_scale(np.stack([means[a] + moves, means[b] - moves], axis=1), largest)
         found = prepare_statistic(x[:, :, None], ratings, method)(points, np.ones((1, 1)))
         yield a, b, found[:, 0] - found[:, 1]
 

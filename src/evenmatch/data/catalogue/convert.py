@@ -64,7 +64,7 @@ def write_converted(converted: Iterator[ConvertedFile], folder: Path) -> dict[st
     return checksums
 
 
-def crows(originals: Path) -> Iterator[ConvertedFile]:
+def convert_crows(originals: Path) -> Iterator[ConvertedFile]:
     """CrowS-Pairs, from its CSV."""
     records = _read_csv_records(originals / "nyu-mll/crows-pairs/data/crows_pairs_anonymized.csv")
     yield (
@@ -82,13 +82,13 @@ def crows(originals: Path) -> Iterator[ConvertedFile]:
     )
 
 
-def menli(originals: Path) -> Iterator[ConvertedFile]:
+def convert_menli(originals: Path) -> Iterator[ConvertedFile]:
     """MENLI's adversarial candidates, with unchanged columns."""
     folder = originals / "cyr19/MENLI/experiments/datasets/adv_datasets/wmt20_google/de"
     yield "wmt20_de.jsonl.gz", to_json_lines(_read_csv_records(folder / "data_fixed_strict.csv"))
 
 
-def stsb(originals: Path) -> Iterator[ConvertedFile]:
+def convert_stsb(originals: Path) -> Iterator[ConvertedFile]:
     """STS-B in English, from CSV without a header."""
     for part in ("train", "dev", "test"):
         rows = _read_csv(originals / f"PhilipMay/stsb-multi-mt/data/stsb-en-{part}.csv")
@@ -98,7 +98,7 @@ def stsb(originals: Path) -> Iterator[ConvertedFile]:
         )
 
 
-def sick(originals: Path) -> Iterator[ConvertedFile]:
+def convert_sick(originals: Path) -> Iterator[ConvertedFile]:
     """SICK, from its tables with a header."""
     folder = originals / "brmson/dataset-sts/data/sts/sick2014"
     for part, name in (("train", "train"), ("trial", "trial"), ("test", "test_annotated")):
@@ -112,7 +112,7 @@ def sick(originals: Path) -> Iterator[ConvertedFile]:
         )
 
 
-def fairness(originals: Path) -> Iterator[ConvertedFile]:
+def convert_fairness(originals: Path) -> Iterator[ConvertedFile]:
     """The pairs of Metric-Fairness; two consecutive rows form a pair."""
     folder = originals / "txsun1997/Metric-Fairness/measuring_bias/data"
     for path in sorted(folder.glob("*.tsv")):
@@ -135,7 +135,7 @@ def _fairness_records(path: Path) -> Iterator[dict[str, Any]]:
         yield {"pair": number, **texts, "scores_a": scores[0], "scores_b": scores[1]}
 
 
-def snli(originals: Path) -> Iterator[ConvertedFile]:
+def convert_snli(originals: Path) -> Iterator[ConvertedFile]:
     """SNLI, without the pairs that have no gold label."""
     for part in ("dev", "test"):
         path = originals / f"Deltaus/sBiMPM/snli_1.0/snli_1.0_{part}.jsonl"
@@ -150,7 +150,7 @@ def snli(originals: Path) -> Iterator[ConvertedFile]:
         )
 
 
-def kp20k(originals: Path) -> Iterator[ConvertedFile]:
+def convert_kp20k(originals: Path) -> Iterator[ConvertedFile]:
     """Documents of KP20k: title and abstract in one file, keyphrases in the other."""
     folder = originals / "jiacheng-ye/kg_one2set/data/kp20k_small"
     for part in ("train", "valid", "test"):
@@ -176,7 +176,7 @@ def _split_phrases(text: str) -> list[str]:
     return [phrase for phrase in text.split(";") if phrase]
 
 
-def daseg(originals: Path) -> Iterator[ConvertedFile]:
+def convert_daseg(originals: Path) -> Iterator[ConvertedFile]:
     """WMT15 and WMT16: sources, references, outputs and scores in line-aligned files."""
     for year in (15, 16):
         folder = originals / f"cyr19/MENLI/experiments/datasets/DAseg-wmt-newstest20{year}"
@@ -191,12 +191,12 @@ def daseg(originals: Path) -> Iterator[ConvertedFile]:
             )
 
 
-def wmt18(originals: Path) -> Iterator[ConvertedFile]:
+def convert_wmt18(originals: Path) -> Iterator[ConvertedFile]:
     """WMT18: the outputs of all systems for all segments, and the systems' scores."""
     yield from _convert_year(originals, 18)
 
 
-def wmt19(originals: Path) -> Iterator[ConvertedFile]:
+def convert_wmt19(originals: Path) -> Iterator[ConvertedFile]:
     """WMT19: as WMT18, with relative ranks for three language pairs."""
     yield from _convert_year(originals, 19)
     for pair in _RANKED_PAIRS:
@@ -256,7 +256,7 @@ def _format_ranks(ranks: Iterable[Any], segments: Sequence[dict[str, Any]]) -> I
         yield f"{sids[0]}\t{names[0]}\t{names[1]}\n"
 
 
-def realsumm(originals: Path) -> Iterator[ConvertedFile]:
+def convert_realsumm(originals: Path) -> Iterator[ConvertedFile]:
     """REALSumm: one reference, one criterion."""
     documents = read_pickle(originals / _BARTSCORE / "SUM/REALSumm/data.pkl")
     records = (
@@ -266,7 +266,7 @@ def realsumm(originals: Path) -> Iterator[ConvertedFile]:
     yield "data.jsonl.gz", to_json_lines(records)
 
 
-def summeval(originals: Path) -> Iterator[ConvertedFile]:
+def convert_summeval(originals: Path) -> Iterator[ConvertedFile]:
     """SummEval: eleven references, four criteria."""
     criteria = ["coherence", "consistency", "fluency", "relevance"]
     documents = read_pickle(originals / _BARTSCORE / "SUM/SummEval/data.pkl")
@@ -287,7 +287,7 @@ def _summary_record(
     return {"id": str(name), "src": document["src"], "refs": references, "out": outputs}
 
 
-def data_to_text(originals: Path) -> Iterator[ConvertedFile]:
+def convert_data_to_text(originals: Path) -> Iterator[ConvertedFile]:
     """BAGEL, SFHOT and SFRES, without duplicate references."""
     for name in ("BAGEL", "SFHOT", "SFRES"):
         outputs = read_pickle(originals / _BARTSCORE / f"D2T/{name}/data.pkl")
@@ -311,14 +311,14 @@ def _human_scores(scores: dict[str, Any], criteria: list[str]) -> dict[str, floa
     return {criterion: float(scores[criterion]) for criterion in criteria}
 
 
-def unchanged(originals: Path) -> Iterator[ConvertedFile]:
+def copy_unchanged(originals: Path) -> Iterator[ConvertedFile]:
     """Upstream files unchanged; large ones are gzipped."""
     for path in sorted(path for path in originals.rglob("*") if path.is_file()):
         with path.open(encoding="utf-8", newline="") as file:
             yield path.name + (".gz" if path.suffix == _GZIPPED_SUFFIX else ""), file
 
 
-def amr(originals: Path) -> Iterator[ConvertedFile]:
+def convert_amr(originals: Path) -> Iterator[ConvertedFile]:
     """The Little Prince: AMR graphs in PENMAN notation, each after comment lines."""
     path = originals / "wuhao050698/AMR/amr-bank-struct-v3.0.txt"
     yield "lpp_v3.0.jsonl.gz", to_json_lines(_read_amr(path))
@@ -338,7 +338,7 @@ def _parse_comment(line: str) -> tuple[str, str]:
     return key, value
 
 
-def gum(originals: Path) -> Iterator[ConvertedFile]:
+def convert_gum(originals: Path) -> Iterator[ConvertedFile]:
     """GUM: bracketed trees over several lines, each written on one line."""
     folder = originals / "amir-zeldes/gum/const"
     records = (record for path in sorted(folder.glob("*.ptb")) for record in _read_trees(path))
@@ -399,20 +399,20 @@ def _read_tsv(path: Path) -> Iterator[list[str]]:
 
 
 _CONVERTERS: Mapping[str, Converter] = {
-    "amr": amr,
-    "crows": crows,
-    "daseg": daseg,
-    "data_to_text": data_to_text,
-    "fairness": fairness,
-    "gum": gum,
-    "kp20k": kp20k,
-    "menli": menli,
-    "realsumm": realsumm,
-    "sick": sick,
-    "snli": snli,
-    "stsb": stsb,
-    "summeval": summeval,
-    "unchanged": unchanged,
-    "wmt18": wmt18,
-    "wmt19": wmt19,
+    "amr": convert_amr,
+    "crows": convert_crows,
+    "daseg": convert_daseg,
+    "data_to_text": convert_data_to_text,
+    "fairness": convert_fairness,
+    "gum": convert_gum,
+    "kp20k": convert_kp20k,
+    "menli": convert_menli,
+    "realsumm": convert_realsumm,
+    "sick": convert_sick,
+    "snli": convert_snli,
+    "stsb": convert_stsb,
+    "summeval": convert_summeval,
+    "unchanged": copy_unchanged,
+    "wmt18": convert_wmt18,
+    "wmt19": convert_wmt19,
 }

@@ -90,6 +90,6 @@ def _folder_reader(folder: Path) -> RatingsReader:
     if name not in RATING_READERS:
         raise DataError(
             f"the folder {folder} has no {SYSTEM_SCORES_FILE}; "
-            f"expected it beside a PAIR.jsonl.gz for each language pair"
+            "expected it together with a PAIR.jsonl.gz for each language pair"
         )
     return RATING_READERS[name]

@@ -36,10 +36,10 @@ const summarise = (first, second) => {
   const difference = second.score.value - first.score.value;
   const parts = ["precision", "recall"].filter((key) => first.score[key] !== null && second.score[key] !== null)
     .map((key) => `${key} ${formatSigned(second.score[key] - first.score[key])}`);
-  const beside = parts.length ? ` (${parts.join(", ")})` : "";
-  if (Math.abs(difference) < 0.0005) return `A and B have the same score, ${formatNumber(first.score.value, 3)}${beside}.`;
+  const details = parts.length ? ` (${parts.join(", ")})` : "";
+  if (Math.abs(difference) < 0.0005) return `A and B have the same score, ${formatNumber(first.score.value, 3)}${details}.`;
   const [better, worse] = difference > 0 ? ["B", "A"] : ["A", "B"];
-  return `${better} scores higher than ${worse} by ${formatNumber(Math.abs(difference), 3)}; B minus A: ${formatSigned(difference)}${beside}.`;
+  return `${better} scores higher than ${worse} by ${formatNumber(Math.abs(difference), 3)}; B minus A: ${formatSigned(difference)}${details}.`;
 };
 
 const bulletList = (items) => `<ul>${items.map((item) => `<li>${escapeHtml(item)}</li>`).join("")}</ul>`;
