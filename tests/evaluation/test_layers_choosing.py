@@ -123,7 +123,7 @@ def test_texts_go_through_the_model_once_for_all_layers(monkeypatch: pytest.Monk
 @pytest.mark.model
 def test_auto_takes_the_stored_choice_and_the_signature_shows_it(unknown: str) -> None:
     metric = em.build(f"f_disc(model={unknown!r})")
-    with pytest.warns(UserWarning, match=r"taking 4 of 6 .* evenmatch choose-layer"):
+    with pytest.warns(UserWarning, match=r"using 4 of 6 .* evenmatch choose-layer"):
         assert "layer=4" in metric.signature
     found = choose_layer([rated(2)], metric, folds=2)
     assert "layer=2" in metric.signature
@@ -151,7 +151,7 @@ def test_a_note_that_is_damaged_or_does_not_fit_is_none(unknown: str, note: str)
     save_layer_choice(find_checkpoint(unknown), 2, {})
     assert resolve_layer("auto", find_checkpoint(unknown)) == 2
     layer_choice_path(find_checkpoint(unknown)).write_text(note)
-    with pytest.warns(UserWarning, match="no good layer is known"):
+    with pytest.warns(UserWarning, match=r"the best layer of .* is not known"):
         assert resolve_layer("auto", find_checkpoint(unknown)) == 4
 
 

@@ -23,7 +23,7 @@ ALL = pytest.mark.parametrize("name", NAMES)
         ("lisa_auction", "auction"),
     ],
 )
-def test_a_name_stands_for_bertscore_with_another_solver(name: str, solver: str) -> None:
+def test_a_lisa_metric_is_bertscore_with_another_solver(name: str, solver: str) -> None:
     spec = f"align(units=pieces(marks=True), vectors=transformer(layer=4), alignment={solver})"
     found, wanted = (em.score(CANDIDATES, REFERENCES, s) for s in (name, spec))
     assert [s.value for s in found.segments] == [s.value for s in wanted.segments]

@@ -54,7 +54,7 @@ def test_an_embedded_model_that_is_not_here_is_one_line_with_what_to_do(
 @pytest.mark.parametrize(
     ("model", "error", "words"),
     [
-        ("bert-base-uncased", DataError, "not on this machine and cannot be fetched"),
+        ("bert-base-uncased", DataError, "not on this machine and cannot be downloaded"),
         ("no such/model/at all", UnknownNameError, "neither a folder here nor a Hugging Face name"),
         ("./nowhere", DataError, r"there is no folder \./nowhere"),
         ("/nowhere/at/all", DataError, "there is no folder /nowhere/at/all"),
@@ -71,7 +71,7 @@ def test_a_model_that_is_nowhere_is_refused_in_one_line(
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"holds no config\.json; give the folder of a saved model"):
+    with pytest.raises(DataError, match=r"has no config\.json; give the folder of a saved model"):
         score_with(tmp_path)
 
 
@@ -151,7 +151,7 @@ def test_code_that_comes_with_a_model_runs_only_for_who_says_so(
     own = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "own", "auto_map": own}))
     (folder / "own.py").write_text(OWN_CODE.format(marker=str(marker)))
-    with pytest.raises(InputError, match="wants to run code of its own; if you trust") as raised:
+    with pytest.raises(InputError, match="contains code that must be run; if you trust") as raised:
         score_with(folder, layer=2)
     assert "\n" not in str(raised.value)
     assert not marker.exists()
@@ -165,7 +165,7 @@ def test_an_unknown_model_without_a_layer_gets_the_stated_rule_and_a_warning(
     folder_of: FolderOf,
 ) -> None:
     folder = folder_of("bert")
-    with pytest.warns(UserWarning, match=rf"taking 3 of {BLOCKS} \(three quarters\); say layer=3"):
+    with pytest.warns(UserWarning, match=rf"using 3 of {BLOCKS} \(three quarters\); set layer=3"):
         scores = score_with(folder)
     assert "layer=3" in scores.signature
     assert scores == score_with(folder, layer=3)

@@ -72,11 +72,11 @@ def test_texts_end_to_end_do_not_see_each_other(folder: Path) -> None:
             assert alone[layer] == pytest.approx(plain[layer], abs=2e-6)
 
 
-def test_weights_that_cannot_be_laid_out_do_the_same(
+def test_weights_that_cannot_be_prepacked_give_the_same(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = checkpoints.find_checkpoint(str(folder))
-    laid = PretrainedBackbone(str(folder)).encode(TEXTS, LAYERS, Run())
+    packed = PretrainedBackbone(str(folder)).encode(TEXTS, LAYERS, Run())
     assert (
         load_blocks(checkpoint, False, "cpu").module.blocks[0].query_key_value._packed_weight
         is not None
@@ -85,13 +85,13 @@ def test_weights_that_cannot_be_laid_out_do_the_same(
     monkeypatch.setattr(fast_bert, "_can_pack", lambda: False)
     plain = PretrainedBackbone(str(folder)).encode(TEXTS, LAYERS, Run())
     load_blocks.cache_clear()
-    for a, b in zip(laid, plain, strict=True):
+    for a, b in zip(packed, plain, strict=True):
         for layer in LAYERS:
             assert a.layers[layer] == pytest.approx(b.layers[layer], abs=2e-6)
 
 
 def test_operators_that_do_otherwise_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast_bert, "_packed_linear", lambda states, laid, bias, then: states @ laid)
+    monkeypatch.setattr(fast_bert, "_packed_linear", lambda states, packed, *_: states @ packed)
     assert not fast_bert._can_pack.__wrapped__()
 
 

@@ -125,8 +125,8 @@ def test_idf_counts_no_paddings(folder_of: FolderOf) -> None:
 @pytest.mark.parametrize(
     ("pad_to", "message"),
     [
-        (2, "can be padded to 3 up to 24 pieces, got 2"),
-        (25, "can be padded to 3 up to 24 pieces, got 25"),
+        (2, "can be padded to 3 up to 24 tokens, got 2"),
+        (25, "can be padded to 3 up to 24 tokens, got 25"),
     ],
 )
 def test_lengths_a_model_cannot_have_are_refused(

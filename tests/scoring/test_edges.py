@@ -1,4 +1,4 @@
-"""Texts at the edge: empty, odd, foreign, damaged, very long."""
+"""Edge cases of texts: empty, unusual, foreign, damaged, very long."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_one_word_against_many_is_scored(metric: str) -> None:
 
 
 @pytest.mark.parametrize("metric", MODEL)
-def test_a_text_of_100_000_characters_is_cut_and_flagged(metric: str) -> None:
+def test_a_text_of_100_000_characters_is_truncated_and_flagged(metric: str) -> None:
     long = "the cat sat on the mat. " * 4200
     assert len(long) > 100_000
     score = one(long, "the cat sat on the mat.", metric)
@@ -119,7 +119,7 @@ def test_a_long_text_in_windows_is_compared_to_its_end() -> None:
 
 @pytest.mark.model
 def test_a_text_that_is_too_long_can_be_an_error() -> None:
-    with pytest.raises(InputError, match="pieces and minilm takes 512; shorten it, or say long="):
+    with pytest.raises(InputError, match="tokens and minilm takes 512; shorten it, or set long="):
         one("word " * 600, "word", "bertscore(long='error')")
 
 

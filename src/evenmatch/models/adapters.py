@@ -1,11 +1,12 @@
-"""Adapters: a small bottleneck behind the feed-forward part of each block, on hooks.
+"""Bottleneck adapters after the feed-forward layer of each block, and their files.
 
-Pfeiffer et al.'s (2021) form, as paper 003 uses it: with z the sum of the feed-forward part's
-output and its residual, a block that ends in a layer norm gives LN(z + up(relu(down(LN(z)))))
-instead of LN(z). Where the norm comes first (T5, Llama) there is none to apply, and z becomes
-z + up(relu(down(z))). Without its hooks the model is the original, bit by bit.
+The form of Pfeiffer et al. (2021), which Sun et al. (2022) use to debias metrics: let z be the sum
+of the feed-forward output and its residual. A block that ends in a layer norm gives
+LN(z + up(relu(down(LN(z))))) instead of LN(z). A block with its norm in front (T5, Llama) has none
+to apply, and z becomes z + up(relu(down(z))). Adapters are attached with forward hooks; without
+the hooks the model is the original, bit by bit.
 
-Adapters as files: saved as safetensors, found by name, path or content.
+Files are safetensors; an adapter is found by name, path or content hash.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from typing import Any, Protocol
 from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.files import DIGEST_PREFIX, file_digest, recall_path, remember_path
 
-REDUCTION_FACTOR = 16  # how many times narrower the bottleneck is than a vector
+ADAPTER_WEIGHTS_FILE = "adapter.safetensors"
 
+REDUCTION_FACTOR = 16  # how many times narrower the bottleneck is than the hidden states
 
-_INIT_STD = 0.02  # of the first weights, as AdapterHub has it
+_INIT_STD = 0.02  # standard deviation of the initial weights, as in AdapterHub
 
-
-# Where a block's last layer norm stands, by kind of model; '' is a block that ends in a sum.
+# The last layer norm of a block, by model type; '' is a block that ends in a residual sum.
 _LAST_NORM: Mapping[str, str] = {
     **dict.fromkeys(
         (
@@ -51,59 +52,59 @@ _LAST_NORM: Mapping[str, str] = {
 
 
 class HasBlocks(Protocol):
-    """A model, and its blocks from the lowest, the decoder's above the encoder's."""
+    """A model and its blocks from the lowest; the decoder's come after the encoder's."""
 
     @property
     def module(self) -> Any:
-        """What has the config."""
+        """The model, which has the config."""
 
     @property
     def stack(self) -> Any:
-        """The blocks; None where all are the same one."""
+        """The blocks; None if all blocks are one and the same."""
 
 
 @dataclass(frozen=True, eq=False)
 class Adapter:
-    """The weights of the bottlenecks, block by block: `0.down.weight`, `0.down.bias`, `0.up.…`."""
+    """Bottleneck weights of each block: `0.down.weight`, `0.down.bias`, `0.up.weight` and so on."""
 
     weights: Mapping[str, Any]
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks, from the lowest, have a bottleneck."""
+        """Number of blocks, from the lowest, that have a bottleneck."""
         return 1 + max(int(name.partition(".")[0]) for name in self.weights)
 
     @property
     def dim(self) -> int:
-        """How long a vector must be."""
+        """Hidden size of the models it fits."""
         return int(self.weights["0.down.weight"].shape[1])
 
     def parameters(self) -> list[Any]:
-        """The weights that learn."""
+        """The trainable weights."""
         return list(self.weights.values())
 
 
 def new_adapter(dim: int, blocks: int, *, factor: int = REDUCTION_FACTOR, seed: int = 0) -> Adapter:
-    """An adapter that knows nothing yet: small random weights, no bias."""
+    """Return an untrained adapter: small random weights, zero biases."""
     import torch
 
     if factor < 1 or dim // factor < 1:
-        raise InputError(f"vectors of {dim} numbers cannot be made {factor} times narrower")
-    draw = torch.Generator().manual_seed(seed)
+        raise InputError(f"a hidden size of {dim} cannot be made {factor} times narrower")
+    generator = torch.Generator().manual_seed(seed)
     narrow, weights = dim // factor, {}
     for block in range(blocks):
         for name, (rows, columns) in {"down": (narrow, dim), "up": (dim, narrow)}.items():
-            spread = torch.randn((rows, columns), generator=draw) * _INIT_STD
-            weights[f"{block}.{name}.weight"] = spread.requires_grad_(True)
+            weight = torch.randn((rows, columns), generator=generator) * _INIT_STD
+            weights[f"{block}.{name}.weight"] = weight.requires_grad_(True)
             weights[f"{block}.{name}.bias"] = torch.zeros(rows, requires_grad=True)
     return Adapter(weights)
 
 
 @contextmanager
 def use_adapter(blocks: HasBlocks, adapter: Adapter | None) -> Iterator[None]:
-    """Passes in which the adapter's bottlenecks stand behind their blocks; None changes nothing.
+    """Attach the adapter to the blocks within this context; None changes nothing.
 
-    The caller holds the lock of the blocks, or has them for itself.
+    The caller must hold the lock of the blocks, or be their only user.
     """
     with ExitStack() as undo:
         for hook in insert_adapter(blocks, adapter) if adapter else ():
@@ -112,27 +113,26 @@ def use_adapter(blocks: HasBlocks, adapter: Adapter | None) -> Iterator[None]:
 
 
 def insert_adapter(blocks: HasBlocks, adapter: Adapter) -> list[Any]:
-    """Put the adapter's bottlenecks behind their blocks; gives the hooks, which can be removed."""
+    """Attach the adapter to the blocks; return the hooks, which can be removed."""
     return [
-        place.register_forward_hook(_make_hook(weights, place))
-        for place, weights in _insertion_points(blocks, adapter)
+        module.register_forward_hook(_make_hook(weights, module))
+        for module, weights in _insertion_points(blocks, adapter)
     ]
 
 
 def _insertion_points(blocks: HasBlocks, adapter: Adapter) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Each module whose output an adapter changes, with its bottleneck's weights."""
+    """Yield each module whose output the adapter changes, with its bottleneck's weights."""
     config = blocks.module.config
     kind = str(config.model_type)
     if kind not in _LAST_NORM or blocks.stack is None:
         raise InputError(
-            f"there is no place for an adapter in a model of kind {kind!r}; "
-            f"known: {', '.join(_LAST_NORM)}"
+            f"models of type {kind!r} do not support adapters; supported: {', '.join(_LAST_NORM)}"
         )
     dim, height = int(config.hidden_size), len(blocks.stack)
     if adapter.dim != dim or adapter.num_blocks > height:
         raise InputError(
-            f"the adapter is for {adapter.num_blocks} blocks of {adapter.dim} numbers, and this model "
-            f"has {height} of {dim}; take one that was trained for it"
+            f"the adapter is for {adapter.num_blocks} blocks of hidden size {adapter.dim}, and "
+            f"this model has {height} of {dim}; use an adapter that was trained for it"
         )
     for number in range(adapter.num_blocks):
         block, norm = blocks.stack[number], _LAST_NORM[kind]
@@ -144,32 +144,29 @@ def _block_weights(weights: Mapping[str, Any], number: int) -> dict[str, Any]:
     return {k.removeprefix(start): w for k, w in weights.items() if k.startswith(start)}
 
 
-def _make_hook(weights: Mapping[str, Any], place: Any) -> Any:
+def _make_hook(weights: Mapping[str, Any], module: Any) -> Any:
     from torch.nn.functional import linear, relu
 
     def bottleneck(states: Any) -> Any:
-        own = {name: weight.to(states.device) for name, weight in weights.items()}
-        narrow = relu(linear(states, own["down.weight"], own["down.bias"]))
-        return linear(narrow, own["up.weight"], own["up.bias"])
+        w = {name: weight.to(states.device) for name, weight in weights.items()}
+        narrow = relu(linear(states, w["down.weight"], w["down.bias"]))
+        return linear(narrow, w["up.weight"], w["up.bias"])
 
-    def behind_norm(module: Any, given: tuple[Any, ...], normed: Any) -> Any:
-        # by `forward`, which calls no hook: this one would call itself
-        return module.forward(given[0] + bottleneck(normed))
+    def after_norm(norm: Any, args: tuple[Any, ...], normed: Any) -> Any:
+        # `forward` runs no hooks; calling the module would run this one again.
+        return norm.forward(args[0] + bottleneck(normed))
 
-    def behind_sum(_: Any, __: tuple[Any, ...], out: Any) -> Any:
-        if isinstance(out, tuple):  # T5's blocks hand on what they know of positions
+    def after_sum(_: Any, __: tuple[Any, ...], out: Any) -> Any:
+        if isinstance(out, tuple):  # T5's blocks also return their position bias
             return out[0] + bottleneck(out[0]), *out[1:]
         return out + bottleneck(out)
 
-    return behind_norm if "norm" in type(place).__name__.lower() else behind_sum
-
-
-ADAPTER_WEIGHTS_FILE = "adapter.safetensors"
+    return after_norm if "norm" in type(module).__name__.lower() else after_sum
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterFile:
-    """An adapter on this disk: the name signatures use, its file, and a hash of its content."""
+    """An adapter on this machine: its name in signatures, its file, and its content hash."""
 
     name: str
     path: Path
@@ -182,22 +179,22 @@ class AdapterFile:
 
 
 def bundled_adapters() -> dict[str, Path]:
-    """The adapters that come with evenmatch, by name."""
+    """Return the adapters that come with evenmatch: name to file."""
     folder = Path(str(files("evenmatch.models") / "shipped_adapters"))
     return {path.parent.name: path for path in sorted(folder.glob(f"*/{ADAPTER_WEIGHTS_FILE}"))}
 
 
 def find_adapter(given: str) -> AdapterFile:
-    """The adapter of that name, file, folder or content hash."""
+    """Find an adapter by name, file, folder or content hash."""
     if given.startswith(DIGEST_PREFIX):
         return _find_adapter_by_digest(given)
-    own = bundled_adapters()
-    if given in own:
-        return AdapterFile(given, own[given], file_digest(own[given]))
+    bundled = bundled_adapters()
+    if given in bundled:
+        return AdapterFile(given, bundled[given], file_digest(bundled[given]))
     path = Path(given).expanduser()
     path = path / ADAPTER_WEIGHTS_FILE if path.is_dir() else path
     if not path.is_file():
-        known = ", ".join(own) or "none"
+        known = ", ".join(bundled) or "none"
         raise UnknownNameError(
             f"there is no adapter {given!r}; give a folder that evenmatch debias wrote, "
             f"or one that comes with evenmatch: {known}"
@@ -209,18 +206,18 @@ def find_adapter(given: str) -> AdapterFile:
 
 
 def find_optional_adapter(given: str) -> AdapterFile | None:
-    """The adapter of a setting; '' names none."""
+    """Find the adapter of a setting; None for ''."""
     return find_adapter(given) if given else None
 
 
 def pin_adapter(given: str) -> str:
-    """A setting's adapter as signatures name it."""
+    """Return the name of a setting's adapter in signatures; '' for none."""
     found = find_optional_adapter(given)
     return found.name if found else ""
 
 
 def adapter_sources(given: str) -> tuple[str, ...]:
-    """What a signature says of a setting's adapter."""
+    """Return the label of a setting's adapter for a signature, if there is one."""
     found = find_optional_adapter(given)
     return (f"adapter {found.label}",) if found else ()
 
@@ -238,19 +235,19 @@ def _find_adapter_by_digest(given: str) -> AdapterFile:
 
 
 def save_adapter(adapter: Adapter, folder: str | PathLike[str], facts: Mapping[str, str]) -> Path:
-    """Write an adapter into a folder, with facts about it in the file's header; gives the file."""
+    """Write an adapter into a folder, with `facts` as the file's metadata; return the file."""
     from safetensors.torch import save_file
 
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    path = Path(folder) / ADAPTER_WEIGHTS_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
     weights = {name: w.detach().cpu().contiguous() for name, w in adapter.weights.items()}
-    save_file(weights, place / ADAPTER_WEIGHTS_FILE, metadata=dict(facts))
-    return place / ADAPTER_WEIGHTS_FILE
+    save_file(weights, path, metadata=dict(facts))
+    return path
 
 
 @lru_cache(maxsize=4)
 def load_adapter(found: AdapterFile) -> Adapter:
-    """The adapter's weights, which learn no more."""
+    """Load an adapter for inference: its weights need no gradient."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -258,5 +255,5 @@ def load_adapter(found: AdapterFile) -> Adapter:
         adapter = Adapter(load_file(found.path))
         _ = adapter.dim, adapter.num_blocks
     except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise DataError(f"{found.path} holds no adapter ({error}); train it again") from None
+        raise DataError(f"{found.path} is not an adapter ({error}); train it again") from None
     return adapter

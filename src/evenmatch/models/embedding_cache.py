@@ -1,13 +1,16 @@
-"""Vectors kept between runs: a text that has been through a model never goes again.
+"""Cache hidden states on disk, so that a text goes through a model only once.
 
-One text's states at one layer as bytes, compact or exact, and back.
+`encode_cached` is the way in. An entry of the cache holds one text's hidden states at one layer, in
+one of two formats:
 
-The compact form keeps each vector as 16-bit integers beside one scale. Half-precision floats take
-the same room but move a BERTScore by up to 1.2e-5; this moves it by some 3e-6 at most, because the
-step is the same for all components of a vector, and keeps its length, which F_CONT needs.
+- Compact: each vector as 16-bit integers with one scale. Half-precision floats take the same space
+  but change a BERTScore by up to 1.2e-5; this changes it by about 3e-6 at most, because the step is
+  the same for all components of a vector. It also keeps the vector's length, which F_CONT needs.
+- Exact: single-precision floats.
 
-After its head an entry has, for all pieces in turn: keys (4 bytes a piece), spans (8), and in the
-compact form scales (4) and steps (2 a dimension), in the exact form numbers (4 a dimension).
+After a header an entry has, for all tokens in turn: ids (4 bytes per token), spans (8), and in the
+compact format scales (4) and integers (2 per dimension), in the exact format floats (4 per
+dimension). The names of the special tokens come last.
 """
 
 from __future__ import annotations
@@ -26,46 +29,59 @@ from evenmatch.models.hidden_states import Backbone, HiddenStates
 from evenmatch.store import Store
 from evenmatch.types import Array, Cache, Run
 
+EntryBytes: TypeAlias = bytes | memoryview
+
+_HEADER = struct.Struct("<IIHB?")  # tokens, dimensions, bytes of names, flags, compact
+_FLAGS = ("truncated", "unknown_only")
+_INT16_MAX = 32767
+
+# Texts decoded at once: few enough to stay in the CPU's cache, and to reuse freed memory instead of
+# asking the system for new pages.
+_BATCH_SIZE = 16
+
 
 def embedding_store(cache: Cache) -> Store:
-    """The store behind a cache."""
+    """Return the store of a cache."""
     base = Path(cache.folder).expanduser() if cache.folder else cache_dir()
     return Store(base / "states", cache.max_bytes)
 
 
 def cache_facts(cache: Cache | None) -> tuple[str, ...]:
-    """What a signature says about a cache: nothing where it changes nothing."""
+    """Return the cache's entry in a signature: none if the cache does not change the scores."""
     return () if cache is None or cache.exact else ("vectors compact",)
 
 
 def encode_cached(
-    body: Backbone, texts: Sequence[str], layers: Sequence[int], run: Run, identity: str = ""
+    backbone: Backbone, texts: Sequence[str], layers: Sequence[int], run: Run, identity: str = ""
 ) -> list[HiddenStates]:
-    """Each text's states at `layers`, from the cache where it has them all.
+    """Return each text's hidden states at `layers`, from the cache if it has all of them.
 
-    `identity` is the body's, where somebody who calls often has it: finding it reads the disk.
+    `identity` is the backbone's, for callers that keep it: computing it reads the disk.
     """
     if run.cache is None or not texts:
-        return body.encode(texts, layers, run)
+        return backbone.encode(texts, layers, run)
     cache = run.cache
     store = embedding_store(cache)
-    origin = f"{identity or body.identity()} {'exact' if cache.exact else 'compact'}"
+    origin = f"{identity or backbone.identity()} {'exact' if cache.exact else 'compact'}"
     keys = [[_cache_key(origin, layer, text) for layer in layers] for text in texts]
     found = _read_cached(store, texts, layers, keys)
     missing = [i for i, states in enumerate(found) if states is None]
     new: dict[bytes, bytes] = {}
     if missing:
-        lacking = [texts[i] for i in missing]
-        fresh = body.encode(lacking, layers, run)
+        missing_texts = [texts[i] for i in missing]
+        fresh = backbone.encode(missing_texts, layers, run)
         packed = [[states_to_bytes(s, layer, exact=cache.exact) for s in fresh] for layer in layers]
-        # Read back what was written, so that a miss gives what a later hit will give.
-        back = [states_from_bytes(lacking, n, data) for n, data in zip(layers, packed, strict=True)]
+        # Decode what was just encoded, so that a miss gives the same as a later hit.
+        decoded = [
+            states_from_bytes(missing_texts, n, data)
+            for n, data in zip(layers, packed, strict=True)
+        ]
         for k, i in enumerate(missing):
-            found[i] = _merge_layers([states[k] for states in back])
+            found[i] = _merge_layers([states[k] for states in decoded])
             new.update(zip(keys[i], (data[k] for data in packed), strict=True))
-    known = set(missing)
-    used = [key for i, own in enumerate(keys) if i not in known for key in own]
-    store.write(new, used)
+    misses = set(missing)
+    hits = [key for i, text_keys in enumerate(keys) if i not in misses for key in text_keys]
+    store.write(new, hits)
     return [states for states in found if states is not None]
 
 
@@ -74,18 +90,18 @@ def _read_cached(
 ) -> list[HiddenStates | None]:
     found: list[list[HiddenStates]] = [[] for _ in texts]
     for number, layer in enumerate(layers):
-        with store.read_entries([own[number] for own in keys]) as entries:
-            there = [(i, data) for i, data in enumerate(entries) if data is not None]
+        with store.read_entries([text_keys[number] for text_keys in keys]) as entries:
+            present = [(i, data) for i, data in enumerate(entries) if data is not None]
             states = states_from_bytes(
-                [texts[i] for i, _ in there], layer, [data for _, data in there]
+                [texts[i] for i, _ in present], layer, [data for _, data in present]
             )
-            for (i, _), own in zip(there, states, strict=True):
-                found[i].append(own)
-    return [_merge_layers(own) if len(own) == len(layers) else None for own in found]
+            for (i, _), one in zip(present, states, strict=True):
+                found[i].append(one)
+    return [_merge_layers(s) if len(s) == len(layers) else None for s in found]
 
 
 def _merge_layers(per_layer: Sequence[HiddenStates]) -> HiddenStates:
-    """The states of several layers of one text as one."""
+    """Merge the hidden states of one text at several layers into one object."""
     first = per_layer[0]
     if len(per_layer) == 1:
         return first
@@ -100,71 +116,56 @@ def _cache_key(origin: str, layer: int, text: str) -> bytes:
     return hashlib.blake2b(content, digest_size=20).digest()
 
 
-_HEADER = struct.Struct("<IIHB?")  # pieces, dimensions, bytes of names, flags, compact
-
-
-_FLAGS = ("truncated", "unknown_only")
-
-
-_INT16_MAX = 32767
-
-
-# Texts unpacked at once: few enough that they stay in the processor's cache meanwhile, and that
-# their room is taken from what was freed, not cleared anew by the system.
-_BATCH_SIZE = 16
-
-
-EntryBytes: TypeAlias = bytes | memoryview
-
-
 def states_to_bytes(states: HiddenStates, layer: int, *, exact: bool) -> bytes:
-    """A text's pieces and its vectors at `layer`."""
+    """Encode a text's tokens and its vectors at `layer`."""
     vectors = states.layers[layer]
     names = "\0".join(f"{at}\1{name}" for at, name in states.special_tokens.items()).encode()
     flags = sum(1 << bit for bit, flag in enumerate(_FLAGS) if flag in states.flags)
     head = _HEADER.pack(*vectors.shape, len(names), flags, not exact)
-    places = states.token_ids.astype(np.int32).tobytes() + states.spans.astype(np.int32).tobytes()
-    # Arrays come first and names last: everything read as numbers stays aligned to 4 bytes.
-    return b"".join((head, places, *_encode_vectors(vectors, exact), names))
+    tokens = states.token_ids.astype(np.int32).tobytes() + states.spans.astype(np.int32).tobytes()
+    # Arrays come first and names last, so that all numbers stay aligned to 4 bytes.
+    return b"".join((head, tokens, *_encode_vectors(vectors, exact), names))
 
 
 def states_from_bytes(
     texts: Sequence[str], layer: int, data: Sequence[EntryBytes]
 ) -> list[HiddenStates]:
-    """The states of each text as written by `to_bytes`, all of them compact or all exact.
+    """Decode the entries of several texts from `states_to_bytes`, all compact or all exact.
 
-    They are copies, so `data` may go away.
+    The result holds copies, so `data` may be released.
     """
-    found: list[HiddenStates] = []
+    decoded: list[HiddenStates] = []
     for start in range(0, len(texts), _BATCH_SIZE):
-        some = slice(start, start + _BATCH_SIZE)
-        found += _decode_batch(texts[some], layer, data[some])
-    return found
+        batch = slice(start, start + _BATCH_SIZE)
+        decoded += _decode_batch(texts[batch], layer, data[batch])
+    return decoded
 
 
 def _decode_batch(
     texts: Sequence[str], layer: int, data: Sequence[EntryBytes]
 ) -> list[HiddenStates]:
-    """Like parts of all texts are laid end to end, and so unpacked at once."""
-    heads = [_HEADER.unpack_from(own) for own in data]
+    """Decode several entries; the same section of all of them is read at once."""
+    heads = [_HEADER.unpack_from(entry) for entry in data]
     counts = [head[0] for head in heads]
     _, dimensions, _, _, compact = heads[0]
-    keys = _read_section(data, counts, 0, 4, np.int32).astype(np.int64)
+    ids = _read_section(data, counts, 0, 4, np.int32).astype(np.int64)
     spans = _read_section(data, counts, 4, 8, np.int32).reshape(-1, 2)
     vectors = (
         _decode_compact(data, counts, dimensions)
         if compact
         else _decode_exact(data, counts, dimensions)
     )
-    found = []
+    decoded = []
     stop = 0
-    for text, own, (pieces, _, named, flags, _) in zip(texts, data, heads, strict=True):
-        start, stop = stop, stop + pieces
+    for text, entry, (tokens, _, name_bytes, flags, _) in zip(texts, data, heads, strict=True):
+        start, stop = stop, stop + tokens
         at = slice(start, stop)
-        marks = _decode_special_tokens(bytes(own[len(own) - named :]))
+        special = _decode_special_tokens(bytes(entry[len(entry) - name_bytes :]))
         layers = {layer: vectors[at]}
-        found.append(HiddenStates(text, keys[at], spans[at], marks, layers, _decode_flags(flags)))
-    return found
+        decoded.append(
+            HiddenStates(text, ids[at], spans[at], special, layers, _decode_flags(flags))
+        )
+    return decoded
 
 
 def _read_section(
@@ -172,14 +173,14 @@ def _read_section(
     counts: Sequence[int],
     first: int,
     width: int,
-    kind: type[np.generic],
+    dtype: type[np.generic],
 ) -> Array:
-    """A part of every entry; it lies `first` bytes a piece from its head and takes `width`."""
+    """Read one section of every entry: `first` bytes per token after the header, `width` wide."""
     parts = [
-        own[_HEADER.size + first * n : _HEADER.size + (first + width) * n]
-        for own, n in zip(data, counts, strict=True)
+        entry[_HEADER.size + first * n : _HEADER.size + (first + width) * n]
+        for entry, n in zip(data, counts, strict=True)
     ]
-    return np.frombuffer(bytearray().join(parts), kind)
+    return np.frombuffer(bytearray().join(parts), dtype)
 
 
 def _encode_vectors(vectors: Array, exact: bool) -> tuple[bytes, ...]:
@@ -205,7 +206,7 @@ def _decode_flags(bits: int) -> frozenset[str]:
     return frozenset(flag for bit, flag in enumerate(_FLAGS) if bits >> bit & 1)
 
 
-@lru_cache(maxsize=4096)  # texts of one length have the same, and parsing them takes a while
+@lru_cache(maxsize=4096)  # texts of one length have the same ones, and parsing takes a while
 def _decode_special_tokens(names: bytes) -> Mapping[int, str]:
     if not names:
         return {}

@@ -1,6 +1,7 @@
-"""Whole models, with the head they were trained with: to predict text, or to give a number.
+"""Whole models with the head they were trained with: language models and regression models.
 
-Whole models with an adapter: those that give a number, or predict a text.
+`HeadedModel` loads one, with an adapter if wanted. `load_model_with_head` checks that the
+checkpoint has the head; `find_weights` and `pin_weights` handle a separate file of weights.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _AUTO_CLASSES = {
 
 
 def language_model_head(checkpoint: Checkpoint) -> HeadType:
-    """Whether a model reads with an encoder and writes with a decoder, or does both in one."""
+    """Whether a language model is an encoder-decoder ('seq2seq') or decoder-only ('causal')."""
     return "seq2seq" if read_config(checkpoint.folder).get("is_encoder_decoder") else "causal"
 
 
@@ -39,9 +40,9 @@ def language_model_head(checkpoint: Checkpoint) -> HeadType:
 def load_model_with_head(
     checkpoint: Checkpoint, head: HeadType, trust_remote_code: bool, device: str, weights: str = ""
 ) -> Any:
-    """A model with its head, in evaluation mode; `weights` is a file to load over its own."""
-    model, told = load_auto_model(_AUTO_CLASSES[head], checkpoint, trust_remote_code)
-    if absent := sorted(told["missing_keys"]):
+    """Load a model with its head, in evaluation mode; `weights` is a file to load over its own."""
+    model, loading_info = load_auto_model(_AUTO_CLASSES[head], checkpoint, trust_remote_code)
+    if absent := sorted(loading_info["missing_keys"]):
         what = "predict text" if head != "regression" else "give a number"
         raise DataError(
             f"{checkpoint.display_name} was not trained to {what}: it lacks {absent[0]}; "
@@ -58,7 +59,7 @@ def load_model_with_head(
 
 
 def pin_weights(weights: str) -> str:
-    """A file of weights by its content, remembered so that a signature can be rebuilt."""
+    """Return the content hash of a weights file; remember its path, so that it is found again."""
     if not weights or weights.startswith(DIGEST_PREFIX):
         return weights
     path = find_weights(weights)
@@ -68,11 +69,11 @@ def pin_weights(weights: str) -> str:
 
 
 def find_weights(weights: str) -> Path:
-    """Where a file of weights lies, by path or by content."""
+    """Find a weights file by path or by content hash."""
     by_content = weights.startswith(DIGEST_PREFIX)
     path = recall_path("weights", weights) if by_content else Path(weights).expanduser()
     if path is None or not path.is_file():
-        raise DataError(f"there is no file of weights {weights}; give a .safetensors or .pth file")
+        raise DataError(f"there is no weights file {weights}; give a .safetensors or .pth file")
     if by_content and not file_digest(path).startswith(weights.removeprefix(DIGEST_PREFIX)):
         raise DataError(f"{path} no longer holds the weights {weights}; give the file that does")
     return path
@@ -80,7 +81,7 @@ def find_weights(weights: str) -> Path:
 
 def _load_weights(model: Any, path: Path) -> None:
     try:
-        # Strictly: a weight that finds no place would leave a model that is neither of the two.
+        # Strict loading: with only some weights replaced the model would be a mixture of two.
         model.load_state_dict(_read_tensors(path))
     except (RuntimeError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:160]
@@ -104,7 +105,7 @@ def _read_tensors(path: Path) -> Any:
 
 @dataclass(frozen=True)
 class HeadedModel:
-    """Which model with which head, and how it is loaded."""
+    """A model with a head, and how to load it."""
 
     checkpoint: Checkpoint
     head: HeadType
@@ -113,26 +114,26 @@ class HeadedModel:
     weights: str = ""
 
     def load(self) -> Any:
-        """The model as such, shared by all who ask."""
+        """Load the model; callers share it."""
         return load_model_with_head(
             self.checkpoint, self.head, self.trust_remote_code, self.device, self.weights
         )
 
     def copy_blocks(self) -> HeadedBlocks:
-        """The model as one's own to hang hooks on; only its weights are shared."""
+        """Return a copy of the model to attach hooks to; it shares only the weights."""
         model = self.load()
         shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-        own = copy.deepcopy(model, shared)
-        return HeadedBlocks(own, [block for stack in _block_lists(own) for block in stack])
+        clone = copy.deepcopy(model, shared)
+        return HeadedBlocks(clone, [block for stack in _block_lists(clone) for block in stack])
 
     def with_adapter(self, adapter: AdapterFile | None) -> Any:
-        """The model with the adapter switched on; None is the model itself."""
+        """Load the model with an adapter attached; None gives the model itself."""
         return _load_adapted(self, adapter) if adapter else self.load()
 
 
 @dataclass(frozen=True, eq=False)
 class HeadedBlocks:
-    """A model with its head, and its blocks: those of an encoder first, then a decoder's."""
+    """A model with its head, and its blocks: the encoder's first, then the decoder's."""
 
     module: Any
     stack: list[Any]
@@ -141,12 +142,12 @@ class HeadedBlocks:
 @lru_cache(maxsize=2)
 def _load_adapted(headed: HeadedModel, adapter: AdapterFile) -> Any:
     blocks = headed.copy_blocks()
-    insert_adapter(blocks, load_adapter(adapter))  # for good: the shared model stays without
+    insert_adapter(blocks, load_adapter(adapter))  # never removed: the shared model has no hooks
     return blocks.module
 
 
 def _block_lists(model: Any) -> Iterator[Any]:
-    """The lists of blocks, from the lowest."""
+    """Yield the model's lists of blocks, from the lowest."""
     config = model.config
     parts = [(model.base_model, config.num_hidden_layers)]
     if config.is_encoder_decoder:
@@ -156,7 +157,7 @@ def _block_lists(model: Any) -> Iterator[Any]:
         owner, name = find_stack(part, count)
         if owner is None:
             raise InputError(
-                f"there is no place for an adapter in a model of kind {config.model_type!r}, "
-                "whose blocks are one and the same"
+                f"models of type {config.model_type!r} do not support adapters: "
+                "their blocks share one set of weights"
             )
         yield getattr(owner, name)

@@ -1,4 +1,8 @@
-"""What a model knows of one text, before anybody has chosen units, layer or weights."""
+"""Hidden states of one text, and the protocols of encoders that share a backbone.
+
+A backbone runs each text through a model once; several encoders then read units, layers and weights
+out of the same `HiddenStates`.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +16,18 @@ from evenmatch.types import NO_FLAGS, Array, Embedded, Run, Units
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HiddenStates:
-    """One text through a model: its pieces and the vectors of the layers asked for."""
+    """The tokens of one text, and their vectors at the requested layers of a model."""
 
     text: str
-    token_ids: Array  # the pieces' ids
-    spans: Array  # (pieces, 2) character offsets
-    special_tokens: Mapping[int, str]  # position and name of the opening and closing tokens
-    layers: Mapping[int, Array]
+    token_ids: Array  # (tokens,)
+    spans: Array  # (tokens, 2) character offsets
+    special_tokens: Mapping[int, str]  # position and name of opening, closing and padding tokens
+    layers: Mapping[int, Array]  # layer number to (tokens, dim)
     flags: frozenset[str] = NO_FLAGS
 
 
 class Backbone(Protocol):
-    """A model that several encoders may look at: one pass over a text serves them all."""
+    """A model that several encoders may share: one pass over a text serves all of them."""
 
     def encode(
         self, texts: Sequence[str], layers: Sequence[int], run: Run, /
@@ -34,7 +38,7 @@ class Backbone(Protocol):
 
 @runtime_checkable
 class BackboneEncoder(Protocol):
-    """An encoder made of a body and a way to look at it; equal bodies are run once."""
+    """An encoder that embeds units out of a backbone's hidden states; equal backbones run once."""
 
     @property
     def backbone(self) -> Backbone: ...
@@ -44,16 +48,16 @@ class BackboneEncoder(Protocol):
 
 @runtime_checkable
 class MultiLayerEncoder(Protocol):
-    """Such an encoder that looks at several layers of its body at once."""
+    """A backbone encoder that reads several layers at once."""
 
     def layer_indices(self) -> tuple[int, ...]: ...
 
 
 @runtime_checkable
 class TwoSidedEncoder(Protocol):
-    """An encoder that looks at candidates otherwise than at references.
+    """An encoder that treats candidates differently from references.
 
-    `sides` gives an encoder for each; what is counted is counted on each side for itself.
+    `side_encoders` returns an encoder for each side; idf is counted on each side separately.
     """
 
     def side_encoders(self) -> tuple[Encoder, Encoder]: ...
@@ -64,7 +68,7 @@ class TwoSidedEncoder(Protocol):
 
 @runtime_checkable
 class PaddedEncoder(Protocol):
-    """An encoder that pads texts to so many pieces; 0 where it does not."""
+    """An encoder that pads texts to `pad_to` tokens; 0 means no padding."""
 
     @property
     def pad_to(self) -> int: ...
@@ -72,7 +76,7 @@ class PaddedEncoder(Protocol):
 
 @runtime_checkable
 class IdfEncoder(Protocol):
-    """An encoder whose weights may have to be counted from the references first."""
+    """An encoder whose idf weights may have to be counted from the references first."""
 
     @property
     def needs_idf(self) -> bool: ...
@@ -81,21 +85,21 @@ class IdfEncoder(Protocol):
 
 @runtime_checkable
 class WeightedEncoder(Protocol):
-    """An encoder whose vectors are the same whatever its weights and mass."""
+    """An encoder whose vectors do not depend on its weights and mass."""
 
     def without_weights(self) -> Encoder: ...
 
 
 def side_encoders(encoder: Encoder) -> tuple[Encoder, Encoder]:
-    """What looks at candidates and what looks at references: mostly the same."""
+    """Return the encoders of candidates and of references; for most encoders they are the same."""
     return encoder.side_encoders() if isinstance(encoder, TwoSidedEncoder) else (encoder, encoder)
 
 
 def without_weights(encoder: Encoder) -> Encoder:
-    """What the encoder's vectors depend on: those that differ in weights alone give the same."""
+    """Return the encoder without weights; encoders that differ only in weights become equal."""
     return encoder.without_weights() if isinstance(encoder, WeightedEncoder) else encoder
 
 
 def needs_idf_counts(encoder: Encoder) -> bool:
-    """Whether texts have to be counted before the encoder can be used."""
+    """Whether an idf table must be counted before the encoder can be used."""
     return isinstance(encoder, IdfEncoder | TwoSidedEncoder) and encoder.needs_idf

@@ -1,6 +1,8 @@
-"""Which layer to read: what is known of models, what was chosen here, the rule for the others.
+"""Choose the layer of a model to read.
 
-Layers chosen by ratings on this machine, each with the content hash of its model.
+`resolve_layer` turns a layer setting into a number. For 'auto' it takes the published best layer
+(`BEST_LAYERS`); else the layer chosen by human ratings on this machine (`evenmatch choose-layer`
+saves it under the content hash of the model); else three quarters of the depth, with a warning.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from evenmatch.models.checkpoints import Checkpoint, read_config
 Layer: TypeAlias = int | Literal["auto", "last"]
 
 
-# The layer whose scores agree best with people. MiniLM's was found on WMT15-16 (mean Pearson .661
-# at 4, .631 at 6), bert-base-cased has that of its uncased twin, and the others are bert_score's
-# published choices on WMT16.
+# The layer whose scores agree best with human ratings. MiniLM's was found on WMT15-16 (mean Pearson
+# .661 at 4, .631 at 6), bert-base-cased uses that of bert-base-uncased, and the others are
+# bert_score's published choices on WMT16.
 BEST_LAYERS: Mapping[str, int] = {
     "minilm": 4,
     "sentence-transformers/all-MiniLM-L6-v2": 4,
@@ -96,7 +98,7 @@ _DEPTH_KEYS = ("num_hidden_layers", "encoder_layers", "n_layers", "num_layers", 
 
 
 def count_layers(checkpoint: Checkpoint) -> int:
-    """How many transformer blocks a model's encoder has."""
+    """Return the number of transformer blocks in a model's encoder."""
     config = read_config(checkpoint.folder)
     found = next((config[key] for key in _DEPTH_KEYS if isinstance(config.get(key), int)), None)
     if not isinstance(found, int):
@@ -107,13 +109,13 @@ def count_layers(checkpoint: Checkpoint) -> int:
 
 
 def resolve_layer(layer: Layer, checkpoint: Checkpoint) -> int:
-    """The number of the layer meant; 0 is the embeddings before the first block."""
+    """Return the number of a layer; 0 is the embeddings before the first block."""
     deepest = count_layers(checkpoint)
     if layer == "last":
         return deepest
     if layer == "auto":
         known = BEST_LAYERS.get(checkpoint.name)
-        # What is published goes first, so that 'auto' means the same on every machine where it can.
+        # Published layers come first, so that 'auto' means the same on every machine if possible.
         known = load_layer_choice(checkpoint, deepest) if known is None else known
         return _default_layer(checkpoint, deepest) if known is None else known
     if not 0 <= layer <= deepest:
@@ -122,24 +124,24 @@ def resolve_layer(layer: Layer, checkpoint: Checkpoint) -> int:
 
 
 def _default_layer(checkpoint: Checkpoint, deepest: int) -> int:
-    """Three quarters of the depth: 9 of 12 and 18 of 24, where most known models are best."""
+    """Return three quarters of the depth: 9 of 12, 18 of 24, where most known models are best."""
     chosen = max(1, 3 * deepest // 4)
     warnings.warn(
-        f"no good layer is known for {checkpoint.display_name}; taking {chosen} of {deepest} "
-        f"(three quarters); say layer={chosen} to silence this, "
-        "or find the best by ratings: evenmatch choose-layer",
+        f"the best layer of {checkpoint.display_name} is not known; using {chosen} of {deepest} "
+        f"(three quarters); set layer={chosen} to silence this warning, "
+        "or choose the layer by human ratings: evenmatch choose-layer",
         stacklevel=2,
     )
     return chosen
 
 
 def layer_choice_path(checkpoint: Checkpoint) -> Path:
-    """Where the choice for a model of that content is kept."""
+    """Return the file for the layer chosen for a model of that content."""
     return cache_dir() / "layers" / f"{checkpoint.digest}.json"
 
 
 def save_layer_choice(checkpoint: Checkpoint, layer: int, facts: Mapping[str, object]) -> None:
-    """Keep a choice with what it rests on; the one before it is replaced."""
+    """Save the layer chosen for a model, with facts about the choice; replaces an earlier one."""
     record = {"layer": layer, **facts}
     try_write_text(
         layer_choice_path(checkpoint), json.dumps(record, indent=2, ensure_ascii=False) + "\n"
@@ -147,8 +149,8 @@ def save_layer_choice(checkpoint: Checkpoint, layer: int, facts: Mapping[str, ob
 
 
 def load_layer_choice(checkpoint: Checkpoint, deepest: int) -> int | None:
-    """The layer chosen for a model of that content, if one was; a damaged note is none."""
-    # Read-only folders, notes cut short and notes of another shape are as good as absent.
+    """Return the layer chosen for a model of that content; None if there is no valid choice."""
+    # Files that are unreadable, truncated or malformed count as absent.
     with suppress(OSError, ValueError, KeyError, TypeError):
         layer = json.loads(layer_choice_path(checkpoint).read_text("utf-8"))["layer"]
         if type(layer) is int and 0 <= layer <= deepest:

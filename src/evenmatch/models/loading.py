@@ -1,10 +1,9 @@
-"""A model of transformers out of a folder: verified, safe to load, and put where it is to run.
+"""Load models and tokenizers from a checkpoint folder, verified and without running its code.
 
-Folders of plain BERT models, read without transformers; None where it has to read them.
-
-transformers, late and without its chatter.
-
-Memory that libraries keep for later, held down in a process that runs for long.
+`load_auto_model` uses transformers. `load_bert` and `load_bert_tokenizer` read plain BERT
+checkpoints without transformers, and return None for all others. The rest keeps transformers quiet
+(`quiet_transformers`) and limits the memory of a long-running process (`limit_kernel_cache`,
+`trim_memory`).
 """
 
 from __future__ import annotations
@@ -24,14 +23,38 @@ from typing import Any
 from evenmatch.errors import DataError, InputError, MissingExtraError
 from evenmatch.models.checkpoints import Checkpoint, loading_error, read_config, verify_checkpoint
 
+_WEIGHTS_FILE = "model.safetensors"
+_TOKENIZER_FILE = "tokenizer.json"
+_TOKENIZER_CONFIG = "tokenizer_config.json"
+
+# Settings that a plain BERT has with exactly these values, or not at all.
+_PLAIN_CONFIG = {
+    "hidden_act": "gelu",
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "quantization_config": None,
+}
+
+# Settings of tokenizer_config.json that override the normalizer in tokenizer.json in transformers,
+# and their names in the normalizer.
+_NORMALIZER_OVERRIDES = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+
+_CACHE_VARIABLE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+_CACHE_CAPACITY = "64"
+
 
 def load_auto_model(
     kind: str, checkpoint: Checkpoint, trust_remote_code: bool, *, outputs: int = 0
 ) -> tuple[Any, Mapping[str, Any]]:
-    """A model by one of transformers' Auto classes, and what it says of how loading went.
+    """Load a model with one of transformers' Auto classes; return it with its loading info.
 
-    Pickled weights are read as weights only: a file that would run code is refused. `outputs` asks
-    for a head with so many numbers, new where the folder has none.
+    Pickles are loaded with `weights_only`: a file that would run code is refused. `outputs` is the
+    number of outputs of a head, which is new if the checkpoint has none.
     """
     verify_checkpoint(checkpoint)
     with quiet_transformers():
@@ -52,57 +75,32 @@ def load_auto_model(
             raise unsafe_pickle_error(str(checkpoint.folder)) from None
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise loading_error(checkpoint, error) from None
-    model, told = loaded
-    return model, told
+    model, loading_info = loaded
+    return model, loading_info
 
 
 def unsafe_pickle_error(place: str) -> DataError:
-    """What is said of a pickle that holds anything but tensors."""
+    """Return the error for a pickle that contains anything but tensors."""
     return DataError(
-        f"the pickle in {place} holds more than weights and is not loaded; "
+        f"the pickle in {place} contains more than weights and is not loaded; "
         "give weights as safetensors, or as a pickle that torch reads with weights_only=True"
     )
 
 
 def move_to_device(model: Any, device: str) -> Any:
-    """The model on that device."""
+    """Move a model to a device."""
     limit_kernel_cache()
     try:
         return model.to(device)
-    except (AssertionError, RuntimeError) as error:  # what torch raises for a device it lacks
+    except (AssertionError, RuntimeError) as error:  # torch raises these for an unknown device
         reason = str(error).strip().splitlines()[0][:160]
         raise InputError(
             f"torch cannot use the device {device!r} ({reason}); use one it has, such as 'cpu'"
         ) from None
 
 
-_WEIGHTS_FILE, _TOKENIZER_FILE, _TOKENIZER_CONFIG = (
-    "model.safetensors",
-    "tokenizer.json",
-    "tokenizer_config.json",
-)
-
-
-# A setting that makes a model other than plain, unless it has this value.
-_PLAIN_CONFIG = {
-    "hidden_act": "gelu",
-    "position_embedding_type": "absolute",
-    "is_decoder": False,
-    "add_cross_attention": False,
-    "quantization_config": None,
-}
-
-
-# What transformers lets a tokenizer's config overrule, and its name in the tokenizer itself.
-_NORMALIZER_OVERRIDES = {
-    "do_lower_case": "lowercase",
-    "strip_accents": "strip_accents",
-    "tokenize_chinese_chars": "handle_chinese_chars",
-}
-
-
 def load_bert(checkpoint: Checkpoint) -> Any | None:
-    """The model of a folder in evaluation mode, verified."""
+    """Load a plain BERT, verified and in evaluation mode; None if it needs transformers."""
     path = checkpoint.folder / _WEIGHTS_FILE
     if not (_is_plain_bert(checkpoint) and path.is_file()):
         return None
@@ -113,33 +111,38 @@ def load_bert(checkpoint: Checkpoint) -> Any | None:
 
         from evenmatch.models.fast_bert import Bert, BertConfig, BertWeights, matches_config
     except ImportError:
-        return None  # transformers' loading says what to install
+        return None  # `load_auto_model` then says what to install
     try:
         weights = {name.removeprefix("bert."): w for name, w in load_file(path).items()}
     except (OSError, SafetensorError) as error:
         raise loading_error(checkpoint, error) from None
     config = read_config(checkpoint.folder)
     try:
-        sizes: dict[str, Any] = {f.name: config[f.name] for f in dataclasses.fields(BertConfig)}
-        shape, own = BertConfig(**sizes), BertWeights(weights)
-        return Bert(shape, own).eval() if matches_config(shape, own) else None
-    except KeyError:  # a size or a weight goes by another name
+        settings: dict[str, Any] = {f.name: config[f.name] for f in dataclasses.fields(BertConfig)}
+        bert_config, bert_weights = BertConfig(**settings), BertWeights(weights)
+        if not matches_config(bert_config, bert_weights):
+            return None
+        return Bert(bert_config, bert_weights).eval()
+    except KeyError:  # a setting or a weight has another name
         return None
 
 
 def load_bert_tokenizer(checkpoint: Checkpoint) -> tuple[Any, str, str] | None:
-    """The tokenizer of a folder, and what it calls the unknown and the padding token."""
+    """Load the tokenizer of a plain BERT, with the names of its unknown and padding tokens.
+
+    None if it needs transformers.
+    """
     path = checkpoint.folder / _TOKENIZER_FILE
     if not (_is_plain_bert(checkpoint) and path.is_file()):
         return None
-    said = _read_json(checkpoint.folder / _TOKENIZER_CONFIG)
-    unknown, padding = said.get("unk_token"), said.get("pad_token")
-    if not isinstance(unknown, str) or not isinstance(padding, str) or "auto_map" in said:
+    config = _read_json(checkpoint.folder / _TOKENIZER_CONFIG)
+    unknown, padding = config.get("unk_token"), config.get("pad_token")
+    if not isinstance(unknown, str) or not isinstance(padding, str) or "auto_map" in config:
         return None
     normalizer = _read_json(path).get("normalizer") or {}
     if any(
-        said.get(its, normalizer.get(own)) != normalizer.get(own)
-        for its, own in _NORMALIZER_OVERRIDES.items()
+        config.get(setting, normalizer.get(name)) != normalizer.get(name)
+        for setting, name in _NORMALIZER_OVERRIDES.items()
     ):
         return None
     try:
@@ -151,7 +154,7 @@ def load_bert_tokenizer(checkpoint: Checkpoint) -> tuple[Any, str, str] | None:
 
 def _is_plain_bert(checkpoint: Checkpoint) -> bool:
     config = read_config(checkpoint.folder)
-    # A folder that brings code of its own is for transformers, which asks whether it is trusted.
+    # A checkpoint with custom code is left to transformers, which checks trust_remote_code.
     known = "auto_map" not in config and config.get("model_type") == "bert"
     return known and all(config.get(key, value) == value for key, value in _PLAIN_CONFIG.items())
 
@@ -168,9 +171,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Import transformers and hold back its warnings, such as those on weights we do not use."""
+    """Import transformers and silence its warnings, such as those about unused weights."""
     with warnings.catch_warnings():
-        # What it and torch mean to do otherwise one day is no concern of who only scores texts.
+        # Future changes of transformers and torch do not concern users who only score texts.
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
         with _quiet_logging():
@@ -187,7 +190,7 @@ def _quiet_logging() -> Iterator[None]:
             "pretrained models need torch and transformers; "
             "install them with: pip install 'evenmatch[torch]'"
         ) from None
-    logging: Any = untyped  # its functions carry no types
+    logging: Any = untyped  # its functions have no type annotations
     before = logging.get_verbosity()
     bars = logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -200,32 +203,26 @@ def _quiet_logging() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-_CACHE_VARIABLE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-
-
-_CACHE_CAPACITY = "64"
-
-
 def limit_kernel_cache() -> None:
-    """Let torch's matrix library keep few of the kernels it made; said before a model runs.
+    """Limit how many compiled kernels oneDNN keeps; must be called before a model runs.
 
-    It makes one for each shape of a batch and keeps 1024, which fill up for minutes: under load a
-    server grew from 726 to 871 MB in two and a half minutes, and with this stayed at some 730 MB;
-    a run of 16,000 pairs took a quarter more memory than one of 4,000. It costs no measurable
-    time. Somebody who has set the variable is left alone.
+    oneDNN compiles a kernel for each batch shape and keeps 1024 of them, so memory grows for
+    minutes. Under load a server grew from 726 to 871 MB in two and a half minutes; with this limit
+    it stayed at about 730 MB. Without it, a run of 16,000 pairs took a quarter more memory than one
+    of 4,000. The limit costs no measurable time. A value set by the user is kept.
     """
     os.environ.setdefault(_CACHE_VARIABLE, _CACHE_CAPACITY)
 
 
 def torch_is_loaded() -> bool:
-    """Whether a model may have run in this process; none does without torch."""
+    """Whether torch is imported, and so a model may have run in this process."""
     return "torch" in sys.modules
 
 
 def trim_memory() -> None:
-    """Return pages that hold nothing any more; does nothing where the C library has no such call.
+    """Return freed memory to the system (glibc's malloc_trim); does nothing elsewhere.
 
-    A model's passing arrays are of every size and leave holes that glibc keeps. Over many windows,
+    A model's temporary arrays have many sizes and leave holes that glibc keeps. Over many chunks,
     or in a server that runs for days, they add up.
     """
     trim = _find_malloc_trim()

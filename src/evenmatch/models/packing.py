@@ -1,4 +1,4 @@
-"""Texts into batches without padding, and long ones into pieces a model can take."""
+"""Group texts into batches without padding, and split long ones into overlapping windows."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-
 _CHUNK_SIZE = 4096
 
 
 def equal_length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Indexes in batches of one length each, at most `batch_tokens` tokens a batch.
+    """Yield batches of indexes of one length each, with at most `batch_tokens` tokens per batch.
 
-    No batch has padding, so no token is computed for nothing and no text is touched by its
-    neighbours. Longest first: if memory runs out, it does so at once.
+    A batch has no padding, so no computation is wasted and no text is affected by its neighbours.
+    The longest come first: if memory runs out, it does so at once.
 
     >>> list(equal_length_batches([3, 5, 3, 3], 6))
     [[1], [0, 2], [3]]
@@ -26,7 +25,7 @@ def equal_length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[
 
 
 def equal_size_batches(sizes: Sequence[tuple[int, ...]], batch_tokens: int) -> Iterator[list[int]]:
-    """The same for what a model reads in several parts: equal in the length of each.
+    """The same for inputs of several parts: each part has one length throughout a batch.
 
     >>> list(equal_size_batches([(3, 2), (9, 1), (3, 2), (2, 3)], 12))
     [[1], [0, 2], [3]]
@@ -42,35 +41,35 @@ def equal_size_batches(sizes: Sequence[tuple[int, ...]], batch_tokens: int) -> I
 
 
 def packed_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Indexes in batches of at most `batch_tokens` tokens, for texts that lie end to end in a row.
+    """Yield batches of indexes with at most `batch_tokens` tokens, for texts packed into one array.
 
-    Nothing is padded here either, and every batch but the last is nearly full. Longest first, so
-    that those of one length lie side by side.
+    Nothing is padded here either, and every batch but the last is nearly full. The longest come
+    first, so that texts of one length are adjacent.
 
     >>> list(packed_batches([3, 5, 3, 4], 8))
     [[1], [3, 0], [2]]
     """
     batch: list[int] = []
-    filled = 0
+    tokens = 0
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and filled + lengths[index] > batch_tokens:
+        if batch and tokens + lengths[index] > batch_tokens:
             yield batch
-            batch, filled = [], 0
+            batch, tokens = [], 0
         batch.append(index)
-        filled += lengths[index]
+        tokens += lengths[index]
     if batch:
         yield batch
 
 
 def iter_chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """Texts or pairs some thousands at a time, for work that needs a list and must not need all."""
-    left = iter(items)
-    while some := list(islice(left, _CHUNK_SIZE)):
-        yield some
+    """Yield lists of a few thousand items, for work that needs lists but not all items at once."""
+    remaining = iter(items)
+    while chunk := list(islice(remaining, _CHUNK_SIZE)):
+        yield chunk
 
 
 def sliding_windows(count: int, width: int) -> list[tuple[int, int]]:
-    """Half-overlapping stretches of `width` that cover `count` items.
+    """Return windows of `width` items that cover `count` items and overlap by half.
 
     >>> sliding_windows(10, 4)
     [(0, 4), (2, 6), (4, 8), (6, 10)]
@@ -83,7 +82,7 @@ def sliding_windows(count: int, width: int) -> list[tuple[int, int]]:
 
 
 def owning_windows(count: int, width: int) -> list[int]:
-    """For each item the window in which it stands farthest from a cut edge.
+    """Return for each item the window in which it is farthest from a cut edge.
 
     >>> owning_windows(6, 4)
     [0, 0, 0, 1, 1, 1]
