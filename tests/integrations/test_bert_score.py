@@ -196,7 +196,7 @@ def test_no_candidates_give_empty_tensors(folder: str) -> None:
     assert [len(t) for t in score([], [], folder, 4)] == [0, 0, 0]
 
 
-def test_an_empty_text_scores_zero_in_its_place_and_is_said() -> None:
+def test_an_empty_text_scores_zero_with_a_warning() -> None:
     with pytest.warns(UserWarning, match="of 3 pairs some are flagged: 1 empty_candidate"):
         _, _, f = score(["a cat", "", "a dog"], ["a cat", "a cat", "a dog"], "minilm")
     assert f.tolist() == pytest.approx([1, 0, 1], abs=1e-6)

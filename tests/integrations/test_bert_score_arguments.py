@@ -74,7 +74,7 @@ def test_without_model_and_language_there_is_nothing_to_choose() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_done_is_said(options: dict[str, Any], message: str) -> None:
+def test_wrong_arguments_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(em.InputError, match=message):
         score(["a"], ["a"], **{"model_type": "minilm", **options})
 
@@ -114,7 +114,7 @@ def test_counting_idf_again_warns() -> None:
         ("LAYER,P,R,F\n3,a,b,c\n", "is not a baseline file"),
     ],
 )
-def test_a_bad_baseline_is_said(tmp_path: Path, content: str, message: str) -> None:
+def test_a_bad_baseline_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "b.tsv"
     path.write_text(content)
     with pytest.raises(em.DataError, match=message):

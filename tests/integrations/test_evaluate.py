@@ -17,7 +17,7 @@ SINGLE = [references[0] for references in SEVERAL]
 
 @pytest.fixture(scope="module")
 def loaded() -> Any:
-    """The module as people load it."""
+    """The module as users load it."""
     import evaluate  # late, since it takes seconds that whoever runs other tests would wait for
 
     return evaluate.load(module.__file__)
@@ -52,7 +52,7 @@ def test_it_says_what_it_takes(loaded: Any) -> None:
     assert "metric: a name or spec" in loaded.inputs_description
 
 
-def test_a_metric_that_is_not_there_is_said(loaded: Any) -> None:
+def test_an_unknown_metric_is_refused(loaded: Any) -> None:
     with pytest.raises(em.UnknownNameError, match="unknown name 'bertscre'"):
         loaded.compute(predictions=["a"], references=["a"], metric="bertscre")
 

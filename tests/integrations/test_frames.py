@@ -32,7 +32,7 @@ BOTH = pytest.mark.parametrize("make", [pandas, polars])
 
 
 @BOTH
-def test_scores_stand_beside_the_rows_they_are_of(make: Any) -> None:
+def test_scores_are_added_to_their_rows(make: Any) -> None:
     found = score_frame(make(), metric=LSA)
     assert found[LSA].to_list() == [segment.value for segment in SCORES.segments]
     assert found[f"{LSA}_precision"].to_list() == [s.precision for s in SCORES.segments]

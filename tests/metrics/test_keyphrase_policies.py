@@ -71,7 +71,7 @@ def test_kept_duplicates_match_one_to_one_and_the_first_of_them(
     assert found.recall == pytest.approx(right / len(wanted) if wanted else 0)
 
 
-def test_present_phrases_stand_in_a_row_in_the_source_once_stemmed() -> None:
+def test_present_phrases_occur_consecutively_in_the_stemmed_source() -> None:
     lists = "neural network; parsing tree; deep nets", "parsed trees; network neural"
     present, absent = (one(f"f1_at_m(which={w!r})", *lists, SOURCE) for w in ("present", "absent"))
     assert (present.precision, present.recall) == (0.5, 1)
@@ -95,7 +95,7 @@ def test_present_phrases_need_a_source() -> None:
         one("fg(which='present')", "a", "a")
 
 
-def test_five_thousand_phrases_are_cut_to_the_most_and_flagged() -> None:
+def test_five_thousand_phrases_are_truncated_and_flagged() -> None:
     many = "; ".join(f"phrase number {i}" for i in range(5000))
     found = one("f1_at_m", many, "phrase number 7")
     assert found.precision == pytest.approx(1 / 200)
@@ -165,7 +165,7 @@ def test_a_semantic_similarity_sees_the_words_and_not_their_stems() -> None:
 
 
 @pytest.mark.model
-def test_a_synonym_is_worth_more_than_an_unrelated_phrase_only_to_the_semantic_score() -> None:
+def test_only_the_semantic_score_prefers_a_synonym_to_an_unrelated_phrase() -> None:
     gold = "car accidents"
     plain, semantic = "fg", "fg(similarity=by_metric)"
     for metric, better in ((plain, False), (semantic, True)):
@@ -173,7 +173,7 @@ def test_a_synonym_is_worth_more_than_an_unrelated_phrase_only_to_the_semantic_s
         assert (values[0] > values[1] + 0.05) is better
 
 
-def test_metrics_judged_together_score_as_they_do_alone() -> None:
+def test_metrics_scored_together_score_as_they_do_alone() -> None:
     pairs = [
         Pair("neural net; parse; x", ("neural networks; parsing", "x"), SOURCE),
         Pair("", ("a",), SOURCE),

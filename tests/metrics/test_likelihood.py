@@ -41,7 +41,7 @@ def loaded(folder: Path, kind: str) -> tuple[Any, Any]:
 
 
 def looped(folder: Path, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-    """BARTScore as its paper defines it, one text and one piece at a time."""
+    """BARTScore as its paper defines it, one text and one token at a time."""
     model, tokenizer = loaded(folder, "AutoModelForSeq2SeqLM")
     found = []
     for source, target in zip(sources, targets, strict=True):
@@ -61,7 +61,7 @@ def looped(folder: Path, sources: Sequence[str], targets: Sequence[str]) -> list
 def looped_causal(
     model: Any, tokenizer: Any, sources: Sequence[str], targets: Sequence[str]
 ) -> list[float]:
-    """The target's pieces after the prompt, one forward pass for each piece."""
+    """The target's tokens after the prompt, one forward pass for each token."""
     found = []
     for source, target in zip(sources, targets, strict=True):
         before = tokenizer(f"{source}\nIn other words:")["input_ids"]
@@ -160,20 +160,20 @@ def test_a_tag_the_model_does_not_have_is_refused(bart: Path) -> None:
         em.score(["a"], ["a"], f"prism(model={str(bart)!r}, source_tag='', target_tag='__xx__')")
 
 
-def test_empty_texts_are_scored_by_the_marks_around_them_and_flagged(bart: Path) -> None:
+def test_empty_texts_are_scored_by_their_special_tokens_and_flagged(bart: Path) -> None:
     scores = em.score(["", "rain"], ["rain", ""], f"bartscore(model={str(bart)!r})")
     assert [s.flags for s in scores.segments] == [{"empty_candidate"}, {"empty_reference"}]
     assert scores.segments[0].precision == pytest.approx(looped(bart, ["rain"], [""])[0], abs=1e-5)
 
 
-def test_an_empty_text_is_a_blind_guess_to_a_model_without_marks(causal: Path) -> None:
+def test_an_empty_text_is_a_uniform_guess_without_special_tokens(causal: Path) -> None:
     [score] = em.score([""], ["rain"], f"likelihood(model={str(causal)!r})").segments
     model, _ = loaded(causal, "AutoModelForCausalLM")
     assert score.precision == pytest.approx(-math.log(model.config.vocab_size))
     assert score.flags == {"empty_candidate"}
 
 
-def test_a_text_too_long_is_cut_as_the_tokenizer_would_and_flagged(bart: Path) -> None:
+def test_a_long_text_is_truncated_as_by_the_tokenizer_and_flagged(bart: Path) -> None:
     long = "the quick brown fox jumps over the lazy dog " * 4
     [score] = em.score([long], ["rain"], f"bartscore_precision(model={str(bart)!r})").segments
     _, tokenizer = loaded(bart, "AutoModelForSeq2SeqLM")

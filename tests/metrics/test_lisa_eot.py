@@ -47,7 +47,7 @@ def test_padding_is_no_matter_to_the_closing_token() -> None:
 
 
 @pytest.mark.model
-def test_a_text_cut_off_still_has_its_closing_token() -> None:
+def test_a_truncated_text_keeps_its_closing_token() -> None:
     score = em.score(["word " * 600], ["word " * 600], "eot").segments[0]
     assert score.value == pytest.approx(1.0, abs=1e-5)
     assert score.flags == {"truncated"}

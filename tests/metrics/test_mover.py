@@ -117,7 +117,7 @@ def test_the_first_version_is_so_too_with_power_means_and_n_grams(plain: Plain, 
 
 
 @pytest.mark.model
-def test_without_idf_every_piece_that_is_kept_weighs_the_same(plain: Plain) -> None:
+def test_without_idf_all_tokens_have_equal_weights(plain: Plain) -> None:
     [score] = em.score(CANDIDATES[:1], REFERENCES[:1], "moverscore(idf=False)").segments
     sides = []
     for text in (CANDIDATES[0], REFERENCES[0]):
@@ -165,7 +165,7 @@ def test_texts_of_nothing_but_punctuation_match_nothing() -> None:
 
 
 @pytest.mark.model
-def test_an_alignment_shows_runs_of_pieces() -> None:
+def test_an_alignment_shows_n_grams_of_tokens() -> None:
     found = em.align("A man plays, badly", "a man", "moverscore(version=1, n_gram=2, idf=False)")
     assert found.candidate_units[1:3] == ["A man", "man plays"]
     assert found.similarity.shape == (len(found.candidate_units), len(found.reference_units))
@@ -209,7 +209,7 @@ def test_a_text_goes_through_the_model_once_for_every_metric(
 
 
 @pytest.mark.model
-def test_a_text_is_looked_at_on_its_own_side_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_is_embedded_for_its_own_side_only(monkeypatch: pytest.MonkeyPatch) -> None:
     from evenmatch.vectors.mover import MoverSide
 
     seen: list[tuple[Any, str]] = []

@@ -1,4 +1,4 @@
-"""What n-gram metrics make of odd text: empty, short, in any script, in symbols."""
+"""N-gram metrics on unusual text: empty, short, in any script, in symbols."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_different_emoji_do_not_match() -> None:
     assert one("😀 🚗", "😀 🚀", "rouge1").value == 0.5
 
 
-def test_rouge_can_be_told_which_words_to_count() -> None:
+def test_rouge_takes_a_tokenizer() -> None:
     assert one("猫", "猫", "rouge1(tokenizer='rouge')").value == 0
     assert one("Café!", "café", "rouge1(tokenizer='words')").precision == 0.5
     assert one("日本 runs", "日本 running", "rouge1(stemmer=True)").value == 1

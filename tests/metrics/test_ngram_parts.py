@@ -69,7 +69,7 @@ def test_a_signature_names_the_library_and_rebuilds_the_scores(spec: str) -> Non
     assert em.build(recipe)(PAIRS) == scores
 
 
-def test_the_usual_names_of_rouge_stand_for_what_they_share() -> None:
+def test_rouge_names_differ_in_the_kind_of_overlap() -> None:
     assert em.build("rouge1(stemmer=True)") == em.build("rouge(share='1', stemmer=True)")
     assert em.build("rouge2") == em.build("rouge(share='2')")
     assert em.build("rougeL") == em.build("rouge(share='L')")
@@ -193,7 +193,7 @@ def test_a_pair_is_latin_where_latin_words_prevail(texts: tuple[str, str], latin
     assert mostly_latin(*texts) is latin
 
 
-def test_both_sides_of_a_pair_are_cut_alike() -> None:
+def test_both_sides_of_a_pair_are_tokenized_alike() -> None:
     assert tokenize_texts("auto", "the cat.", "the 猫.") == [["the", "cat."], ["the", "猫."]]
     assert tokenize_texts("words", "the cat.", "the 猫.") == [
         ["the", "cat", "."],

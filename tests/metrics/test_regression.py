@@ -62,7 +62,7 @@ def test_a_metric_that_learnt_from_ratings_passes_the_published_check(bert: Path
     check_metric(em.build(f"regression(model={str(bert)!r})"))
 
 
-def test_the_longer_text_is_cut_first_and_the_row_flagged(bert: Path) -> None:
+def test_the_longer_text_is_truncated_first_and_flagged(bert: Path) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     long = "the quick brown fox jumps over the lazy dog " * 5
@@ -80,7 +80,7 @@ def test_texts_too_long_can_be_an_error(bert: Path) -> None:
         em.score(["rain " * 90], ["rain"], f"regression(model={str(bert)!r}, long='error')")
 
 
-def test_empty_texts_are_judged_by_the_model_and_flagged(bert: Path) -> None:
+def test_empty_texts_are_scored_by_the_model_and_flagged(bert: Path) -> None:
     scores = em.score(["", "rain"], ["rain", ""], f"bleurt(model={str(bert)!r})")
     assert [s.flags for s in scores.segments] == [{"empty_candidate"}, {"empty_reference"}]
     wanted = one_by_one(bert, ["rain", ""], ["", "rain"])
@@ -117,7 +117,7 @@ def test_the_signature_names_the_model_by_content(bert: Path) -> None:
     assert signature.startswith("regression(model='sha256:")
 
 
-def test_model_metrics_are_streamed_in_windows(bert: Path) -> None:
+def test_model_metrics_are_streamed_in_chunks(bert: Path) -> None:
     from evenmatch.scoring.streaming import score_stream
     from evenmatch.types import Pair, Run
 

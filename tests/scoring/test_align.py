@@ -62,7 +62,7 @@ def test_the_weight_of_a_pair_is_the_mean_of_both_shares() -> None:
 
 
 @pytest.mark.model
-def test_units_are_the_pieces_of_the_text_as_written() -> None:
+def test_units_are_tokens_as_written_in_the_text() -> None:
     aligned = em.align("Unbelievably", "X", "f_disc")
     assert "".join(aligned.candidate_units) == "Unbelievably"
     assert len(aligned.candidate_units) > 1
@@ -70,7 +70,7 @@ def test_units_are_the_pieces_of_the_text_as_written() -> None:
 
 
 @pytest.mark.model
-def test_pieces_after_leading_spaces_and_surrogates_keep_their_places() -> None:
+def test_tokens_after_leading_spaces_and_surrogates_keep_their_spans() -> None:
     assert em.align("  \u3000the cat", "x", "f_disc").candidate_units == ["the", "cat"]
     assert em.align("a \ud800 b", "x", "f_disc").candidate_units[-1] == "b"
 

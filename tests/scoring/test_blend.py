@@ -105,7 +105,7 @@ def test_a_file_that_describes_no_metric_is_refused(tmp_path: Path) -> None:
         em.score(["a"], ["a"], str(tmp_path))
 
 
-def test_worst_looks_at_the_worst_matched_share() -> None:
+def test_worst_scores_the_worst_matched_share() -> None:
     texts = ["a b c d e"], ["a b c d x"]
     fifth = em.score(*texts, "align(vectors=hashed, alignment=lsa, scoring=worst)")
     whole = em.score(*texts, "align(vectors=hashed, alignment=lsa, scoring=worst(share=1))")
@@ -127,14 +127,14 @@ def test_the_length_of_the_reference_is_counted_in_words() -> None:
 
 
 @pytest.mark.model
-def test_a_whole_text_is_the_mean_of_its_pieces() -> None:
+def test_a_whole_text_is_the_mean_of_its_tokens() -> None:
     whole = "align(units=whole_text, vectors=transformer(layer=4, pool='mean'), scoring=average)"
     assert em.score(["The cat sat."], ["the cat sat."], whole).mean == pytest.approx(1)
     assert em.score([" "], ["the cat"], whole).segments[0].flags == {"empty_candidate"}
 
 
 @pytest.mark.model
-def test_the_opening_token_stands_for_a_text() -> None:
+def test_the_opening_token_represents_a_text() -> None:
     metric = "align(units=opening, vectors=transformer(layer=6), scoring=average)"
     assert em.align("a cat", "the dog", metric).candidate_units == ["[CLS]"]
     near, far = em.score(["a cat"] * 2, ["the cat", "stocks fell"], metric).segments

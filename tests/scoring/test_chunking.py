@@ -79,7 +79,7 @@ def test_systems_on_one_test_set_share_its_references() -> None:
     ]
 
 
-def test_vectors_that_are_kept_do_not_keep_the_array_they_were_cut_from() -> None:
+def test_copied_vectors_do_not_hold_the_array_they_were_a_view_of() -> None:
     chunk = np.ones((9, 2))
     assert copy_if_view(chunk[2:4]).base is None
     assert copy_if_view(chunk) is chunk

@@ -64,7 +64,7 @@ def test_tuples_are_lists_too() -> None:
     assert em.score(("a",), (("b", "a"),), METRIC) == em.score(["a"], [["b", "a"]], METRIC)
 
 
-def test_the_best_reference_counts_wherever_it_stands() -> None:
+def test_the_best_reference_counts_in_any_position() -> None:
     plain = em.score(["the cat"] * 2, ["the cat sat", "a dog"], METRIC).segments
     for order in (["the cat sat", "a dog"], ["a dog", "the cat sat"]):
         assert em.score(["the cat"], [order], METRIC).segments[0] == max(

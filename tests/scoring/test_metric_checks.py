@@ -151,6 +151,6 @@ def test_a_metric_that_defines_several_references_may_be_excused() -> None:
     check_metric(LastOnly(), excused=["best reference"])
 
 
-def test_what_is_no_metric_is_told_so() -> None:
+def test_a_part_that_is_no_metric_is_refused() -> None:
     with pytest.raises(PromiseError, match=r"'registered'.*registered as alignment"):
         check_metric(em.Lsa())  # type: ignore[arg-type]  # the wrong kind is the point

@@ -22,7 +22,7 @@ def side(count: int, weights: Array | None = None) -> Embedded:
 
 
 @given(NUMBERS, NUMBERS)
-def test_f_lies_between_0_and_the_larger_of_both(precision: float, recall: float) -> None:
+def test_f1_is_between_0_and_the_larger_of_both(precision: float, recall: float) -> None:
     value = harmonic_mean(precision, recall)
     assert 0 <= value <= max(precision, recall, 0) + 1e-12
     if precision > 0 and recall > 0:
@@ -37,7 +37,7 @@ def test_f_of_a_negative_number_is_0_and_not_far_below_it() -> None:
 @pytest.mark.parametrize("row", rows("scoring"))
 @given(similarity=similarities())
 @example(similarity=np.array([[0.1, 0.6], [0.3, 0.8], [0.9, 0.6], [0.7, -0.1]]))
-def test_a_score_lies_within_the_bounds_of_its_reducer(row: Row, similarity: Array) -> None:
+def test_a_score_is_within_the_bounds_of_its_reducer(row: Row, similarity: Array) -> None:
     reducer = em.build(row.spec)
     low, high = reducer.score_bounds(-1.0, 1.0)
     for solver in ("greedy", "lsa"):

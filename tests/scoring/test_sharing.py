@@ -1,4 +1,4 @@
-"""What several metrics have in common is worked out once, and what sets them apart is kept."""
+"""Parts that several metrics share run once; where metrics differ, results stay apart."""
 
 from __future__ import annotations
 
