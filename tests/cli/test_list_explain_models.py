@@ -45,7 +45,7 @@ def test_explain_shows_settings_inside_settings(command: Command) -> None:
     assert rows["vectors"].split()[1] == "hashed"
     assert rows["dim"].startswith("  dim ")
     assert rows["dim"].split()[1] == "8"
-    assert "`lower` takes words of different case for the same." in rows["lower"]
+    assert "`lower` ignores the case of words." in rows["lower"]
     assert "min(m, n) pairs" in rows["alignment"]
     assert lines[-1] == f"signature: {em.build(lines[0]).signature}"
 

@@ -32,7 +32,7 @@ def test_a_large_run_prints_what_a_local_one_does(command: Command) -> None:
     refused = command("score", "in.jsonl", *ASKED, *ON, "--out", "o.jsonl")
     assert refused.code == 1
     assert refused.err == (
-        "evenmatch: o.jsonl.parts holds a run already; go on with it by --resume, "
+        "evenmatch: o.jsonl.parts already contains a run; continue it with --resume, "
         "or remove the folder\n"
     )
 

@@ -78,7 +78,7 @@ def test_a_corpus_score_that_shards_cannot_give_is_refused(
     said = command("meta", data["meta"], "-m", "nist", "--on", "processes", "--workers", "1")
     assert said.code == 1
     assert said.err == (
-        "evenmatch: the corpus score of nist cannot be put together from shards; "
+        "evenmatch: the corpus score of nist cannot be computed from shards; "
         "score it without --on\n"
     )
 

@@ -85,7 +85,11 @@ def calibrate(
     *,
     running: RunOptions,
 ) -> None:
-    """Calibrate one metric, or a weighted sum of several, to human ratings and save it."""
+    """Calibrate one or several metrics to human ratings.
+
+    Fits a monotone function of one metric, or a weighted sum of several, and saves it to a folder
+    that can be used as a metric: -m ./FOLDER.
+    """
     wanted = [*(metric or DEFAULT_PARTS), *(add or [])]
     for each in wanted:
         as_metric(each)  # report a wrong spec before reading any data
@@ -158,7 +162,10 @@ def choose_layer(
     *,
     running: RunOptions,
 ) -> None:
-    """Choose the model layer that correlates best with human ratings, by cross-validation."""
+    """Choose the layer that agrees best with human ratings.
+
+    Prints the correlation at every layer of the model, on all ratings and on held-out folds.
+    """
     as_metric(metric)  # report a wrong spec before reading any data
     ratings = read_ratings(data, subsets=subset or ())
     with running.settings() as settings:
@@ -214,9 +221,10 @@ def baseline(
     *,
     running: RunOptions,
 ) -> None:
-    """Measure the mean score of unrelated texts at every layer, for rescaling.
+    """Measure the mean score of unrelated texts.
 
-    The output contains the spec of the metric rescaled so that unrelated texts score 0.
+    Prints the mean at every layer of the model, and the spec of the metric rescaled so that
+    unrelated texts score 0.
     """
     with running.settings() as settings:
         found = measure_baseline(

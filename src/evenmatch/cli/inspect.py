@@ -46,8 +46,9 @@ from evenmatch.viewer.page import align_all, alternative_metrics, metric_trees
 if TYPE_CHECKING:
     from evenmatch.viewer.trees import TreePair
 
-
 _PLOT_SUFFIXES = (".svg", ".png", ".html")
+_SPEC_NAME = re.compile(r"\s*(\w+)")
+_SENTENCE_END = re.compile(r"(?<=\.)\s+")
 
 
 def align(
@@ -69,9 +70,10 @@ def align(
     ] = "",
     json: JsonOption = False,
 ) -> None:
-    """Show how the units of one candidate align with those of one reference.
+    """Show how a candidate aligns with a reference.
 
-    Units are sub-words, words or subtrees, depending on the metric. Put -- before a text that
+    Prints the units of both texts (sub-words, words or subtrees, depending on the metric), the
+    matched pairs and the score. Put -- before a text that
     begins with a dash.
     """
     if plot and not plot.lower().endswith(_PLOT_SUFFIXES):
@@ -141,12 +143,6 @@ def _write_text(path: str, text: str) -> None:
         Path(place).write_text(text, "utf-8")
 
 
-_SPEC_NAME = re.compile(r"\s*(\w+)")
-
-
-_SENTENCE_END = re.compile(r"(?<=\.)\s+")
-
-
 @dataclass(frozen=True)
 class Setting:
     """One setting of a part, or of a part inside it."""
@@ -193,7 +189,10 @@ def explain(
     ],
     json: JsonOption = False,
 ) -> None:
-    """Show every setting of a spec, with resolved defaults and nested parts."""
+    """Show every setting of a metric or part.
+
+    Defaults such as layer='auto' are resolved, and the settings of nested parts are included.
+    """
     explanation = explain_spec(part)
     print_text_or_json(explanation, asdict(explanation), json=json)
 

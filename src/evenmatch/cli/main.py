@@ -13,10 +13,7 @@ from evenmatch.cli.console import print_output, record_command, report_errors
 from evenmatch.version import __version__
 
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
-
-
 DEBUG_OPTION = "--debug"
-
 
 # Module and attribute of each command: a function, or a Typer application with subcommands. Only
 # the requested command is imported, because importing all of them takes longer than most runs.

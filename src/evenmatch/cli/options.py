@@ -40,6 +40,9 @@ METRIC_HELP = (
     "pass over the texts."
 )
 
+# Progress counts training pairs and then the pairs of the evaluation, so "scored" would be wrong.
+PROGRESS_WORD = "processed"
+
 
 def metric_option(help_text: str, default: bool | str = True) -> Any:
     """Return the option -m for one or several metrics; `default` is the default shown in help."""
@@ -126,10 +129,12 @@ class ResamplingOptions:
     """Options of confidence intervals and significance tests."""
 
     confidence: ConfidenceOption = 0.95
-    resamples: Annotated[int, count_option("Number of bootstrap resamples for the intervals.")] = (
-        1000
-    )
-    trials: Annotated[int, count_option("Number of random permutations for the tests.")] = 10_000
+    resamples: Annotated[
+        int, count_option("Number of bootstrap resamples, for intervals and bootstrap tests.")
+    ] = 1000
+    trials: Annotated[
+        int, count_option("Number of random permutations, for permutation tests.")
+    ] = 10_000
     seed: SeedOption = 0
 
 
@@ -408,10 +413,6 @@ MetricFolderOption: TypeAlias = Annotated[
 
 
 EpochsOption: TypeAlias = Annotated[int, count_option("Number of passes over the training pairs.")]
-
-
-# Progress counts training pairs and then the pairs of the evaluation, so "scored" would be wrong.
-PROGRESS_WORD = "processed"
 
 
 def print_metric_card(made: MetricCard, json: bool) -> None:

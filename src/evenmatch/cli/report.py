@@ -65,14 +65,15 @@ def report(
         int, count_option("Number of worst texts and of best texts to show.", least=0)
     ] = 3,
 ) -> None:
-    """Write an HTML report of a result: sortable tables, plots, examples, signatures.
+    """Write an HTML report of a result.
 
-    The page is self-contained: it loads no other files.
+    The page has sortable tables, plots, examples and signatures. It is self-contained: it loads no
+    other files.
     """
-    place = check_page_path(out or Path(result).with_suffix(".html"))
+    target = check_page_path(out or Path(result).with_suffix(".html"))
     given = _open_texts(texts, candidates, references or [])
     pairs = None if given is None else list(given)
-    written = write_report(read_result(result), place, pairs=pairs, examples=examples)
+    written = write_report(read_result(result), target, pairs=pairs, examples=examples)
     print_message(f"wrote {written}")
 
 

@@ -60,6 +60,8 @@ _REPORT_FORMATS = {
     ".txt": OutputFormat.text,
 }
 
+_MAX_FAILURES_SHOWN = 10
+
 
 PairsArgument: TypeAlias = Annotated[
     str,
@@ -189,9 +191,6 @@ def _check_output(out: str) -> None:
     if out and not is_score_file(out) and _report_format(out) is None:
         known = ", ".join([*SCORE_SUFFIXES, *_REPORT_FORMATS])
         raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}")
-
-
-_MAX_FAILURES_SHOWN = 10
 
 
 def check_worker_usage(file: str, out: str, *, segments: bool, lines: bool) -> None:

@@ -82,7 +82,10 @@ def serve(
     bounds: LimitOptions,
     running: RunOptions,
 ) -> None:
-    """Start an HTTP server for scores, rewards and alignments, with a viewer at /."""
+    """Start an HTTP server for scores and rewards.
+
+    The server also returns alignments, and shows the alignment viewer at /.
+    """
     with running.settings() as settings:
         run_server(
             metric or (),
@@ -90,6 +93,6 @@ def serve(
             port=port,
             token=token,
             limits=bounds.limits(),
-            tell=print_message,
+            log=print_message,
             **settings | {"progress": None},
         )

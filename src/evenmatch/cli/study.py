@@ -27,8 +27,12 @@ from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.data.tables import table_to_text
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.studies.experiment import make_study_folder
-from evenmatch.studies.graph_to_text import GRAPH_ARMS, GRAPH_CORPORA, make_graph_design
-from evenmatch.studies.graph_to_text import GraphExperiment as GraphRuns
+from evenmatch.studies.graph_to_text import (
+    GRAPH_ARMS,
+    GRAPH_CORPORA,
+    GraphExperiment,
+    make_graph_design,
+)
 from evenmatch.studies.graph_to_text_report import graph_report
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
@@ -87,22 +91,22 @@ def study_keyphrases(
     ] = False,
     seed: SeedsOption = None,
     *,
-    pieces: TrainingOptions,
+    training: TrainingOptions,
 ) -> None:
-    """Train keyphrase generators with F1, FG or FB as reward (Luo et al. 2021).
+    """Keyphrase generation with rewards.
 
-    Each arm is trained by maximum likelihood (MLE), then by reinforcement learning in one stage
-    (RL) or two (2RL). Run the same command again to continue; tables and figures show the runs
-    that are finished.
+    Reproduces Luo et al. (2021). Each arm is trained by maximum likelihood (MLE), then by
+    reinforcement learning with F1, FG or FB as reward in one stage (RL) or two (2RL). Run the same
+    command again to continue; tables and figures show the runs that are finished.
     """
     arms = (*(arm or KEYPHRASE_ARMS), *(ABLATIONS if ablations else ()))
     design = KeyphraseDesign(arms, tuple(seed or (1, 2, 3)))
-    with training_threads(pieces.threads):
+    with training_threads(training.threads):
         runs = KeyphraseExperiment(
             load_keyphrase_corpus(),
             design,
             make_study_folder(out),
-            time_limit(pieces.minutes),
+            time_limit(training.minutes),
             print_message,
         )
         runs()
@@ -132,20 +136,20 @@ def study_graphs(
     ] = "",
     seed: SeedsOption = None,
     *,
-    pieces: TrainingOptions,
+    training: TrainingOptions,
 ) -> None:
-    """Train graph-to-text generators with metrics as reward (Jin & Gildea 2022).
+    """Graph-to-text generation with rewards.
 
-    The loss is cross-entropy alone (XENT) or mixed with a reward: BLEU (BL-R), F_BERT, F_CONT or
-    F_DISC. Run the same command again to continue; tables and figures show the runs that are
-    finished.
+    Reproduces Jin & Gildea (2022). The loss is cross-entropy alone (XENT) or mixed with a reward:
+    BLEU (BL-R), F_BERT, F_CONT or F_DISC. Run the same command again to continue; tables and
+    figures show the runs that are finished.
     """
     if data not in GRAPH_CORPORA:
         raise typer.BadParameter(f"unknown corpus {data!r}; known: {', '.join(GRAPH_CORPORA)}")
     design = make_graph_design(data, tuple(arm or GRAPH_ARMS), tuple(seed or (1, 2, 3)))
-    with training_threads(pieces.threads):
-        corpus, enough = GRAPH_CORPORA[data](), time_limit(pieces.minutes)
-        runs = GraphRuns(corpus, design, make_study_folder(out), enough, print_message)
+    with training_threads(training.threads):
+        corpus, enough = GRAPH_CORPORA[data](), time_limit(training.minutes)
+        runs = GraphExperiment(corpus, design, make_study_folder(out), enough, print_message)
         runs()
         report = graph_report(runs, learnt=metric)
     finish_study(report, out, None)
@@ -217,9 +221,10 @@ def study_lisa(
     *,
     running: RunOptions,
 ) -> None:
-    """LiSAScore: effect of alignment method and padding on scores (Mander & Phillips 2024).
+    """LiSAScore: effect of alignment and padding.
 
-    Also measures how well each method separates true pairs from in-batch negatives.
+    Measures how the alignment method and padding change scores, and how well each method separates
+    true pairs from in-batch negatives (Mander & Phillips 2024).
     """
     if sources and not model:
         raise typer.BadParameter("sources are in another language; give a multilingual --model")
@@ -249,13 +254,16 @@ def study_lisa_quality(
     *,
     running: RunOptions,
 ) -> None:
-    """LiSAScore: quality and speed of approximate against exact assignment."""
+    """LiSAScore: quality and speed of approximations.
+
+    Compares approximate with exact one-to-one assignment (Mander & Phillips 2024).
+    """
     sentences = _load_pairs(data, pairs, seed)
     ratings = read_ratings(WMT17) if data_set(WMT17).present else []
     if not ratings:
         print_message(f"agreement with human ratings is skipped: {data_set(WMT17).missing_message}")
     with running.settings() as settings:
-        worth = measure_trade_off(
+        trade_off = measure_trade_off(
             sentences,
             ratings,
             Transformer(model),
@@ -263,7 +271,7 @@ def study_lisa_quality(
             TradeOffSettings(rounds=rounds, device=running.device),
             **settings,
         )
-    finish_study(trade_off_report(worth), out, asdict(worth) if json else None)
+    finish_study(trade_off_report(trade_off), out, asdict(trade_off) if json else None)
 
 
 @study.command("lisa-gradient")
@@ -285,13 +293,13 @@ def study_lisa_gradient(
 
     The projection learns to separate true pairs from in-batch negatives.
     """
-    lessons = [
+    settings = [
         GradientSettings(name, steps=steps, batch=batch, look_every=max(1, steps // 10), seed=seed)
         for name in method or METHODS
     ]
     sentences = _load_pairs(data, pairs, seed)
     folder = make_study_folder(out)
-    found = train_projections(sentences, Transformer(model), lessons, folder, told=print_message)
+    found = train_projections(sentences, Transformer(model), settings, folder, told=print_message)
     report = gradient_report(found, sentences)
     finish_study(report, out, {"curves": [asdict(curve) for curve in found]} if json else None)
 

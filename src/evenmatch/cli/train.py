@@ -51,6 +51,8 @@ from evenmatch.training.metrics.distil import distil as distil_metric
 from evenmatch.training.metrics.fit import fit as fit_metric
 from evenmatch.training.metrics.phrase_scorer import PHRASE_SCORER_SETTINGS, fit_keyphrases
 
+_SECONDS_BETWEEN_LINES = 5.0
+
 
 class FitKindChoice(StrEnum):
     """Architecture of a fitted metric."""
@@ -109,9 +111,9 @@ def fit(
     *,
     running: RunOptions,
 ) -> None:
-    """Train a metric on human ratings and save it to a folder.
+    """Train a metric on human ratings.
 
-    The folder can be used as a metric: -m ./FOLDER.
+    The metric is saved to a folder that can be used as a metric: -m ./FOLDER.
     """
     how: dict[str, Any] = {"model": model, "frozen": frozen, "hold_out": hold_out}
     training = FitSettings(epochs=epochs, seed=seed)
@@ -167,9 +169,9 @@ def distil(
     *,
     running: RunOptions,
 ) -> None:
-    """Train a small metric to imitate another one and save it to a folder.
+    """Train a small metric to imitate another one.
 
-    The folder can be used as a metric: -m ./FOLDER.
+    The metric is saved to a folder that can be used as a metric: -m ./FOLDER.
     """
     as_metric(metric)  # report a wrong spec before reading any data
     training = FitSettings(epochs=epochs, rate=DISTIL_SETTINGS.rate, seed=seed)
@@ -185,9 +187,6 @@ def distil(
             **run,
         )
     print_metric_card(made, json)
-
-
-_SECONDS_BETWEEN_LINES = 5.0
 
 
 def tune(
@@ -211,11 +210,14 @@ def tune(
     progress: ProgressOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Fine-tune an encoder-decoder on cross-entropy mixed with a reward.
+    """Fine-tune a text generator with a reward.
 
-    Run the same command again to continue a stopped run.
+    The model is an encoder-decoder; the loss is cross-entropy mixed with the reward. Run the same
+    command again to continue a stopped run.
     """
-    tuned = tune_generator(config, watch=_progress_printer(progress), enough=time_limit(minutes))
+    tuned = tune_generator(
+        config, on_step=_progress_printer(progress), should_stop=time_limit(minutes)
+    )
     print_text_or_json(_evaluation_lines(tuned), tuned.document, json=json)
     if tuned.history.ended:
         print_message(f"wrote {tuned.model}; to train further, give it as model in the settings")
@@ -283,22 +285,30 @@ def catseq_train(
         typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the trained generators."),
     ],
     *,
-    pieces: TrainingOptions,
+    training: TrainingOptions,
 ) -> None:
-    """Train a keyphrase generator by maximum likelihood, then by stages with a reward.
+    """Train a keyphrase generator.
 
-    Run the same command again to continue a stopped run.
+    Training is by maximum likelihood, then by stages of reinforcement learning with a reward. Run
+    the same command again to continue a stopped run.
     """
-    enough = time_limit(pieces.minutes)
-    with training_threads(pieces.threads):
-        found = train_catseq(plan, out, enough=enough)
+    should_stop = time_limit(training.minutes)
+    with training_threads(training.threads):
+        found = train_catseq(plan, out, should_stop=should_stop)
     rows = [["run", "steps", "before", "best", "at step", "finished"]]
     for each in found:
         step, best = each.history.best
-        before = format_number(each.history.looks[0][1])
+        before = format_number(each.history.evaluations[0][1])
         ended = "yes" if each.history.ended else "no, run again"
         rows.append(
-            [each.name, str(len(each.history.told)), before, format_number(best), str(step), ended]
+            [
+                each.name,
+                str(len(each.history.step_values)),
+                before,
+                format_number(best),
+                str(step),
+                ended,
+            ]
         )
     print_output(table_to_text(rows))
 

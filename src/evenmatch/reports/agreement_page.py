@@ -35,6 +35,12 @@ from evenmatch.reports.plots import (
 from evenmatch.stats.panel import Floats
 from evenmatch.stats.partial import PartialMethod
 
+_PLOT_WIDTH, _PLOT_HEIGHT, _PLOT_MARGIN = 190, 150, 10
+_MAX_POINTS = 400  # more points only make the page larger
+_MAX_NAMED = 60  # systems with a tooltip
+_LIGHT_TEXT_THRESHOLD = 0.6  # white text from this colour depth on
+_MAX_CHARACTERS = 1200  # longer texts are cut
+
 
 def agreement_page(
     agreement: Agreement, *, signatures: Mapping[str, str] | None = None, command: str = ""
@@ -91,13 +97,13 @@ def _ranking_table(data: str, entries: Sequence[AgreementEntry]) -> str:
     shown = sorted(headline_entries(entries), key=lambda entry: _ranking_key(entry, sets))
     what = "mean agreement" if sets > 1 else "agreement"
     table = [["rank", "metric", what, "low", "high", "sets", "in cluster 1"]]
-    for place, entry in enumerate(shown, 1):
+    for rank, entry in enumerate(shown, 1):
         own = [e for e in single if e.metric == entry.metric]
         count = entry.n if entry.subset == AVERAGE_SUBSET else 1
         best = sum(e.cluster == 1 for e in own)
         tested = sum(e.cluster is not None for e in own)
         cells = [
-            str(place),
+            str(rank),
             entry.metric,
             *map(format_correlation, (entry.value, entry.low, entry.high)),
         ]
@@ -142,15 +148,6 @@ def _estimate(entry: AgreementEntry) -> Estimate:
     return Estimate(entry.metric, entry.value, entry.low, entry.high)
 
 
-_PLOT_WIDTH, _PLOT_HEIGHT, _PLOT_MARGIN = 190, 150, 10
-
-
-_MAX_POINTS = 400  # more points only make the page larger
-
-
-_MAX_NAMED = 60  # systems with a tooltip
-
-
 def scatter_section(agreement: Agreement) -> str:
     """Return a row of scatter plots for each set, the first one expanded."""
     by_system = agreement.entries[0].level == "system"
@@ -188,13 +185,13 @@ def _scatter_plot(scored: ScoredSet, metric: str, value: float, by_system: bool)
     known = ~(np.isnan(x) | np.isnan(y))
     names = [n for n, given in zip(names, known, strict=True) if given] if names else []
     points = _to_pixels(x[known], y[known])
-    drawn = _circles(points, names) if 0 < len(names) <= _MAX_NAMED else _cloud(points)
+    shapes = _circles(points, names) if 0 < len(names) <= _MAX_NAMED else _cloud(points)
     return (
         f"<figure><figcaption>{escape(metric)} <b>{format_correlation(value)}</b></figcaption>"
         f'<svg role="img" width="{_PLOT_WIDTH}" height="{_PLOT_HEIGHT}" '
         f'viewBox="0 0 {_PLOT_WIDTH} {_PLOT_HEIGHT}">'
         f'<rect class="frame" x=".5" y=".5" width="{_PLOT_WIDTH - 1}" height="{_PLOT_HEIGHT - 1}"/>'
-        f"{drawn}</svg></figure>"
+        f"{shapes}</svg></figure>"
     )
 
 
@@ -229,9 +226,6 @@ def _cloud(points: Floats) -> str:
         points = points[np.sort(some)]
     dots = "".join(f"M{x:.0f} {y:.0f}h0" for x, y in points)
     return f'<path class="cloud" d="{dots}"/>'
-
-
-_LIGHT_TEXT_THRESHOLD = 0.6  # white text from this colour depth on
 
 
 def partial_correlation_section(agreement: Agreement) -> str:
@@ -270,9 +264,6 @@ def _heat_cell(value: float) -> str:
     return f'<td class="{side}{hot}" style="--s:{depth:.2f}">{round(value, 2) + 0.0:.2f}</td>'
 
 
-_MAX_CHARACTERS = 1200  # longer texts are cut
-
-
 def disagreement_section(agreement: Agreement) -> str:
     """Return the outputs on which the least correlated metrics disagree; '' if there are none."""
     pairs = least_correlated_metrics(agreement.scored)
@@ -292,22 +283,22 @@ def disagreement_section(agreement: Agreement) -> str:
 
 
 def _text_article(text: DisputedOutput, metrics: tuple[str, str]) -> str:
-    judged = [
+    scores = [
         f"{escape(metric)} <b>{score:.3f}</b> (percentile {100 * rank:.0f})"
         for metric, score, rank in zip(metrics, text.scores, text.relative_ranks, strict=True)
     ]
     if text.rating is not None and text.rating_rank is not None:
-        judged.append(
+        scores.append(
             f"human score <b>{text.rating:.3f}</b> (percentile {100 * text.rating_rank:.0f})"
         )
     else:
-        judged.append("human score: not rated")
+        scores.append("human score: not rated")
     where = " · ".join(filter(None, (text.data, text.subset, text.system, text.segment)))
     references = "\n".join(
         f"<dt>reference</dt><dd>{_escape_truncated(r)}</dd>" for r in text.references
     )
     return (
-        f'<article><p class="where">{escape(where)}</p>\n<p>{" — ".join(judged)}</p>\n'
+        f'<article><p class="where">{escape(where)}</p>\n<p>{" — ".join(scores)}</p>\n'
         f"<dl><dt>candidate</dt><dd>{_escape_truncated(text.candidate)}</dd>\n"
         f"{references}</dl></article>"
     )

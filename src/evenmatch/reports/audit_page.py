@@ -33,6 +33,15 @@ from evenmatch.reports.plots import (
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.viewer.links import link_diagram
 
+_LIGHT_TEXT_THRESHOLD = 0.7  # white text from this colour depth on
+_DARKEST = 0.85
+
+_PARADIGMS_INTRO = (
+    "Mean bias over attributes, by scoring paradigm (rows) and model (columns), with the number of "
+    "metrics in brackets if there are several. Compare cells in a column for the effect of the "
+    "paradigm, and cells in a row for the effect of the model."
+)
+
 
 def audit_page(audit: Audit, *, command: str = "") -> str:
     """Return the page of an audit; `command` is the command line that produced it."""
@@ -103,25 +112,12 @@ def _bar_figure(caption: str, estimates: Sequence[Estimate], *, ranked: bool = T
     return figure_with_caption(caption, estimate_plot_html(shown, bars=True, digits=2))
 
 
-_LIGHT_TEXT_THRESHOLD = 0.7  # white text from this colour depth on
-
-
-_DARKEST = 0.85
-
-
-_PARADIGMS_INTRO = (
-    "Mean bias over attributes, by scoring paradigm (rows) and model (columns), with the number of "
-    "metrics in brackets if there are several. Compare cells in a column for the effect of the "
-    "paradigm, and cells in a row for the effect of the model."
-)
-
-
 def paradigms_section(audit: Audit) -> str:
     """Return a table of paradigms and encoders; '' if all metrics are of one kind."""
     groups = audit.groups
     if len(groups) < 2:
         return ""
-    figures = [figure_with_caption(*drawn) for drawn in _paradigm_figures(groups)]
+    figures = [figure_with_caption(*figure) for figure in _paradigm_figures(groups)]
     bars = '<div class="figures even">\n' + "\n".join(figures) + "\n</div>" if figures else ""
     return section("Paradigms and encoders", _PARADIGMS_INTRO, _paradigm_table(groups) + bars)
 

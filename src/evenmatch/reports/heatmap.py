@@ -26,23 +26,45 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 IMAGE_SUFFIXES = (".svg", ".png")
-
-
 _COLOUR_MAP = "Blues"
-
-
 _NUMBER_SIZE = (27.0, 15.0)  # width and height in points of a number in a cell
-
-
 _EMPTY_SIDE = 1.6  # inches, for a side without units
-
-
 _MARGIN = 2.5  # inches; empty margins are cropped when the figure is saved
-
-
 _MAX_COLOUR_BAR = 3.0  # inches
+INK = "#212529"
+UNMATCHED_COLOUR = "#868e96"
+OUTLINE_COLOUR = "#adb5bd"
+PAIR_COLOUR = "#e8590c"
+_THIN, _THICK = 0.8, 3.2  # points, for a weight of 0 and of 1
+_MAX_SIDE = 14.0  # inches
+_CELL_SIZE = (0.62, 0.42)  # width and height in inches, if they fit
+_MAX_FONT, _MIN_FONT = 10.0, 4.5  # points
+_POINTS_PER_INCH = 72.0
+
+# Used if installed; the first comes with matplotlib and is always available.
+_FONT_FAMILIES = (
+    "DejaVu Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans SC",
+    "Noto Sans JP",
+    "Source Han Sans SC",
+    "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei",
+    "Microsoft YaHei",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Yu Gothic",
+    "Malgun Gothic",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+    "Nirmala UI",
+    "Noto Emoji",
+    "Symbola",
+    "Segoe UI Emoji",
+    "Arial Unicode MS",
+)
 
 
 def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
@@ -193,21 +215,6 @@ def _write_title(axes: Axes, aligned: Aligned, large: float) -> None:
     axes.annotate("   ".join(parts), (0, 1), (0, 6), fontsize=large, color=INK, **above)
 
 
-INK = "#212529"
-
-
-UNMATCHED_COLOUR = "#868e96"
-
-
-OUTLINE_COLOUR = "#adb5bd"
-
-
-PAIR_COLOUR = "#e8590c"
-
-
-_THIN, _THICK = 0.8, 3.2  # points, for a weight of 0 and of 1
-
-
 def matched_units(aligned: Aligned) -> tuple[set[int], set[int]]:
     """Return the indexes of matched candidate units and of matched reference units."""
     pairs = aligned.pairs
@@ -278,18 +285,6 @@ def _line_width(weight: float) -> float:
     return _THIN + (_THICK - _THIN) * min(weight, 1.0)
 
 
-_MAX_SIDE = 14.0  # inches
-
-
-_CELL_SIZE = (0.62, 0.42)  # width and height in inches, if they fit
-
-
-_MAX_FONT, _MIN_FONT = 10.0, 4.5  # points
-
-
-_POINTS_PER_INCH = 72.0
-
-
 @dataclass(frozen=True, slots=True)
 class AxisLayout:
     """Cell size and labels along one axis of a heat map."""
@@ -316,31 +311,6 @@ def axis_layout(count: int, *, wide: bool) -> AxisLayout:
     fitting = cell * _POINTS_PER_INCH * 0.8
     font = min(_MAX_FONT, max(_MIN_FONT, fitting))
     return AxisLayout(cell, font, max(1, math.ceil(font / fitting)))
-
-
-# Used if installed; the first comes with matplotlib and is always available.
-_FONT_FAMILIES = (
-    "DejaVu Sans",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Noto Sans SC",
-    "Noto Sans JP",
-    "Source Han Sans SC",
-    "WenQuanYi Zen Hei",
-    "WenQuanYi Micro Hei",
-    "Microsoft YaHei",
-    "Hiragino Sans",
-    "PingFang SC",
-    "Yu Gothic",
-    "Malgun Gothic",
-    "Noto Sans Devanagari",
-    "Noto Sans Thai",
-    "Nirmala UI",
-    "Noto Emoji",
-    "Symbola",
-    "Segoe UI Emoji",
-    "Arial Unicode MS",
-)
 
 
 @cache

@@ -21,16 +21,19 @@ from evenmatch.scoring.metric import as_metric
 from evenmatch.viewer.page import viewer_script, viewer_style
 
 SORT_HINT = "Click a column heading to sort the table."
-
-
 _PAGE_SUFFIXES = (".html", ".htm")
-
 
 # Texts in a page come from users, so the page must not be able to load or send anything.
 _CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:; base-uri 'none'; form-action 'none'"
 )
+
+# A number, optionally followed by a total, an interval or significance stars; "-" is missing.
+_NUMBER = re.compile(r"-|[-+]?\d[\d.]*(e[-+]?\d+)?( of \d+)?\s*([\[(].*[\])])?\s*\**")
+
+_LONG_TEXT = 40  # characters; columns with longer cells get a minimum width
+_TINY, _LARGE = 1e-3, 1e4  # between them numbers have four decimals
 
 
 def render_page(title: str, parts: Iterable[str], *, viewer: bool = False) -> str:
@@ -78,39 +81,29 @@ def scroll_region(content: str, name: str) -> str:
 
 def check_page_path(path: str | Path) -> Path:
     """Return the path of a page; raise InputError if no page can be written there."""
-    place = Path(path)
-    if place.suffix.lower() not in _PAGE_SUFFIXES:
+    target = Path(path)
+    if target.suffix.lower() not in _PAGE_SUFFIXES:
         raise InputError(
-            f"the name of a report must end in {' or '.join(_PAGE_SUFFIXES)}, got {place.name!r}"
+            f"the name of a report must end in {' or '.join(_PAGE_SUFFIXES)}, got {target.name!r}"
         )
-    if not place.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {place.parent} for {place.name}; create it first")
-    return place
+    if not target.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {target.parent} for {target.name}; create it first")
+    return target
 
 
 def write_page(page: str, path: str | Path) -> Path:
     """Write a page and return its path."""
-    place = check_page_path(path)
+    target = check_page_path(path)
     try:
-        place.write_text(page, "utf-8")
+        target.write_text(page, "utf-8")
     except OSError as error:
-        raise InputError(f"cannot write {place}: {error.strerror}") from None
-    return place
+        raise InputError(f"cannot write {target}: {error.strerror}") from None
+    return target
 
 
 @cache
 def _resource_text(name: str) -> str:
     return files("evenmatch.reports").joinpath(name).read_text("utf-8")
-
-
-# A number, optionally followed by a total, an interval or significance stars; "-" is missing.
-_NUMBER = re.compile(r"-|[-+]?\d[\d.]*(e[-+]?\d+)?( of \d+)?\s*([\[(].*[\])])?\s*\**")
-
-
-_LONG_TEXT = 40  # characters; columns with longer cells get a minimum width
-
-
-_TINY, _LARGE = 1e-3, 1e4  # between them numbers have four decimals
 
 
 def sortable_table(table: TextTable, caption: str) -> str:

@@ -19,15 +19,24 @@ from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.panel import Floats
 
 _ROW_HEIGHT, _TICKS_HEIGHT = 40, 26  # pixels
-
-
 _PLOT_HEIGHT = 220
-
-
 _MIN_SPAN = 0.02  # smallest range of an axis
-
-
 _COLOUR_COUNT = 7  # number of colours in page.css
+INK, MUTED, GRID_COLOUR = "#212529", "#5c636a", "#dee2e6"
+COLOURS = ("#0b5ca8", "#e8590c", "#2b8a3e", "#862e9c", "#868e96", "#b08900", "#0c8599")
+
+MARGIN_TOP, MARGIN_BOTTOM, MARGIN_LEFT, MARGIN_RIGHT = (
+    58,
+    50,
+    62,
+    18,
+)  # pixels around the plot area
+
+LETTER_WIDTH = 6.7  # average, in pixels
+_STEPS = (1, 2, 2.5, 5, 10)
+_SVG_WIDTH, _SVG_HEIGHT, _SVG_ROW_HEIGHT, _SERIES_SPACING = 560, 240, 40, 9
+_VIOLIN_PLOT_HEIGHT, _VIOLIN_WIDTH, _GROUP_GAP = 260, 46, 26
+_DENSITY_POINTS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +60,18 @@ def estimate_plot_html(
     """Plot a row per estimate: name and value, below them a point or a bar with the interval."""
     values = [bound for estimate in estimates for bound in estimate.bounds]
     scale = nice_scale(_pad_range([*values, 0.0] if bars else values), 0, 100, most=6)
-    tall = _TICKS_HEIGHT + _ROW_HEIGHT * len(estimates)
+    height = _TICKS_HEIGHT + _ROW_HEIGHT * len(estimates)
     zero = ""
     if not bars and scale.low < 0 < scale.high:
-        zero = f'<line class="zero" {_x_range(scale, 0, 0)} y1="{_TICKS_HEIGHT - 6}" y2="{tall}"/>'
+        zero = (
+            f'<line class="zero" {_x_range(scale, 0, 0)} y1="{_TICKS_HEIGHT - 6}" y2="{height}"/>'
+        )
     rows = (
         _estimate_row(estimate, scale, _TICKS_HEIGHT + _ROW_HEIGHT * n, bars=bars, digits=digits)
         for n, estimate in enumerate(estimates)
     )
     label = "; ".join(f"{estimate.name} {estimate.value:.{digits}f}" for estimate in estimates)
-    return _plot_html(tall, [*_top_ticks(scale, tall), zero, *rows], "rows", label)
+    return _plot_html(height, [*_top_ticks(scale, height), zero, *rows], "rows", label)
 
 
 def line_plot_html(
@@ -70,7 +81,7 @@ def line_plot_html(
     points = [point for line in lines.values() for point in line]
     across = nice_scale([x for x, _ in points], 0, 100, most=6)
     up = nice_scale(_pad_range([y for _, y in points]), 100, 0, most=6)
-    drawn = []
+    shapes = []
     for n, (name, line) in enumerate(lines.items()):
         path = "L".join(f"{across(x):.2f} {up(y):.2f}" for x, y in line)
         dots = "".join(
@@ -78,13 +89,13 @@ def line_plot_html(
             f"<title>{escape(name)}, {axes[0]} {x:g}: {y:.4g}</title></circle>"
             for x, y in line
         )
-        drawn.append(
+        shapes.append(
             '<svg viewBox="0 0 100 100" preserveAspectRatio="none" width="100%" height="100%">'
             f'<path class="c{n % _COLOUR_COUNT}" d="M{path}"/></svg>{dots}'
         )
     frame = [*_x_axis_html(across, axes[0]), *_y_axis_html(up, axes[1])]
     label = f"{axes[1]} by {axes[0]}, {len(lines)} lines"
-    return _legend_html(list(lines)) + _plot_html(_PLOT_HEIGHT, [*frame, *drawn], "curves", label)
+    return _legend_html(list(lines)) + _plot_html(_PLOT_HEIGHT, [*frame, *shapes], "curves", label)
 
 
 def histogram_html(axes: tuple[str, str], counts: Sequence[int], low: float, high: float) -> str:
@@ -94,7 +105,7 @@ def histogram_html(axes: tuple[str, str], counts: Sequence[int], low: float, hig
     if up.step < 1:  # counts are integers
         up = Scale(0, max(counts), 100, 0, 1)
     wide = 100 / len(counts)
-    drawn = [
+    shapes = [
         f'<rect class="bar" x="{n * wide + 0.3:.2f}%" width="{wide - 0.6:.2f}%" '
         f'y="{up(count):.2f}%" height="{100 - up(count):.2f}%"><title>{count}</title></rect>'
         for n, count in enumerate(counts)
@@ -102,12 +113,12 @@ def histogram_html(axes: tuple[str, str], counts: Sequence[int], low: float, hig
     ]
     frame = [*_x_axis_html(across, axes[0]), *_y_axis_html(up, axes[1])]
     label = f"{axes[1]} by {axes[0]}: {', '.join(map(str, counts))}"
-    return _plot_html(_PLOT_HEIGHT * 3 // 4, [*frame, *drawn], "bars", label)
+    return _plot_html(_PLOT_HEIGHT * 3 // 4, [*frame, *shapes], "bars", label)
 
 
-def figure_with_caption(caption: str, drawn: str) -> str:
+def figure_with_caption(caption: str, plot: str) -> str:
     """Return a plot with its caption above it."""
-    return f'<figure class="fluid"><figcaption>{escape(caption)}</figcaption>\n{drawn}</figure>'
+    return f'<figure class="fluid"><figcaption>{escape(caption)}</figcaption>\n{plot}</figure>'
 
 
 def figures_section(heading: str, text: str, figures: Sequence[str]) -> str:
@@ -116,18 +127,18 @@ def figures_section(heading: str, text: str, figures: Sequence[str]) -> str:
     return section(heading, text, grid if figures else "")
 
 
-def _plot_html(tall: float, parts: Iterable[str], kind: str, label: str) -> str:
+def _plot_html(height: float, parts: Iterable[str], kind: str, label: str) -> str:
     return (
         f'<div class="field {kind}"><svg role="img" aria-label="{escape(label, quote=True)}" '
-        f'width="100%" height="{tall:.0f}">' + "".join(parts) + "</svg></div>"
+        f'width="100%" height="{height:.0f}">' + "".join(parts) + "</svg></div>"
     )
 
 
 def _estimate_row(estimate: Estimate, scale: Scale, y: float, *, bars: bool, digits: int) -> str:
     middle, interval = y + 27, ""
     if estimate.low is not None and estimate.high is not None:
-        place = _x_range(scale, estimate.low, estimate.high)
-        interval = f'<line class="interval" {place} y1="{middle}" y2="{middle}"/>'
+        ends = _x_range(scale, estimate.low, estimate.high)
+        interval = f'<line class="interval" {ends} y1="{middle}" y2="{middle}"/>'
     start = scale(0) if bars else 0.0
     point = (
         f'<rect class="bar" x="{start:.2f}%" y="{middle - 6}" '
@@ -155,11 +166,11 @@ def _x_range(scale: Scale, start: float, end: float) -> str:
     return f'x1="{scale(start):.2f}%" x2="{scale(end):.2f}%"'
 
 
-def _top_ticks(scale: Scale, tall: float) -> Iterator[str]:
+def _top_ticks(scale: Scale, height: float) -> Iterator[str]:
     for tick in scale.ticks:
         yield (
             f'<line class="grid" {_x_range(scale, tick, tick)} '
-            f'y1="{_TICKS_HEIGHT - 6}" y2="{tall}"/>'
+            f'y1="{_TICKS_HEIGHT - 6}" y2="{height}"/>'
         )
         label = tick_label(tick, scale.step)
         yield f'<text class="tick" x="{scale(tick):.2f}%" y="{_TICKS_HEIGHT - 11}">{label}</text>'
@@ -189,26 +200,6 @@ def _legend_html(names: Sequence[str]) -> str:
         for n, name in enumerate(names)
     )
     return f'<ul class="key">{items}</ul>'
-
-
-INK, MUTED, GRID_COLOUR = "#212529", "#5c636a", "#dee2e6"
-
-
-COLOURS = ("#0b5ca8", "#e8590c", "#2b8a3e", "#862e9c", "#868e96", "#b08900", "#0c8599")
-
-
-MARGIN_TOP, MARGIN_BOTTOM, MARGIN_LEFT, MARGIN_RIGHT = (
-    58,
-    50,
-    62,
-    18,
-)  # pixels around the plot area
-
-
-LETTER_WIDTH = 6.7  # average, in pixels
-
-
-_STEPS = (1, 2, 2.5, 5, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,9 +321,6 @@ def tick_label(value: float, step: float) -> str:
     return f"{value + 0.0:.{digits}f}"
 
 
-_SVG_WIDTH, _SVG_HEIGHT, _SVG_ROW_HEIGHT, _SERIES_SPACING = 560, 240, 40, 9
-
-
 def histogram_svg(title: str, counts: str, values: Sequence[int], bar: int) -> str:
     """Plot a histogram of integers with bins of width `bar`; `counts` is the x label."""
     bins = np.bincount(np.asarray(values) // bar)
@@ -388,8 +376,8 @@ def interval_plot_svg(title: str, counts: str, groups: Mapping[str, Mapping[str,
     for row, (label, group) in enumerate(groups.items()):
         y = MARGIN_TOP + _SVG_ROW_HEIGHT * (row + 0.5)
         parts.append(svg_text(left - 10, y + 4, label, anchor="end"))
-        for place, (name, found) in enumerate(group.items()):
-            at = y + _SERIES_SPACING * (place - (len(group) - 1) / 2)
+        for index, (name, found) in enumerate(group.items()):
+            at = y + _SERIES_SPACING * (index - (len(group) - 1) / 2)
             colour = COLOURS[series.index(name)]
             parts.append(
                 f'<path d="M{across(found.low):.1f} {at:.1f}H{across(found.high):.1f}" '
@@ -397,12 +385,6 @@ def interval_plot_svg(title: str, counts: str, groups: Mapping[str, Mapping[str,
                 f'<circle cx="{across(found.value):.1f}" cy="{at:.1f}" r="4" fill="{colour}"/>'
             )
     return svg_document(title, left + _SVG_WIDTH + MARGIN_RIGHT, bottom + MARGIN_BOTTOM, parts)
-
-
-_VIOLIN_PLOT_HEIGHT, _VIOLIN_WIDTH, _GROUP_GAP = 260, 46, 26
-
-
-_DENSITY_POINTS = 80
 
 
 def violin_plot_svg(title: str, counts: str, groups: Mapping[str, Mapping[str, Floats]]) -> str:
@@ -422,9 +404,9 @@ def violin_plot_svg(title: str, counts: str, groups: Mapping[str, Mapping[str, F
     x = MARGIN_LEFT + _GROUP_GAP / 2
     for (label, group), own in zip(groups.items(), widths, strict=True):
         first = x + own / 2 - _VIOLIN_WIDTH * (len(group) - 1) / 2
-        for place, (name, some) in enumerate(group.items()):
+        for index, (name, some) in enumerate(group.items()):
             parts += _violin(
-                first + place * _VIOLIN_WIDTH, some, scale, COLOURS[series.index(name)]
+                first + index * _VIOLIN_WIDTH, some, scale, COLOURS[series.index(name)]
             )
         parts.append(
             svg_text(x + own / 2, MARGIN_TOP + _VIOLIN_PLOT_HEIGHT + 20, label, anchor="middle")

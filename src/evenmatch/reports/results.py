@@ -71,8 +71,8 @@ def write_report(
     are the texts that were scored; the page then shows `examples` of the worst and of the best,
     with their alignments.
     """
-    place = check_page_path(path)
-    return write_page(result_page(result, pairs=pairs, examples=examples), place)
+    target = check_page_path(path)
+    return write_page(result_page(result, pairs=pairs, examples=examples), target)
 
 
 def result_page(result: Result, *, pairs: Sequence[Pair] | None = None, examples: int = 3) -> str:

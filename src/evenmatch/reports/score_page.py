@@ -31,12 +31,9 @@ from evenmatch.viewer.links import MAX_CELLS, link_diagram, truncate
 from evenmatch.viewer.page import align_all, viewer_element
 
 _BINS = 20
-
-
 _MAX_ROWS = 1000  # more rows make the page slow
-
-
 _MAX_CHARACTERS = 90  # of a text in the table
+_TOLERANCE = 1e-3  # between the score in the result and that of the alignment shown
 
 
 def score_page(
@@ -126,8 +123,10 @@ def _rows_section(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> 
         values = [format_number(row["value"]) if _is_finite(row["value"]) else "-" for row in own]
         text = [truncate(pairs[n].candidate, _MAX_CHARACTERS)] if pairs else []
         table.append([str(n), *values, ", ".join(flags), *text])
-    text = f"The first {_MAX_ROWS} of {count} rows. {SORT_HINT}" if count > _MAX_ROWS else SORT_HINT
-    return section("All rows", text, sortable_table(table, "Score of each pair"))
+    intro = (
+        f"The first {_MAX_ROWS} of {count} rows. {SORT_HINT}" if count > _MAX_ROWS else SORT_HINT
+    )
+    return section("All rows", intro, sortable_table(table, "Score of each pair"))
 
 
 def _notes(
@@ -148,9 +147,6 @@ def _notes(
 
 def _is_finite(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
-
-
-_TOLERANCE = 1e-3  # between the score in the result and that of the alignment shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,12 @@ from evenmatch.reports.plots import (
     line_plot_html,
 )
 
+_CURVES = (
+    ("BLEU on the validation set", ("bleu",)),
+    ("Cross-entropy", ("cross_entropy",)),
+    ("Reward of sampled texts (reward) and of greedy texts (baseline)", ("reward", "baseline")),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
@@ -181,13 +187,6 @@ def _effect_figures(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def _bullet_list(lines: Iterable[str]) -> str:
     items = "".join(f"<li>{escape(line)}</li>\n" for line in lines)
     return f"<ul>\n{items}</ul>" if items else ""
-
-
-_CURVES = (
-    ("BLEU on the validation set", ("bleu",)),
-    ("Cross-entropy", ("cross_entropy",)),
-    ("Reward of sampled texts (reward) and of greedy texts (baseline)", ("reward", "baseline")),
-)
 
 
 def tune_page(document: Mapping[str, Any]) -> str:

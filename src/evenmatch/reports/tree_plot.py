@@ -39,13 +39,13 @@ def draw_trees(pair: TreePair, aligned: Aligned, path: str | Path) -> Path:
         axes.set(xlim=(0, pair.width), ylim=(pair.height, -0.4 * _PIXELS_PER_INCH))
         axes.axis("off")
         axes.text(10, -20, f"score {aligned.score.value:.3f}", fontsize=13, color=INK)
-        for places in (pair.candidate, pair.reference):
-            _draw_edges(axes, places)
+        for nodes in (pair.candidate, pair.reference):
+            _draw_edges(axes, nodes)
         for link in pair.links:
             _draw_link(axes, link, pair)
         joined = {link.start for link in pair.links}, {link.end for link in pair.links}
-        for places, own in zip((pair.candidate, pair.reference), joined, strict=True):
-            _draw_nodes(axes, places, own)
+        for nodes, own in zip((pair.candidate, pair.reference), joined, strict=True):
+            _draw_nodes(axes, nodes, own)
         try:
             figure.savefig(path, dpi=144)
         except OSError as error:
@@ -53,12 +53,12 @@ def draw_trees(pair: TreePair, aligned: Aligned, path: str | Path) -> Path:
     return path
 
 
-def _draw_edges(axes: Axes, places: Sequence[NodePosition]) -> None:
-    for place in places:
-        if place.parent >= 0:
-            above = places[place.parent]
+def _draw_edges(axes: Axes, nodes: Sequence[NodePosition]) -> None:
+    for node in nodes:
+        if node.parent >= 0:
+            above = nodes[node.parent]
             axes.plot(
-                [above.x, place.x], [above.y, place.y], color=OUTLINE_COLOUR, linewidth=1, zorder=1
+                [above.x, node.x], [above.y, node.y], color=OUTLINE_COLOUR, linewidth=1, zorder=1
             )
 
 
@@ -82,8 +82,8 @@ def _draw_link(axes: Axes, link: TreeLink, pair: TreePair) -> None:
     )
 
 
-def _draw_nodes(axes: Axes, places: Sequence[NodePosition], joined: set[int]) -> None:
-    for n, place in enumerate(places):
+def _draw_nodes(axes: Axes, nodes: Sequence[NodePosition], joined: set[int]) -> None:
+    for n, node in enumerate(nodes):
         box = {
             "boxstyle": "round,pad=0.25",
             "facecolor": "white",
@@ -91,9 +91,9 @@ def _draw_nodes(axes: Axes, places: Sequence[NodePosition], joined: set[int]) ->
             "linestyle": "-" if n in joined else "--",
         }
         axes.text(
-            place.x,
-            place.y,
-            replace_undrawable(place.text),
+            node.x,
+            node.y,
+            replace_undrawable(node.text),
             ha="center",
             va="center",
             fontsize=9,
@@ -102,6 +102,6 @@ def _draw_nodes(axes: Axes, places: Sequence[NodePosition], joined: set[int]) ->
             bbox=box,
             zorder=3,
         )
-        if place.word:
-            word = replace_undrawable(place.word)
-            axes.text(place.x, place.y + 28, word, ha="center", fontsize=9, color=UNMATCHED_COLOUR)
+        if node.word:
+            word = replace_undrawable(node.word)
+            axes.text(node.x, node.y + 28, word, ha="center", fontsize=9, color=UNMATCHED_COLOUR)
