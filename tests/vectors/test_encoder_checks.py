@@ -162,17 +162,17 @@ def registered(registry: None) -> None:
 @pytest.mark.parametrize(
     ("make", "promise", "complaint"),
     [
-        (Careless, "shapes", "10 texts gave list of 8"),
+        (Careless, "shapes", "10 texts gave a list of length 8"),
         (Uneven, "shapes", r"gave arrays of shapes \[\(7, 4\), \(7,\), \(8,\)\]"),
-        (Growing, "shapes", r"vectors have \[1, 2"),
+        (Growing, "shapes", r"vectors have different dimensions: \[1, 2"),
         (Editor, "shapes", "'The cat sat on the mat.' came back as 'THE CAT"),
         (Splitting, "shapes", "came back as 'The cat sat on the mat. '"),
-        (WordsOnly, "pieces", "10 texts gave list of 0"),
-        (Undefined, "numbers", "holds what is no number"),
+        (WordsOnly, "pieces", "10 texts gave a list of length 0"),
+        (Undefined, "numbers", "has a value that is not finite"),
         (Negative, "numbers", "a weight in .* is negative"),
         (Ghostly, "shapes", "the units of '' were changed"),
-        (Sociable, "alone", "encoded together with others came out otherwise"),
-        (Lending, "unshared", "who writes to one result changes the next"),
+        (Sociable, "alone", "encoded together with others gave another result"),
+        (Lending, "unshared", "writing to one result changes the next"),
     ],
 )
 def test_a_broken_encoder_is_caught_by_name(make: Any, promise: str, complaint: str) -> None:
@@ -180,7 +180,7 @@ def test_a_broken_encoder_is_caught_by_name(make: Any, promise: str, complaint: 
         check_encoder(make())
 
 
-def test_an_encoder_that_cannot_cut_may_be_excused() -> None:
+def test_an_encoder_that_cannot_split_texts_may_be_excused() -> None:
     check_encoder(WordsOnly(), excused=["pieces"])
 
 

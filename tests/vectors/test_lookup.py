@@ -55,7 +55,7 @@ def test_a_table_may_be_gzipped_and_may_begin_with_its_size(tmp_path: Path, name
     [
         ("", "is empty"),
         ("3 3\n", "is empty"),
-        ("a 1 2\nb 1\n", "gives 'b' 1 numbers, not 2"),
+        ("a 1 2\nb 1\n", "has 1 numbers for 'b', not 2"),
         ("a 1 2\nb x y\n", "cannot read the vector table"),
         (b"\xff\xfe\x00", "cannot read the vector table"),
     ],

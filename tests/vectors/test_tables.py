@@ -69,7 +69,11 @@ def test_a_table_file_that_changes_is_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("{", "is no idf table"), ("[]", "is no idf table"), (b"\xff\xff", "is no idf table")],
+    [
+        ("{", "is not an idf table"),
+        ("[]", "is not an idf table"),
+        (b"\xff\xff", "is not an idf table"),
+    ],
 )
 def test_a_file_that_is_no_table_is_refused(
     tmp_path: Path, content: str | bytes, words: str
@@ -82,7 +86,7 @@ def test_a_file_that_is_no_table_is_refused(
 
 def test_a_table_that_is_nowhere_is_refused() -> None:
     for name in ("/nowhere.json", "sha256:0123456789abcdef"):
-        with pytest.raises(DataError, match="is not on this machine; count it anew with idf=True"):
+        with pytest.raises(DataError, match="is not on this machine; count it again with idf=True"):
             weighting.load_idf_table(name)
     with pytest.raises(InputError, match="idf has no table yet"):
         em.Idf()(np.array([1]), np.zeros((1, 2)))
@@ -92,7 +96,7 @@ def test_a_stored_table_that_was_tampered_with_is_refused(empty_cache: Path) -> 
     name = weighting.store_idf_table(weighting.count_documents([np.array([1, 2])]))
     (stored,) = (empty_cache / "idf").iterdir()
     stored.write_text(json.dumps({"documents": 99, "counts": []}))
-    with pytest.raises(DataError, match="does not hold the idf table"):
+    with pytest.raises(DataError, match="is not the idf table"):
         weighting.load_idf_table(name)
 
 

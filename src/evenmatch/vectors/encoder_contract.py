@@ -1,4 +1,7 @@
-"""check_encoder: everything an encoder promises, for the authors of encoders to run in one line."""
+"""`check_encoder`: test that an encoder keeps the contract of encoders.
+
+Authors of encoders call it in one line. The promises are listed at the end of the module.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,8 @@ from evenmatch.registry.contracts import Promise, check_promises
 from evenmatch.types import Array, Embedded, Units
 from evenmatch.units.text import Pieces, Words
 
-# Vectors of a model in single precision move by about this much between batches.
+# A model's vectors in single precision differ by about this much between batches.
 _TOLERANCE = 1e-5
-
 
 SAMPLE_TEXTS = (
     "The cat sat on the mat.",
@@ -31,10 +33,10 @@ SAMPLE_TEXTS = (
 
 
 def check_encoder(encoder: Encoder, *, excused: Collection[str] = ()) -> None:
-    """Raise PromiseError, naming the promise, unless the encoder keeps all of them.
+    """Raise PromiseError for the first promise that the encoder breaks.
 
-    `excused` names promises that this encoder is known not to make, such as 'pieces' for one that
-    cannot cut a text itself.
+    `excused` names promises that this encoder is known not to keep, such as 'pieces' for one that
+    cannot split a text itself.
 
     >>> from evenmatch.vectors.hashed import Hashed
     >>> check_encoder(Hashed())
@@ -58,14 +60,14 @@ def _check_pieces(encoder: Encoder) -> Iterator[str]:
 def _shape_errors(encoder: Encoder, batch: Sequence[Units]) -> Iterator[str]:
     found = encoder(batch)
     if not isinstance(found, list) or len(found) != len(batch):
-        yield f"{len(batch)} texts gave {type(found).__name__} of {len(found)}"
+        yield f"{len(batch)} texts gave a {type(found).__name__} of length {len(found)}"
         return
     widths = {np.shape(e.vectors)[-1] for e in found}
     if len(widths) != 1:
-        yield f"vectors have {sorted(widths)} numbers"
+        yield f"vectors have different dimensions: {sorted(widths)}"
     for units, embedded in zip(batch, found, strict=True):
         count = len(embedded.weights)
-        # An encoder that cuts the text itself may say how, or leave the units as they came.
+        # An encoder that splits the text itself may return the units, or leave them as given.
         wanted = count if embedded.units.by_model else len(embedded.units.groups)
         shapes = [np.shape(a) for a in (embedded.vectors, embedded.weights, embedded.mass)]
         if embedded.units.text != units.text:
@@ -80,14 +82,14 @@ def _check_numbers(encoder: Encoder) -> Iterator[str]:
     for embedded in encoder(_sample_units()):
         for name, values in (("weight", embedded.weights), ("mass", embedded.mass)):
             if not np.isfinite(values).all() or (np.asarray(values) < 0).any():
-                yield f"a {name} in {embedded.units.text!r} is negative or no number"
+                yield f"a {name} in {embedded.units.text!r} is negative or not finite"
         if not np.isfinite(embedded.vectors).all():
-            yield f"a vector in {embedded.units.text!r} holds what is no number"
+            yield f"a vector in {embedded.units.text!r} has a value that is not finite"
 
 
 def _check_empty(encoder: Encoder) -> Iterator[str]:
     if list(encoder([])):
-        yield "no texts gave vectors"
+        yield "an empty list of texts gave vectors"
     for embedded in encoder([Words()(""), Words()(" \n")]):
         if len(embedded.vectors):
             yield f"{embedded.units.text!r} gave {len(embedded.vectors)} vectors"
@@ -103,19 +105,19 @@ def _check_independence(encoder: Encoder) -> Iterator[str]:
     ):
         for a, b in zip(alone, found, strict=True):
             if not _same(a, b):
-                yield f"{a.units.text!r} encoded {name} came out otherwise than alone"
+                yield f"{a.units.text!r} encoded {name} gave another result than alone"
 
 
 def _check_ownership(encoder: Encoder) -> Iterator[str]:
     units = Words()(SAMPLE_TEXTS[0])
     first = encoder([units])[0]
-    kept = [np.array(a) for a in _arrays(first)]
+    copies = [np.array(a) for a in _arrays(first)]
     for values in _arrays(first):
         if isinstance(values, np.ndarray) and values.flags.writeable:
             values[...] = -1.0
     second = encoder([units])[0]
-    if not all(_is_close(a, b) for a, b in zip(kept, _arrays(second), strict=True)):
-        yield "who writes to one result changes the next"
+    if not all(_is_close(a, b) for a, b in zip(copies, _arrays(second), strict=True)):
+        yield "writing to one result changes the next"
 
 
 def _same(a: Embedded, b: Embedded) -> bool:
@@ -136,12 +138,12 @@ def _arrays(embedded: Embedded) -> tuple[Array, Array, Array]:
 _PROMISES = (
     Promise(
         "shapes",
-        "one result per text, in order; a vector, a weight, a mass per unit",
+        "one result per text, in order; a vector, a weight and a mass per unit",
         _check_shapes,
     ),
-    Promise("pieces", "it cuts a text itself where that is left to it", _check_pieces),
+    Promise("pieces", "it splits a text itself if that is left to the encoder", _check_pieces),
     Promise("numbers", "vectors are finite; weights and masses are not negative", _check_numbers),
-    Promise("empty", "no texts and empty texts are encoded too", _check_empty),
-    Promise("alone", "what a text gets depends on that text only", _check_independence),
-    Promise("unshared", "a result belongs to the caller", _check_ownership),
+    Promise("empty", "an empty list of texts and empty texts are encoded too", _check_empty),
+    Promise("alone", "the result of a text depends on that text only", _check_independence),
+    Promise("unshared", "writing to a result does not change later results", _check_ownership),
 )

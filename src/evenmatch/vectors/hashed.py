@@ -1,6 +1,7 @@
-"""hashed: vectors that need no model, for tests, documentation and very large dry runs.
+"""Encoders that need no model.
 
-bare: units without vectors, for similarities that look at words only.
+- `hashed`: a fixed random vector per word, for tests, documentation and very large dry runs.
+- `bare`: no vectors, for similarities that compare words only.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from evenmatch.vectors.weighting import (
 @register("vectors", "hashed")
 @dataclass(frozen=True)
 class Hashed:
-    """A fixed random direction per word: equal words are alike, all others nearly orthogonal.
+    """A fixed random direction per word: equal words have equal vectors, others nearly orthogonal.
 
-    `lower` takes words of different case for the same.
+    `lower` ignores the case of words.
     """
 
     dim: int = 256
@@ -44,26 +45,26 @@ class Hashed:
             raise InputError(f"hashed's dim must be at least 1, got {self.dim}")
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
-        """A unit of several words gets the sum of their vectors."""
+        """Embed each text; a unit of several words gets the sum of their vectors."""
         return [self._embed(split_into_words(units)) for units in batch]
 
     @property
     def needs_idf(self) -> bool:
-        """Whether an idf table has still to be counted."""
+        """Whether an idf table must be counted first."""
         return lacks_idf_table(self)
 
     def with_idf(self, references: Iterable[str]) -> Hashed:
-        """The same encoder with its idf counted from the words of these references."""
+        """Return this encoder with idf counted from the words of these references."""
         return with_idf_table(
             self, (_hash_units(self._unit_words(Words()(text))) for text in references)
         )
 
     def without_weights(self) -> Hashed:
-        """The same encoder with all units alike."""
+        """Return this encoder with uniform weights and mass."""
         return with_uniform_weights(self)
 
     def _unit_words(self, units: Units) -> list[list[str]]:
-        """The words of each unit."""
+        """Return the words of each unit."""
         words = [w.lower() if self.lower else w for w in units.words]
         return [[words[i] for i in group] for group in units.groups]
 
@@ -77,7 +78,7 @@ class Hashed:
         return Embedded(units, vectors, weights, self.mass(keys, vectors), units.flags)
 
     def _sum_vectors(self, words: list[str]) -> Array:
-        # Nearly every unit is one word, and adding up one vector takes longer than all the rest.
+        # Nearly every unit is one word, and summing one vector would take longer than the rest.
         if len(words) == 1:
             return _random_direction(words[0], self.dim)
         return (
@@ -86,7 +87,7 @@ class Hashed:
 
 
 def split_into_words(units: Units) -> Units:
-    """The units, cut into words where the cutting was left to the encoder."""
+    """Split the text into words if splitting was left to the encoder; else return the units."""
     if units.closing or units.opening:
         what = "closing" if units.closing else "opening"
         raise InputError(f"words have no {what} token; use an encoder with a model: transformer")
@@ -105,7 +106,7 @@ def _random_direction(word: str, dim: int) -> Array:
 
 @lru_cache(maxsize=65536)
 def _hash_word(word: str) -> int:
-    """A number for a word that is the same in every process, which hash() is not."""
+    """Hash a word to the same number in every process, unlike hash()."""
     digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
@@ -113,10 +114,10 @@ def _hash_word(word: str) -> int:
 @register("vectors", "bare")
 @dataclass(frozen=True)
 class Bare:
-    """No vectors at all: units that all count the same."""
+    """No vectors: units with equal weights, for similarities that compare words only."""
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
-        """The units as they are, cut into words where the cutting was left to the encoder."""
+        """Return the units as given, split into words if splitting was left to the encoder."""
         return [_without_vectors(split_into_words(units)) for units in batch]
 
 

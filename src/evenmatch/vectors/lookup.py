@@ -1,6 +1,9 @@
-"""lookup: one fixed vector per word or piece, from a table or from a model's input embeddings.
+"""Static embeddings: one fixed vector per word or token, whatever its context.
 
-Tables of word vectors, as word2vec and GloVe write them: found, read, looked up.
+- `Lookup` reads a table of word vectors (word2vec, GloVe) or a model's input embeddings.
+- `LiveLookup` reads the input embeddings of a model that is being trained.
+
+`find_word_table` and `read_word_table`, at the end, handle the files of word vectors.
 """
 
 from __future__ import annotations
@@ -45,10 +48,10 @@ LookupFunction: TypeAlias = Callable[[Sequence[str]], list[HiddenStates]]
 @register("vectors", "lookup")
 @dataclass(frozen=True)
 class Lookup:
-    """Static vectors: of words from `table`, or of pieces from the input embeddings of `model`.
+    """Static vectors of words from `table`, or of tokens from the input embeddings of `model`.
 
-    A table is a text file as word2vec and GloVe write it, a word and its numbers per line, gzipped
-    or not. A word that it lacks gets a zero vector, which is similar to nothing.
+    A table is a text file in the format of word2vec and GloVe, one word and its numbers per line,
+    gzipped or not. A word that is not in it gets a zero vector, which is similar to nothing.
     """
 
     table: str = ""
@@ -59,10 +62,10 @@ class Lookup:
     def __post_init__(self) -> None:
         check_settings(self)
         if bool(self.table) == bool(self.model):
-            raise InputError("lookup takes either table='FILE' or model='NAME', one of them")
+            raise InputError("lookup takes either table='FILE' or model='NAME', exactly one")
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
-        """Each piece or word looked up, whatever stands around it."""
+        """Embed each text by looking up its words or tokens, regardless of context."""
         return _embed_batch(self._load_lookup(), batch, self.weights, self.mass)
 
     def _load_lookup(self) -> LookupFunction:
@@ -76,28 +79,28 @@ class Lookup:
 
     @property
     def needs_idf(self) -> bool:
-        """Whether an idf table has still to be counted."""
+        """Whether an idf table must be counted first."""
         return lacks_idf_table(self)
 
     def with_idf(self, references: Iterable[str]) -> Lookup:
-        """The same encoder with its idf counted from these references."""
-        look = self._load_lookup()
+        """Return this encoder with idf counted from these references."""
+        lookup = self._load_lookup()
         return with_idf_table(
-            self, (f.token_ids for some in iter_chunks(references) for f in look(some))
+            self, (s.token_ids for chunk in iter_chunks(references) for s in lookup(chunk))
         )
 
     def without_weights(self) -> Lookup:
-        """The same encoder with all units alike."""
+        """Return this encoder with uniform weights and mass."""
         return with_uniform_weights(self)
 
     def pin(self) -> Lookup:
-        """A file or folder as its content hash."""
+        """Return this encoder with its file or folder named by content hash."""
         if self.table:
             return dataclasses.replace(self, table=find_word_table(self.table).name)
         return dataclasses.replace(self, model=find_checkpoint(self.model).name)
 
     def sources(self) -> tuple[str, ...]:
-        """The table or model by content."""
+        """The table or model by content hash, for the signature."""
         if self.table:
             return (f"table {find_word_table(self.table).digest[:12]}",)
         return (f"embeddings {find_checkpoint(self.model).label}",)
@@ -105,9 +108,9 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class LiveLookup:
-    """The input embeddings of a model in training, as they are at the moment of the call.
+    """The current input embeddings of a model that is being trained.
 
-    It has no spec: what it computes changes from step to step.
+    It has no spec, since its vectors change from step to step.
     """
 
     model: Any
@@ -116,73 +119,71 @@ class LiveLookup:
     mass: Weighting = Uniform()
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
-        """Looked up in the current weights; no gradient flows back."""
+        """Embed each text with the current weights; no gradient flows back."""
         weight = self.model.get_input_embeddings().weight.detach()
 
-        def rows(keys: Array) -> Array:
-            # only what is looked up leaves the device
-            return weight[keys].float().cpu().numpy()
+        def rows(ids: Array) -> Array:
+            # only the rows that are needed leave the device
+            return weight[ids].float().cpu().numpy()
 
-        look = EmbeddingLookup(_cached_tokenizer(self.tokenizer, len(self.tokenizer)), rows)
-        return _embed_batch(look, batch, self.weights, self.mass)
+        lookup = EmbeddingLookup(_cached_tokenizer(self.tokenizer, len(self.tokenizer)), rows)
+        return _embed_batch(lookup, batch, self.weights, self.mass)
 
 
 @lru_cache(maxsize=4)
 def _cached_tokenizer(tokenizer: Any, size: int) -> ModelTokenizer:
-    """The tokenizer in our terms, made anew once it has grown."""
+    """Wrap a tokenizer; its `size` is part of the cache key, so that added tokens are noticed."""
     return wrap_tokenizer(tokenizer, limit=NO_LIMIT)
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingLookup:
-    """Pieces of texts looked up in an embedding matrix."""
+    """Look up the tokens of texts in an embedding matrix."""
 
     tokenizer: ModelTokenizer
     rows: Callable[[Array], Array]
 
     def __call__(self, texts: Sequence[str]) -> list[HiddenStates]:
-        """One row per piece; those of all texts are fetched together."""
-        cuts = self.tokenizer(texts)
-        if not cuts:
+        """Return one row per token; the rows of all texts are fetched together."""
+        tokenized = self.tokenizer(texts)
+        if not tokenized:
             return []
-        found = self.rows(np.concatenate([cut.token_ids for cut in cuts]))
-        ends = np.cumsum([len(cut.token_ids) for cut in cuts])
+        rows = self.rows(np.concatenate([t.token_ids for t in tokenized]))
+        ends = np.cumsum([len(t.token_ids) for t in tokenized])
         return [
-            HiddenStates(
-                text, cut.token_ids, cut.spans, cut.special_tokens, {0: vectors}, cut.flags
-            )
-            for text, cut, vectors in zip(texts, cuts, np.split(found, ends[:-1]), strict=True)
+            HiddenStates(text, t.token_ids, t.spans, t.special_tokens, {0: vectors}, t.flags)
+            for text, t, vectors in zip(texts, tokenized, np.split(rows, ends[:-1]), strict=True)
         ]
 
 
 def _embed_batch(
-    look: LookupFunction, batch: Sequence[Units], weights: Weighting, mass: Weighting
+    lookup: LookupFunction, batch: Sequence[Units], weights: Weighting, mass: Weighting
 ) -> list[Embedded]:
-    """Each text's units with the vectors of their pieces; cut here where that was left to us."""
+    """Embed the units of each text by the mean of their tokens; split the text if not yet split."""
     return [
         dataclasses.replace(
-            embed_units(u, f, f.layers[0], how="mean", weights=weights, mass=mass),
-            units=readable_units(u, f),
+            embed_units(u, s, s.layers[0], how="mean", weights=weights, mass=mass),
+            units=readable_units(u, s),
         )
-        for u, f in zip(batch, look([u.text for u in batch]), strict=True)
+        for u, s in zip(batch, lookup([u.text for u in batch]), strict=True)
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class WordTableFile:
-    """A table on this disk: its file, and the hash of its content."""
+    """A table of word vectors on this machine: its file and its content hash."""
 
     path: Path
     digest: str
 
     @property
     def name(self) -> str:
-        """The table by content, as a signature shows it."""
+        """The table's content hash, as in signatures."""
         return f"{DIGEST_PREFIX}{self.digest[:16]}"
 
 
 def find_word_table(table: str) -> WordTableFile:
-    """The table of that file or content hash."""
+    """Find a table of word vectors by file or content hash."""
     if table.startswith(DIGEST_PREFIX):
         path = recall_path("tables", table)
         if path is not None and path.is_file():
@@ -203,37 +204,37 @@ def find_word_table(table: str) -> WordTableFile:
 
 @dataclass(frozen=True, eq=False)
 class WordTable:
-    """Words looked up in a table, as written or in lower case."""
+    """Look up words in a table, as written or else in lower case."""
 
     rows: Mapping[str, int]
     matrix: Array
 
     def __call__(self, texts: Sequence[str]) -> list[HiddenStates]:
-        """One row per word; the last row of the matrix is zero and stands for the unknown."""
+        """Return one row per word; the last row of the matrix is zero, for unknown words."""
         return [self._lookup_words(Words()(text)) for text in texts]
 
     def _lookup_words(self, units: Units) -> HiddenStates:
-        lost = len(self.matrix) - 1
-        keys = np.array([self._find_row(w, lost) for w in units.words], dtype=np.int64)
+        unknown = len(self.matrix) - 1
+        ids = np.array([self._find_row(w, unknown) for w in units.words], dtype=np.int64)
         spans = np.array(units.spans, dtype=np.int32).reshape(-1, 2)
-        unknown = keys.size > 0 and bool((keys == lost).all())
-        flags = frozenset({"unknown_only"}) if unknown else NO_FLAGS
-        return HiddenStates(units.text, keys, spans, {}, {0: self.matrix[keys]}, flags)
+        unknown_only = ids.size > 0 and bool((ids == unknown).all())
+        flags = frozenset({"unknown_only"}) if unknown_only else NO_FLAGS
+        return HiddenStates(units.text, ids, spans, {}, {0: self.matrix[ids]}, flags)
 
-    def _find_row(self, word: str, lost: int) -> int:
-        return self.rows.get(word, self.rows.get(word.lower(), lost))
+    def _find_row(self, word: str, unknown: int) -> int:
+        return self.rows.get(word, self.rows.get(word.lower(), unknown))
 
 
 @lru_cache(maxsize=2)
 def read_word_table(table: WordTableFile) -> WordTable:
-    """The table itself; of a word that stands there twice the first vector counts."""
+    """Read a table of word vectors; of a word that occurs twice the first vector is used."""
     rows: dict[str, int] = {}
     vectors: list[Array] = []
     try:
         for word, vector in _iter_vectors(table.path):
             if vectors and len(vector) != len(vectors[0]):
                 raise DataError(
-                    f"{table.path} gives {word!r} {len(vector)} numbers, not {len(vectors[0])}"
+                    f"{table.path} has {len(vector)} numbers for {word!r}, not {len(vectors[0])}"
                 )
             rows.setdefault(word, len(vectors))
             vectors.append(vector)
@@ -252,5 +253,5 @@ def _iter_vectors(path: Path) -> Iterator[tuple[str, Array]]:
         for number, line in enumerate(file):
             word, *numbers = line.rstrip().split(" ")
             if number == 0 and len(numbers) == 1:
-                continue  # word2vec's first line: how many words, how many numbers each
+                continue  # word2vec's header: number of words, dimension
             yield word, np.array([n for n in numbers if n], dtype=np.float32)

@@ -1,6 +1,8 @@
-"""mover: pieces as MoverScore sees them, weighed on either side by how rare they are there.
+"""The encoder of MoverScore (Zhao et al. 2019): weighted n-grams of a model's tokens.
 
-One side of a MoverScore: a text's states into weighed runs of pieces.
+`Mover` holds the settings. `MoverSide` embeds the texts of one side; candidates and references have
+one each, because idf is counted on each side separately. It drops tokens that only continue a
+word, punctuation and stop words, and pools the vectors of each n-gram by its tokens' weights.
 """
 
 from __future__ import annotations
@@ -30,15 +32,14 @@ from evenmatch.vectors.weighting import Idf, Uniform, count_documents, store_idf
 @register("vectors", "mover")
 @dataclass(frozen=True)
 class Mover:
-    """Runs of a model's pieces; those that only continue a word and punctuation are left out.
+    """N-grams of a model's tokens, without punctuation and tokens that only continue a word.
 
-    `model` and `layer` are as for `transformer`. `layers` is how many layers are read, from `layer`
-    down: of several, the least, mean and greatest of each number are put side by side, every
-    layer's vectors being brought to length 1 before. `n_gram` is how many pieces in a row make a
-    unit. `candidates` and `references` weigh the pieces of either side, and where they weigh all of
-    a text's pieces at 0, these count the same. `stop_words` are left out too. `long` says what
-    happens to a text the model cannot take whole. Units that are not the model's own pieces are
-    pooled by their mean.
+    `model` and `layer` are as for `transformer`. `layers` is the number of layers read, from
+    `layer` down; of several, the L2-normalised vectors are combined by concatenating their minimum,
+    mean and maximum. `n_gram` is the number of consecutive tokens in a unit. `candidates` and
+    `references` are the weightings of the two sides; if all tokens of a text get weight 0, they
+    count equally. `stop_words` are left out too. `long` says how to handle a text longer than the
+    model's limit. Units that are not the model's own tokens are pooled by their mean.
     """
 
     model: str = "minilm"
@@ -59,16 +60,16 @@ class Mover:
             )
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
-        """Encode each text as a reference."""
+        """Embed each text as a reference."""
         return self.side_encoders()[1](batch)
 
     @property
     def backbone(self) -> PretrainedBackbone:
-        """The model as such, shared with every encoder that looks at it."""
+        """The underlying model, shared with every encoder that uses it."""
         return PretrainedBackbone(self.model, self.long, self.trust_remote_code)
 
     def side_encoders(self) -> tuple[MoverSide, MoverSide]:
-        """What looks at candidates, and what looks at references."""
+        """Return the encoder of candidates and the encoder of references."""
         checkpoint = self.backbone.checkpoint()
         top = resolve_layer(self.layer, checkpoint)
         if self.layers > top + 1:
@@ -76,21 +77,21 @@ class Mover:
                 f"{checkpoint.display_name} has {top + 1} layers from layer {top} down, "
                 f"embeddings included, got layers={self.layers}"
             )
-        read = tuple(range(top - self.layers + 1, top + 1))
+        layers = tuple(range(top - self.layers + 1, top + 1))
         dropped = _find_dropped_tokens(checkpoint, self.trust_remote_code, self.stop_words)
-        left, right = (
-            MoverSide(self.backbone, read, self.n_gram, weighting, self.stop_words, dropped)
+        candidate_side, reference_side = (
+            MoverSide(self.backbone, layers, self.n_gram, weighting, self.stop_words, dropped)
             for weighting in (self.candidates, self.references)
         )
-        return left, right
+        return candidate_side, reference_side
 
     @property
     def needs_idf(self) -> bool:
-        """Whether an idf table has still to be counted."""
+        """Whether an idf table must be counted first."""
         return Idf() in (self.candidates, self.references)
 
     def with_side_idf(self, candidates: Iterable[str], references: Iterable[str]) -> Mover:
-        """The same encoder with each side's idf counted from its own texts."""
+        """Return this encoder with each side's idf counted from its own texts."""
         return dataclasses.replace(
             self,
             candidates=self._with_counts(self.candidates, candidates),
@@ -100,17 +101,17 @@ class Mover:
     def _with_counts(self, weighting: Weighting, texts: Iterable[str]) -> Weighting:
         if weighting != Idf():
             return weighting
-        keys = (key for some in iter_chunks(texts) for key in self.backbone.token_ids(some))
-        return Idf(store_idf_table(count_documents(keys)))
+        documents = (ids for chunk in iter_chunks(texts) for ids in self.backbone.token_ids(chunk))
+        return Idf(store_idf_table(count_documents(documents)))
 
     def pin(self) -> Mover:
-        """The layer as a number, and a folder as its content hash."""
+        """Return this encoder with its layer as a number and a folder named by content hash."""
         checkpoint = self.backbone.checkpoint()
         top = resolve_layer(self.layer, checkpoint)
         return dataclasses.replace(self, model=checkpoint.name, layer=top)
 
     def sources(self) -> tuple[str, ...]:
-        """The model by content."""
+        """The model by content hash, for the signature."""
         return (f"model {self.backbone.checkpoint().label}",)
 
 
@@ -118,110 +119,112 @@ class Mover:
 def _find_dropped_tokens(
     checkpoint: Checkpoint, trust_remote_code: bool, stop_words: tuple[str, ...]
 ) -> Array:
-    """For each piece of the vocabulary whether it is left out."""
+    """Return a boolean mask over the vocabulary: whether a token is left out."""
     vocabulary = load_model_tokenizer(checkpoint, trust_remote_code).backend.get_vocab()
     left_out = {*stop_words, *string.punctuation}
     dropped = np.zeros(max(vocabulary.values()) + 1, dtype=bool)
-    for piece, key in vocabulary.items():
-        dropped[key] = "##" in piece or piece in left_out
+    for token, token_id in vocabulary.items():
+        dropped[token_id] = "##" in token or token in left_out
     return dropped
 
 
 @dataclass(frozen=True)
 class MoverSide:
-    """How texts of one side are looked at; `read` are the layers, lowest first."""
+    """The encoder of one side; `layers_read` are its layers, the lowest first."""
 
     backbone: PretrainedBackbone
     layers_read: tuple[int, ...]
     n_gram: int
     weighting: Weighting
     stop_words: tuple[str, ...]
-    dropped_tokens: Array = field(
-        compare=False
-    )  # by piece; follows from the model and the stop words
+    # by token id; not compared, since it follows from the model and the stop words
+    dropped_tokens: Array = field(compare=False)
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
-        """Encode each text once and look at it, with its runs as units that can be read."""
-        found = self.backbone.encode([units.text for units in batch], self.layers_read, Run())
-        looks = [self.embed(u, s, self.layer_index()) for u, s in zip(batch, found, strict=True)]
-        return [
-            dataclasses.replace(
-                seen, units=_readable_n_grams(s, self._find_n_grams(s, self._combine_layers(s))[0])
-            )
-            if seen.units.by_model
-            else seen
-            for seen, s in zip(looks, found, strict=True)
-        ]
+        """Run each text through the model and embed it, with its n-grams as readable units."""
+        states = self.backbone.encode([units.text for units in batch], self.layers_read, Run())
+        return [self._embed_readable(u, s) for u, s in zip(batch, states, strict=True)]
+
+    def _embed_readable(self, units: Units, states: HiddenStates) -> Embedded:
+        embedded = self.embed(units, states, self.layer_index())
+        if not embedded.units.by_model:
+            return embedded
+        n_grams = self._find_n_grams(states, self._combine_layers(states))[0]
+        return dataclasses.replace(embedded, units=_readable_n_grams(states, n_grams))
 
     def layer_index(self) -> int:
-        """The highest layer read."""
+        """Return the highest layer that is read."""
         return self.layers_read[-1]
 
     def layer_indices(self) -> tuple[int, ...]:
-        """All layers read."""
+        """Return all layers that are read."""
         return self.layers_read
 
-    def embed(self, units: Units, found: HiddenStates, depth: int) -> Embedded:
-        """The weighed runs of one text."""
-        vectors = self._combine_layers(found)
+    def embed(self, units: Units, states: HiddenStates, depth: int) -> Embedded:
+        """Embed the weighted n-grams of one text."""
+        vectors = self._combine_layers(states)
         if not units.by_model:
             weigh = self.weighting
-            return embed_units(units, found, vectors, how="mean", weights=weigh, mass=weigh)
-        runs, counts, weights = self._find_n_grams(found, vectors)
-        return Embedded(
-            units, _pool_n_grams(vectors, weights, runs, counts), counts, counts, found.flags
-        )
+            return embed_units(units, states, vectors, how="mean", weights=weigh, mass=weigh)
+        n_grams, sums, weights = self._find_n_grams(states, vectors)
+        pooled = _pool_n_grams(vectors, weights, n_grams, sums)
+        return Embedded(units, pooled, sums, sums, states.flags)
 
-    def _combine_layers(self, found: HiddenStates) -> Array:
+    def _combine_layers(self, states: HiddenStates) -> Array:
         if len(self.layers_read) == 1:
-            return found.layers[self.layers_read[0]]
-        stack = np.stack([found.layers[layer] for layer in self.layers_read]).astype(np.float64)
+            return states.layers[self.layers_read[0]]
+        stack = np.stack([states.layers[layer] for layer in self.layers_read]).astype(np.float64)
         stack /= np.linalg.norm(stack, axis=-1, keepdims=True).clip(min=1e-30)
         return np.concatenate([stack.min(0), stack.mean(0), stack.max(0)], axis=-1)
 
-    def _find_n_grams(self, found: HiddenStates, vectors: Array) -> tuple[Array, Array, Array]:
-        """The positions of each run's pieces, the weight of each run, and that of every piece."""
-        kept, weights = self._weigh_tokens(found, vectors)
-        if self.n_gram == 1 and weights.any():  # a piece is a run, and what weighs nothing is none
-            heavy = np.flatnonzero(weights > 0)
-            return heavy[:, None], weights[heavy], weights
+    def _find_n_grams(self, states: HiddenStates, vectors: Array) -> tuple[Array, Array, Array]:
+        """Return the token positions of each n-gram, its weight, and the weight of every token.
+
+        N-grams without weight are left out, unless there are no others.
+        """
+        kept, weights = self._weigh_tokens(states, vectors)
+        if self.n_gram == 1 and weights.any():  # the same as below, in fewer steps
+            weighted = np.flatnonzero(weights > 0)
+            return weighted[:, None], weights[weighted], weights
         width = min(self.n_gram, len(kept))
         count = len(kept) - width + 1 if width else 0
-        runs = kept[np.arange(count)[:, None] + np.arange(width)]
-        # Marks are without weight, but a run may begin or end with one.
-        counts = weights[runs].sum(1)
-        heavy = counts > 0
-        return (runs[heavy], counts[heavy], weights) if heavy.any() else (runs, counts, weights)
+        n_grams = kept[np.arange(count)[:, None] + np.arange(width)]
+        # Special tokens have no weight, but an n-gram may begin or end with one.
+        sums = weights[n_grams].sum(1)
+        weighted = sums > 0
+        if not weighted.any():
+            return n_grams, sums, weights
+        return n_grams[weighted], sums[weighted], weights
 
-    def _weigh_tokens(self, found: HiddenStates, vectors: Array) -> tuple[Array, Array]:
-        """The positions of the pieces that are kept, and the weight of every piece."""
-        marks = list(found.special_tokens)
-        kept = ~self.dropped_tokens[found.token_ids]
-        kept[marks] = False
-        if not kept.any():  # nothing but punctuation and the like: there, and worth nothing
+    def _weigh_tokens(self, states: HiddenStates, vectors: Array) -> tuple[Array, Array]:
+        """Return the positions of the tokens that are kept, and the weight of every token."""
+        special = list(states.special_tokens)
+        kept = ~self.dropped_tokens[states.token_ids]
+        kept[special] = False
+        if not kept.any():  # only punctuation and the like: kept, without weight
             text = np.ones(len(kept), dtype=bool)
-            text[marks] = False
+            text[special] = False
             return np.flatnonzero(text), np.zeros(len(kept))
-        weights = np.where(kept, self.weighting(found.token_ids, vectors), 0.0)
-        # In a call of one pair every piece is in every document, and so has an idf of 0.
+        weights = np.where(kept, self.weighting(states.token_ids, vectors), 0.0)
+        # In a call with one pair every token is in every document and has idf 0.
         weights = weights if weights.any() else kept.astype(np.float64)
-        kept[marks] = True
+        kept[special] = True
         return np.flatnonzero(kept), weights
 
 
-def _pool_n_grams(vectors: Array, weights: Array, runs: Array, counts: Array) -> Array:
-    """The weighted mean of each run's vectors; nothing at all where no piece has weight."""
-    if runs.shape[1] == 1 and counts.any():
-        return vectors[runs[:, 0]]  # a run of one piece is that piece
-    shares = weights[runs] / np.maximum(counts, 1e-300)[:, None]
-    pooled: Array = (shares[:, :, None] * vectors[runs]).sum(1)
+def _pool_n_grams(vectors: Array, weights: Array, n_grams: Array, sums: Array) -> Array:
+    """Return the weighted mean of each n-gram's vectors; 0 if none of its tokens has weight."""
+    if n_grams.shape[1] == 1 and sums.any():
+        return vectors[n_grams[:, 0]]
+    shares = weights[n_grams] / np.maximum(sums, 1e-300)[:, None]
+    pooled: Array = (shares[:, :, None] * vectors[n_grams]).sum(1)
     return pooled
 
 
-def _readable_n_grams(found: HiddenStates, runs: Array) -> Units:
-    """The runs as units that can be read."""
-    spans = tuple(map(tuple, found.spans.tolist()))
-    words = [found.text[start:stop] for start, stop in spans]
-    for at, mark in found.special_tokens.items():
-        words[at] = mark
-    return Units(found.text, tuple(words), spans, tuple(map(tuple, runs.tolist())))
+def _readable_n_grams(states: HiddenStates, n_grams: Array) -> Units:
+    """Return the n-grams as readable units."""
+    spans = tuple(map(tuple, states.spans.tolist()))
+    words = [states.text[start:stop] for start, stop in spans]
+    for at, name in states.special_tokens.items():
+        words[at] = name
+    return Units(states.text, tuple(words), spans, tuple(map(tuple, n_grams.tolist())))

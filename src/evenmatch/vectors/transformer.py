@@ -1,4 +1,4 @@
-"""transformer: vectors in context, from a pretrained model at a chosen layer."""
+"""Contextual embeddings: the hidden states of a pretrained transformer at a chosen layer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from evenmatch.vectors.weighting import (
     with_uniform_weights,
 )
 
-MAX_PADDED_LENGTH = 4096  # a cached text names its marks, paddings among them, in 64 KiB
+# A cache entry names its special tokens, padding included, in at most 64 KiB.
+MAX_PADDED_LENGTH = 4096
 
 
 @register("vectors", "transformer")
@@ -33,11 +34,11 @@ class Transformer:
     """The hidden states of a pretrained model.
 
     `model` is an embedded model's name, a Hugging Face name or a folder. `layer` counts blocks;
-    'auto' takes the one known to agree best with people. `pool` joins the pieces of a unit.
-    `long` says what happens to a text the model cannot take whole. `pad_to` pads every text to
-    that many pieces and cuts it off there: what the model makes of its paddings are units without
-    weight, wherever opening and closing tokens are units too (LiSAScore's way to make repetition).
-    `adapter` switches on one that `debias` made, by its folder, or one that comes with evenmatch.
+    'auto' takes the layer known to agree best with human ratings. `pool` combines the tokens of a
+    unit. `long` says how to handle a text longer than the model's limit. `pad_to` pads every text
+    to that many tokens and truncates it there; wherever opening and closing tokens are units, the
+    padding tokens are units without weight too (LiSAScore uses this to create repetition).
+    `adapter` is the folder of an adapter trained by `debias`, or one that comes with evenmatch.
     """
 
     model: str = "minilm"
@@ -62,24 +63,24 @@ class Transformer:
             )
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
-        """Encode each text once and look at it as its units ask."""
+        """Run each text through the model and embed its units."""
         depth = self.layer_index()
         found = self.backbone.encode([units.text for units in batch], [depth], Run())
         return [self.embed(u, s, depth) for u, s in zip(batch, found, strict=True)]
 
     @property
     def backbone(self) -> PretrainedBackbone:
-        """The model as such; encoders that differ only in layer or weights share it."""
+        """The underlying model; encoders that differ only in layer or weights share it."""
         return PretrainedBackbone(
             self.model, self.long, self.trust_remote_code, self.pad_to, self.adapter
         )
 
     def layer_index(self) -> int:
-        """The number of the layer read."""
+        """Return the number of the layer that is read."""
         return resolve_layer(self.layer, self.backbone.checkpoint())
 
     def embed(self, units: Units, found: HiddenStates, depth: int) -> Embedded:
-        """The units' vectors out of one text's states at that depth."""
+        """Embed the units of one text from its hidden states at layer `depth`."""
         vectors = found.layers[depth]
         return embed_units(
             units, found, vectors, how=self.pool, weights=self.weights, mass=self.mass
@@ -87,22 +88,22 @@ class Transformer:
 
     @property
     def needs_idf(self) -> bool:
-        """Whether an idf table has still to be counted."""
+        """Whether an idf table must be counted first."""
         return lacks_idf_table(self)
 
     def with_idf(self, references: Iterable[str]) -> Transformer:
-        """The same encoder with its idf counted from these references."""
-        body = self.backbone
+        """Return this encoder with idf counted from these references."""
+        backbone = self.backbone
         return with_idf_table(
-            self, (k for some in iter_chunks(references) for k in body.token_ids(some))
+            self, (ids for chunk in iter_chunks(references) for ids in backbone.token_ids(chunk))
         )
 
     def without_weights(self) -> Transformer:
-        """The same encoder with all units alike."""
+        """Return this encoder with uniform weights and mass."""
         return with_uniform_weights(self)
 
     def pin(self) -> Transformer:
-        """The layer as a number, and folders as their content hashes."""
+        """Return this encoder with its layer as a number and folders named by content hash."""
         return dataclasses.replace(
             self,
             model=self.backbone.checkpoint().name,
@@ -111,5 +112,5 @@ class Transformer:
         )
 
     def sources(self) -> tuple[str, ...]:
-        """The model and the adapter by content."""
+        """The model and the adapter by content hash, for the signature."""
         return (f"model {self.backbone.checkpoint().label}", *adapter_sources(self.adapter))

@@ -1,6 +1,8 @@
-"""How much a unit counts: all alike, by rarity, or by the length of its vector.
+"""Weightings of units: uniform, by inverse document frequency (idf), or by vector norm.
 
-Document-frequency tables: counted once, frozen, and named by their content.
+An idf weighting needs a table of document frequencies (`IdfTable`). It is counted once
+(`count_documents`), stored (`store_idf_table`), and named by its content hash, so that a signature
+names exactly the table that was used.
 """
 
 from __future__ import annotations
@@ -28,16 +30,16 @@ from evenmatch.types import Array
 @register("weighting", "uniform")
 @dataclass(frozen=True)
 class Uniform:
-    """Every unit counts the same."""
+    """Every unit has weight 1."""
 
     def __call__(self, keys: Array, vectors: Array) -> Array:
-        """Ones."""
+        """Return ones."""
         return _ones(len(keys))
 
 
 @lru_cache(maxsize=4096)
 def _ones(count: int) -> Array:
-    """One array for all texts of a length, which nobody may write to."""
+    """Return one read-only array for all texts of a length."""
     ones = np.ones(count)
     ones.flags.writeable = False
     return ones
@@ -46,10 +48,10 @@ def _ones(count: int) -> Array:
 @register("weighting", "norm")
 @dataclass(frozen=True)
 class Norm:
-    """A unit counts as much as its vector is long (the mass of F_CONT)."""
+    """The Euclidean norm of a unit's vector (the mass of F_CONT)."""
 
     def __call__(self, keys: Array, vectors: Array) -> Array:
-        """The Euclidean norms."""
+        """Return the norms."""
         exact = np.asarray(vectors, dtype=np.float64)
         return np.sqrt(np.vecdot(exact, exact))
 
@@ -57,20 +59,20 @@ class Norm:
 @register("weighting", "idf")
 @dataclass(frozen=True)
 class Idf:
-    """Rare pieces count more: log((N + 1) / (df + 1)) over N documents, as bert_score has it.
+    """Inverse document frequency: log((N + 1) / (df + 1)) over N documents, as in bert_score.
 
-    `table` is a file of counts or the content hash of one; '' counts the references of the call,
-    and the signature then names the table that came out.
+    `table` is a file of counts or the content hash of one. '' counts the references of the call;
+    the signature then names the resulting table.
     """
 
     table: str = ""
 
     def __call__(self, keys: Array, vectors: Array) -> Array:
-        """A key never counted has df 0."""
+        """Return the idf of each key; a key that is not in the table has df 0."""
         return load_idf_table(self.table).idf(keys)
 
     def pin(self) -> Idf:
-        """The same weighting with its table named by content."""
+        """Return this weighting with its table named by content hash."""
         return dataclasses.replace(self, table=pin_idf_table(self.table))
 
 
@@ -87,36 +89,36 @@ E = TypeVar("E", bound=HasWeights)
 
 
 def lacks_idf_table(encoder: HasWeights) -> bool:
-    """Whether one of its weightings is an idf whose table has still to be counted."""
+    """Whether its weights or mass are an idf without a table."""
     return Idf() in (encoder.weights, encoder.mass)
 
 
 def with_uniform_weights(encoder: E) -> E:
-    """The encoder without its weightings."""
+    """Return the encoder with uniform weights and mass."""
     return dataclasses.replace(encoder, weights=Uniform(), mass=Uniform())  # type: ignore[type-var]  # parts are dataclasses
 
 
 def with_idf_table(encoder: E, documents: Iterable[Array]) -> E:
-    """The encoder with its idf counted from the keys of these documents."""
+    """Return the encoder with its idf counted from the keys of these documents."""
     table = Idf(store_idf_table(count_documents(documents)))
     changed = {k: table for k in ("weights", "mass") if getattr(encoder, k) == Idf()}
     return dataclasses.replace(encoder, **changed)  # type: ignore[type-var]  # parts are dataclasses
 
 
-# Tables that a read-only disk could not take; they live as long as the process.
+# Tables that could not be written to disk; they are kept until the process ends.
 _unsaved_tables: dict[str, IdfTable] = {}
 
 
 @dataclass(frozen=True, eq=False)
 class IdfTable:
-    """In how many of `documents` each key occurs; keys are sorted."""
+    """Document frequencies: in how many of `documents` each key occurs; keys are sorted."""
 
     documents: int
     keys: Array
     counts: Array
 
     def idf(self, keys: Array) -> Array:
-        """log((N + 1) / (df + 1)) for each key."""
+        """Return log((N + 1) / (df + 1)) for each key."""
         keys = np.asarray(keys)
         if not self.keys.size:
             return np.full(keys.shape, self._unknown_idf)
@@ -132,24 +134,24 @@ class IdfTable:
         return math.log(self.documents + 1.0)
 
     def to_json(self) -> str:
-        """The table as JSON, the same text for the same counts."""
+        """Return the table as JSON; equal counts give equal text."""
         pairs = np.stack([self.keys, self.counts], axis=1).tolist()
         return json.dumps({"documents": self.documents, "counts": pairs}, separators=(",", ":"))
 
 
 def count_documents(documents: Iterable[Array]) -> IdfTable:
-    """A table of how many documents hold each key; each document is an array of keys."""
-    total, seen = 0, Counter[int]()
+    """Count in how many documents each key occurs; each document is an array of keys."""
+    total, frequencies = 0, Counter[int]()
     for keys in documents:
         total += 1
-        seen.update(set(np.asarray(keys).tolist()))
-    ordered = sorted(seen)
-    counts = np.array([seen[k] for k in ordered], dtype=np.int64)
+        frequencies.update(set(np.asarray(keys).tolist()))
+    ordered = sorted(frequencies)
+    counts = np.array([frequencies[k] for k in ordered], dtype=np.int64)
     return IdfTable(total, np.array(ordered, dtype=np.int64), counts)
 
 
 def store_idf_table(table: IdfTable) -> str:
-    """Keep a table and give its content name."""
+    """Store a table and return its content hash."""
     text = table.to_json()
     name = _content_name(text.encode())
     if not _stored_path(name).is_file():
@@ -160,14 +162,14 @@ def store_idf_table(table: IdfTable) -> str:
 
 
 def store_idf_json(text: str) -> str:
-    """Keep a table that comes from another machine as `dumps` wrote it; gives its content name."""
-    return store_idf_table(_parse_table(text.encode(), "what was sent"))
+    """Store a table received from another machine as JSON; return its content hash."""
+    return store_idf_table(_parse_table(text.encode(), "the received text"))
 
 
 def load_idf_table(table: str) -> IdfTable:
-    """The table of that file or content name."""
+    """Load a table by file or content hash."""
     if not table:
-        raise InputError("idf has no table yet; score with it, or give a table: idf(table='FILE')")
+        raise InputError("idf has no table yet; score with it, or set one: idf(table='FILE')")
     if table in _unsaved_tables:
         return _unsaved_tables[table]
     try:
@@ -179,23 +181,23 @@ def load_idf_table(table: str) -> IdfTable:
         raise
     except OSError:
         raise DataError(
-            f"the idf table {table} is not on this machine; count it anew with idf=True"
+            f"the idf table {table} is not on this machine; count it again with idf=True"
         ) from None
 
 
 @lru_cache(maxsize=8)
 def _load_stored(name: str) -> IdfTable:
-    """The table of that content, which never changes: every text asks for it."""
+    """Load a stored table; cached, since every text needs it and its content never changes."""
     path = _stored_path(name)
     content = path.read_bytes()
     if _content_name(content) != name:
-        raise DataError(f"{path} does not hold the idf table {name}; count it anew with idf=True")
+        raise DataError(f"{path} is not the idf table {name}; count it again with idf=True")
     return _parse_table(content, name)
 
 
 @lru_cache(maxsize=8)
 def _read_table_file(path: Path, changed: int) -> IdfTable:
-    """A table file, read again once it has `changed`."""
+    """Read a table file; `changed`, its modification time, is part of the cache key."""
     return _parse_table(path.read_bytes(), str(path))
 
 
@@ -211,12 +213,12 @@ def _parse_table(text: bytes, table: str) -> IdfTable:
         return IdfTable(int(data["documents"]), pairs[:, 0], pairs[:, 1])
     except (ValueError, KeyError, TypeError):
         raise DataError(
-            f"{table} is no idf table; expected JSON with 'documents' and 'counts'"
+            f"{table} is not an idf table; expected JSON with 'documents' and 'counts'"
         ) from None
 
 
 def pin_idf_table(table: str) -> str:
-    """The content name of a table; '' (not counted yet) stays."""
+    """Return the content hash of a table; '' (not counted yet) stays ''."""
     return (
         table
         if not table or table.startswith(DIGEST_PREFIX)
