@@ -21,13 +21,15 @@ Serve = Callable[..., TestClient]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts a server inside the test, with these limits, token and menu."""
+    """Starts a server inside the test, with these limits, token and allow_list."""
     with ExitStack() as stack:
 
-        def start(*, token: str = "", menu: AllowList | None = None, **limits: float) -> TestClient:
-            offered = menu or build_allow_list([LSA, GREEDY, CHRF], Run())
+        def start(
+            *, token: str = "", allow_list: AllowList | None = None, **limits: float
+        ) -> TestClient:
+            served = allow_list or build_allow_list([LSA, GREEDY, CHRF], Run())
             bounds = dataclasses.replace(Limits(), **limits)  # type: ignore[arg-type]  # numbers
-            app = make_app(offered, bounds, run=Run(), token=token)
+            app = make_app(served, bounds, run=Run(), token=token)
             client = TestClient(app, raise_server_exceptions=False)
             return stack.enter_context(client)
 

@@ -91,7 +91,7 @@ def test_health_needs_no_token(serve: Serve) -> None:
     assert answer.json() == {"status": "ok", "version": em.__version__}
 
 
-def test_figures_are_in_the_form_prometheus_reads(serve: Serve) -> None:
+def test_metrics_are_in_the_format_of_prometheus(serve: Serve) -> None:
     client = serve()
     client.post("/score", json={"candidates": ["a", "b"], "references": ["a", "b"]})
     client.get("/nowhere/at/all")
@@ -104,9 +104,9 @@ def test_figures_are_in_the_form_prometheus_reads(serve: Serve) -> None:
 
 def test_an_idf_table_is_counted_from_its_own_request(serve: Serve) -> None:
     counted = "align(vectors=hashed(weights=idf))"
-    menu = build_allow_list([counted], Run())
+    allow_list = build_allow_list([counted], Run())
     body = {"candidates": CANDIDATES, "references": REFERENCES}
-    found = serve(menu=menu).post("/score", json=body).json()["metrics"][counted]
+    found = serve(allow_list=allow_list).post("/score", json=body).json()["metrics"][counted]
     assert found["mean"] == em.score(CANDIDATES, REFERENCES, counted).mean
 
 

@@ -57,13 +57,13 @@ def test_one_bad_request_does_not_spoil_its_neighbours() -> None:
     assert (found[1].status, found[1].detail) == (422, "a bad text")
 
 
-def test_more_than_may_wait_are_told_to_come_back() -> None:
+def test_a_full_queue_is_refused() -> None:
     found = together(Counting(), B, B, B, limits=Limits(max_queued_pairs=4))
     assert found[:2] == [["b", "c"], ["b", "c"]]
     assert isinstance(found[2], RequestError)
     assert found[2].status == 429
     assert found[2].headers == {"Retry-After": "1"}
-    assert "4 pairs are waiting already" in found[2].detail
+    assert "4 pairs are already queued" in found[2].detail
 
 
 def test_what_was_accepted_is_finished_at_the_end() -> None:

@@ -28,12 +28,12 @@ def refused(answer: Any, status: int, words: str) -> bool:
 @pytest.mark.parametrize("path", ["/score", "/reward"])
 def test_only_what_is_offered_can_be_asked_for(serve: Serve, path: str, name: str) -> None:
     answer = serve().post(path, json=GOOD | {"metric": name})
-    assert refused(answer, 422, "is not offered here; offered: align(")
+    assert refused(answer, 422, "is not available; available metrics: align(")
 
 
 def test_only_metrics_that_align_can_be_looked_at(serve: Serve) -> None:
     answer = serve().post("/align", json={"candidate": "a", "reference": "b", "metric": CHRF})
-    assert refused(answer, 422, f"{CHRF!r} is not offered here")
+    assert refused(answer, 422, f"{CHRF!r} is not available")
 
 
 @pytest.mark.parametrize("path", ["/score", "/reward"])
@@ -63,27 +63,27 @@ def test_prompts_of_another_number_are_refused(serve: Serve) -> None:
 def test_a_large_body_is_refused(serve: Serve) -> None:
     client = serve(max_bytes=1000)
     answer = client.post("/score", json={"candidates": ["a" * 2000], "references": ["a"]})
-    assert refused(answer, 413, "at most 1000 are taken")
+    assert refused(answer, 413, "the limit is 1000")
     assert client.post("/score", json=GOOD).status_code == 200
 
 
 def test_a_body_announced_as_huge_is_refused_unread(serve: Serve) -> None:
     headers = {"content-length": "99999999999", "content-type": "application/json"}
     answer = serve().post("/score", content=b"{}", headers=headers)
-    assert refused(answer, 413, "a body of 99999999999 bytes")
+    assert refused(answer, 413, "the body has 99999999999 bytes")
 
 
 def test_a_large_body_in_pieces_is_refused(serve: Serve) -> None:
     pieces = (b"x" * 600 for _ in range(5))
     answer = serve(max_bytes=1000).post("/score", content=pieces)
-    assert refused(answer, 413, "a body of 3000 bytes")
+    assert refused(answer, 413, "the body has 3000 bytes")
 
 
 def test_too_many_texts_are_refused(serve: Serve) -> None:
     answer = serve(max_texts=4).post(
         "/score", json={"candidates": ["a"], "references": [["b"] * 4]}
     )
-    assert refused(answer, 413, "5 texts in one request; at most 4")
+    assert refused(answer, 413, "the request has 5 texts; the limit is 4")
 
 
 @pytest.mark.parametrize("path", ["/score", "/reward"])
@@ -91,14 +91,14 @@ def test_a_long_text_is_refused(serve: Serve, path: str) -> None:
     answer = serve(max_text_length=5).post(
         path, json={"candidates": ["abcdef"], "references": ["a"]}
     )
-    assert refused(answer, 413, "a text of 6 characters; at most 5")
+    assert refused(answer, 413, "a text has 6 characters; the limit is 5")
 
 
 def test_a_text_too_long_to_look_at_is_refused(serve: Serve) -> None:
     answer = serve(max_aligned_length=5).post(
         "/align", json={"candidate": "abcdef", "reference": ""}
     )
-    assert refused(answer, 413, "a text of 6 characters; at most 5")
+    assert refused(answer, 413, "a text has 6 characters; the limit is 5")
 
 
 @pytest.mark.parametrize(
@@ -170,20 +170,20 @@ class Slow:
 
 
 def test_a_request_that_takes_too_long_is_given_up(serve: Serve) -> None:
-    client = serve(menu=AllowList({"slow": Slow(0.3)}), timeout=0.1)
-    assert refused(client.post("/score", json=GOOD), 504, "no answer within 0.1 seconds")
+    client = serve(allow_list=AllowList({"slow": Slow(0.3)}), timeout=0.1)
+    assert refused(client.post("/score", json=GOOD), 504, "no response within 0.1 seconds")
 
 
 def test_a_text_the_metric_refuses_is_the_senders_error(serve: Serve) -> None:
-    client = serve(menu=AllowList({"slow": Slow()}))
+    client = serve(allow_list=AllowList({"slow": Slow()}))
     bad = client.post("/score", json={"candidates": ["refuse"], "references": ["a"]})
     assert refused(bad, 422, "that text is refused")
 
 
 def test_an_error_nobody_foresaw_ends_the_request_and_not_the_server(serve: Serve) -> None:
-    client = serve(menu=AllowList({"slow": Slow()}))
+    client = serve(allow_list=AllowList({"slow": Slow()}))
     bad = client.post("/score", json={"candidates": ["break"], "references": ["a"]})
-    assert refused(bad, 500, "an error of the server (ZeroDivisionError)")
+    assert refused(bad, 500, "internal server error (ZeroDivisionError)")
     assert client.post("/score", json=GOOD).status_code == 200
 
 

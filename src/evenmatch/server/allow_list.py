@@ -1,4 +1,4 @@
-"""Which metrics a server offers: the only ones a request can name."""
+"""Allow-list of a server: the only metrics that requests can use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenmatch.protocols import Metric, RunAwareMetric
 from evenmatch.scoring.metric import AlignMetric, as_metric, score_metrics
 from evenmatch.types import Pair, Run
 
-# Offered where nobody says what to offer; those that cannot run here are left out.
+# Metrics served by default; those that cannot run on this machine are left out.
 DEFAULT_METRICS = ("f_disc", "bertscore", "f_cont", "struct_dep", "chrf", "bleu", "rougeL")
 
 
@@ -21,32 +21,34 @@ _WARMUP_PAIRS = [Pair("a short text", ("a short text",))]
 
 @dataclass(frozen=True)
 class AllowList:
-    """Metrics by the names requests use; the first is taken where a request names none."""
+    """The served metrics by name; the first is the default of requests."""
 
     metrics: Mapping[str, Metric]
 
     @property
     def names(self) -> list[str]:
-        """Every name, the usual choice first."""
+        """Names of all metrics, the default first."""
         return list(self.metrics)
 
     @property
     def aligning_names(self) -> list[str]:
-        """The names of those that align, and so can be looked at."""
+        """Names of the alignment metrics, whose alignments can be shown."""
         return [name for name, metric in self.metrics.items() if isinstance(metric, AlignMetric)]
 
 
 def build_allow_list(wanted: Sequence[str], run: Run) -> AllowList:
-    """The metrics named, each tried once so that its model is loaded; without names, the usual.
+    """Build the metrics and score one pair with each, so that its model is loaded.
 
-    A metric that was asked for and cannot run is an error now rather than in every answer.
+    Without names, the default metrics that can run are used. A named metric that cannot run raises
+    an error at startup rather than in every request.
     """
     if wanted:
         return AllowList({name: _load_metric(name, run) for name in dict.fromkeys(wanted)})
     found = dict(_available_defaults(run))
     if not found:
         raise InputError(
-            "no metric can run here; name one with -m, or: evenmatch models get minilm"
+            "none of the default metrics can run; name a metric with -m, or run: "
+            "evenmatch models get minilm"
         )
     return AllowList(found)
 
@@ -67,7 +69,10 @@ def _load_metric(name: str, run: Run) -> Metric:
 
 
 def can_batch(metric: Metric) -> bool:
-    """Whether requests may share one call: not where a score or a table is made of a whole call."""
+    """Whether several requests can be scored in one call.
+
+    This is not possible where a call counts idf or computes a corpus score over all its pairs.
+    """
     if isinstance(metric, AlignMetric):
         return not needs_idf_counts(metric.vectors)
     return isinstance(metric, RunAwareMetric)

@@ -1,6 +1,6 @@
-"""The server as an application: paths, refusals, and its own description.
+"""The FastAPI application of the server: routes, error responses, and OpenAPI description.
 
-What the server answers to each path.
+`make_app` builds the application; `Routes` has a method for each path.
 """
 
 from __future__ import annotations
@@ -54,22 +54,21 @@ from evenmatch.version import __version__
 from evenmatch.viewer.page import server_page
 
 _DESCRIPTION = (
-    "Scores, rewards and alignments of texts. Only the metrics that this server offers can be "
-    "asked for: see /metrics. Requests that arrive together are answered together."
+    "Scores, rewards and alignments of texts. Only the metrics listed at /metrics are available. "
+    "Requests that arrive at the same time are processed as one batch."
 )
 
-
 _POST_ERRORS = (400, 401, 408, 409, 413, 422, 429, 500, 504)
-
-
 _GET_ERRORS = (400, 401, 408, 413, 500)
 
 
-def make_app(menu: AllowList, limits: Limits, *, run: Run, token: str = "") -> SecurityMiddleware:
-    """The application a web server runs."""
-    figures = ServerMetrics()
-    batcher = RequestBatcher(limits, figures)
-    routes = Routes(menu, limits, run, batcher, figures)
+def make_app(
+    allow_list: AllowList, limits: Limits, *, run: Run, token: str = ""
+) -> SecurityMiddleware:
+    """Build the ASGI application, with its security middleware."""
+    server_metrics = ServerMetrics()
+    batcher = RequestBatcher(limits, server_metrics)
+    routes = Routes(allow_list, limits, run, batcher, server_metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -77,7 +76,7 @@ def make_app(menu: AllowList, limits: Limits, *, run: Run, token: str = "") -> S
         yield
         await batcher.stop()
 
-    # The usual pages of documentation load scripts from elsewhere; the description is enough.
+    # FastAPI's documentation pages load scripts from a CDN; /openapi.json is enough.
     app = FastAPI(
         title="evenmatch",
         version=__version__,
@@ -86,106 +85,17 @@ def make_app(menu: AllowList, limits: Limits, *, run: Run, token: str = "") -> S
         docs_url=None,
         redoc_url=None,
     )
-    _add_routes(app, routes, locked=bool(token))
+    _add_routes(app, routes, needs_token=bool(token))
     _add_exception_handlers(app)
-    app.openapi = _openapi_with_names(app, menu)  # type: ignore[method-assign]  # FastAPI's way to extend it
-    paths = frozenset(route.path for route in app.routes)  # type: ignore[attr-defined]  # all have one
-    return SecurityMiddleware(app, limits, figures, token, paths)
-
-
-def _add_routes(app: FastAPI, routes: Routes, *, locked: bool) -> None:
-    lock = [Depends(HTTPBearer(auto_error=False))] if locked else []
-
-    def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
-        return {code: ERROR_RESPONSES[code] for code in codes if locked or code != 401}
-
-    def add(path: str, answer: Callable[..., Any], model: Any, *, method: str = "POST") -> None:
-        asked = refusals(*(_POST_ERRORS if method == "POST" else _GET_ERRORS))
-        asked[200] = {"model": model, "description": "Done."}
-        needs = [] if path == "/health" else lock
-        app.add_api_route(path, answer, methods=[method], responses=asked, dependencies=needs)
-
-    add("/score", routes.score, ScoreResponse)
-    add("/align", routes.align, AlignResponse)
-    add("/reward", routes.reward, RewardResponse)
-    add("/get_reward", routes.get_reward, GetRewardResponse)
-    add("/metrics", routes.metrics, MetricList, method="GET")
-    add("/health", routes.health, Health, method="GET")
-    looked = refusals(*_GET_ERRORS)
-    for path, answer, kind in (
-        ("/prometheus", routes.prometheus, PlainTextResponse),
-        ("/", routes.page, HTMLResponse),
-    ):
-        needs = lock if path == "/prometheus" else []
-        app.add_api_route(
-            path,
-            answer,
-            methods=["GET"],
-            responses=looked,
-            response_class=kind,
-            dependencies=needs,
-        )
-
-
-def _add_exception_handlers(app: FastAPI) -> None:
-    async def refused(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestError)
-        return JSONResponse({"detail": error.detail}, error.status, error.headers)
-
-    async def wrong(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)
-        return JSONResponse({"detail": _validation_message(error)}, 422)
-
-    async def http(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
-        return JSONResponse({"detail": str(error.detail)}, error.status_code, error.headers)
-
-    async def unforeseen(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"detail": f"an error of the server ({type(error).__name__})"}, 500)
-
-    app.add_exception_handler(RequestError, refused)
-    app.add_exception_handler(RequestValidationError, wrong)
-    app.add_exception_handler(HTTPException, http)
-    app.add_exception_handler(Exception, unforeseen)
-
-
-def _validation_message(error: RequestValidationError) -> str:
-    """The first thing that is wrong, without repeating what was sent: that may be unprintable."""
-    first = error.errors()[0]
-    where = ".".join(str(step) for step in first["loc"] if step != "body")
-    text = f"{where}: {first['msg']}" if where else str(first["msg"])
-    return text.encode("ascii", "backslashreplace").decode()[:500]
-
-
-def _openapi_with_names(app: FastAPI, menu: AllowList) -> Callable[[], dict[str, Any]]:
-    """The description with the names offered put where they belong."""
-    plain = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            _insert_names(plain(), {SERVED_KEY: menu.names, ALIGNING_KEY: menu.aligning_names})
-        return plain()
-
-    return openapi
-
-
-def _insert_names(node: Any, offered: MutableMapping[str, list[str]]) -> None:
-    if isinstance(node, list):
-        for item in node:
-            _insert_names(item, offered)
-    elif isinstance(node, dict):
-        for mark in offered.keys() & node.keys():
-            del node[mark]
-            node["enum"] = offered[mark]
-        if node.get("default") == "":
-            node["default"] = offered[SERVED_KEY][0]
-        for value in list(node.values()):
-            _insert_names(value, offered)
+    # FastAPI documents this assignment as the way to extend the description.
+    app.openapi = _openapi_with_names(app, allow_list)  # type: ignore[method-assign]
+    paths = frozenset(route.path for route in app.routes)  # type: ignore[attr-defined]  # all do
+    return SecurityMiddleware(app, limits, server_metrics, token, paths)
 
 
 @dataclass(frozen=True)
 class Routes:
-    """The answers of one server, each under the name of its path."""
+    """The endpoints of the server; each method is named after its path."""
 
     allow_list: AllowList
     limits: Limits
@@ -204,7 +114,7 @@ class Routes:
         )
 
     async def reward(self, body: RewardRequest) -> Response:
-        """Reward texts by a metric: between 0 and 1, odd texts 0."""
+        """Compute rewards between 0 and 1; a text that cannot be scored gets 0."""
         pairs = pairs_of_request(body.candidates, body.references, self.limits)
         metric = self._find_metric(body.metric)[1]
         found = await self._compute_rewards(metric, pairs)
@@ -217,46 +127,47 @@ class Routes:
         body: GetRewardRequest,
         metric: Annotated[str, Query(min_length=1, json_schema_extra={SERVED_KEY: True})] = "",
     ) -> Response:
-        """Reward responses the way OpenRLHF asks a remote reward model."""
+        """Compute rewards in the format of OpenRLHF's remote reward model."""
         candidates = _strip_prompts(body.query, body.prompts)
         pairs = pairs_of_request(candidates, body.labels, self.limits)
         found = await self._compute_rewards(self._find_metric(metric)[1], pairs)
         odd = [float(row in found.odd) for row in range(len(pairs))]
-        answer = {"rewards": found.values, "scores": found.values, "extra_logs": {"odd": odd}}
-        return _json_response(answer)
+        return _json_response(
+            {"rewards": found.values, "scores": found.values, "extra_logs": {"odd": odd}}
+        )
 
     async def align(self, body: AlignRequest) -> Response:
-        """Align two texts: units, similarities, pairs and what each unit adds to the score."""
+        """Align two texts: units, similarities, pairs and the credit of each unit."""
         check_text_lengths((body.candidate, body.reference), self.limits.max_aligned_length)
         name = body.metric or next(iter(self.allow_list.aligning_names), "")
         if name not in self.allow_list.aligning_names:
-            raise _not_offered_error(name, self.allow_list.aligning_names)
-        work = AlignOperation(name, self.allow_list.metrics[name])
-        found = await self.batcher.submit(work, [Pair(body.candidate, (body.reference,))])
+            raise _not_served_error(name, self.allow_list.aligning_names)
+        operation = AlignOperation(name, self.allow_list.metrics[name])
+        found = await self.batcher.submit(operation, [Pair(body.candidate, (body.reference,))])
         return _json_response(asdict(found) | {"score": score_to_record(found.score)})
 
     async def metrics(self) -> Response:
-        """The metrics that are offered; nothing else can be asked for."""
+        """List the served metrics; requests can use no others."""
         return _json_response(
             {"metrics": [_metric_info(name, m) for name, m in self.allow_list.metrics.items()]}
         )
 
     async def health(self) -> Response:
-        """Whether the server lives."""
+        """Report that the server is running."""
         return _json_response({"status": "ok", "version": __version__})
 
     async def prometheus(self) -> Response:
-        """Counts, times and memory, as Prometheus reads them."""
+        """Request counts, response times and memory in the format of Prometheus."""
         return PlainTextResponse(self.server_metrics.render(self.batcher.queued_pairs))
 
     async def page(self) -> Response:
-        """The page to type two texts into and look at their alignment."""
+        """The viewer's page, which aligns two texts."""
         return HTMLResponse(server_page(self.allow_list.aligning_names))
 
     def _find_metric(self, name: str) -> tuple[str, Metric]:
         name = name or self.allow_list.names[0]
         if name not in self.allow_list.metrics:
-            raise _not_offered_error(name, self.allow_list.names)
+            raise _not_served_error(name, self.allow_list.names)
         return name, self.allow_list.metrics[name]
 
     async def _compute_rewards(self, metric: Metric, pairs: Sequence[Pair]) -> RewardValues:
@@ -265,16 +176,112 @@ class Routes:
         return found
 
 
-def _not_offered_error(name: str, offered: Sequence[str]) -> RequestError:
-    return RequestError(422, f"{name[:80]!r} is not offered here; offered: {', '.join(offered)}")
+def _add_routes(app: FastAPI, routes: Routes, *, needs_token: bool) -> None:
+    bearer = [Depends(HTTPBearer(auto_error=False))] if needs_token else []
+
+    def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
+        return {code: ERROR_RESPONSES[code] for code in codes if needs_token or code != 401}
+
+    def add(path: str, endpoint: Callable[..., Any], model: Any, *, method: str = "POST") -> None:
+        responses = errors(*(_POST_ERRORS if method == "POST" else _GET_ERRORS))
+        responses[200] = {"model": model, "description": "Success."}
+        dependencies = [] if path == "/health" else bearer
+        app.add_api_route(
+            path, endpoint, methods=[method], responses=responses, dependencies=dependencies
+        )
+
+    add("/score", routes.score, ScoreResponse)
+    add("/align", routes.align, AlignResponse)
+    add("/reward", routes.reward, RewardResponse)
+    add("/get_reward", routes.get_reward, GetRewardResponse)
+    add("/metrics", routes.metrics, MetricList, method="GET")
+    add("/health", routes.health, Health, method="GET")
+    for path, endpoint, response_class in (
+        ("/prometheus", routes.prometheus, PlainTextResponse),
+        ("/", routes.page, HTMLResponse),
+    ):
+        app.add_api_route(
+            path,
+            endpoint,
+            methods=["GET"],
+            responses=errors(*_GET_ERRORS),
+            response_class=response_class,
+            dependencies=bearer if path == "/prometheus" else [],
+        )
+
+
+def _add_exception_handlers(app: FastAPI) -> None:
+    async def request_error(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestError)
+        return JSONResponse({"detail": error.detail}, error.status, error.headers)
+
+    async def validation_error(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return JSONResponse({"detail": _validation_message(error)}, 422)
+
+    async def http_error(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        return JSONResponse({"detail": str(error.detail)}, error.status_code, error.headers)
+
+    async def internal_error(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"detail": f"internal server error ({type(error).__name__})"}, 500)
+
+    app.add_exception_handler(RequestError, request_error)
+    app.add_exception_handler(RequestValidationError, validation_error)
+    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(Exception, internal_error)
+
+
+def _validation_message(error: RequestValidationError) -> str:
+    """Describe the first validation error, without the input, which may be unprintable."""
+    first = error.errors()[0]
+    where = ".".join(str(step) for step in first["loc"] if step != "body")
+    text = f"{where}: {first['msg']}" if where else str(first["msg"])
+    return text.encode("ascii", "backslashreplace").decode()[:500]
+
+
+def _openapi_with_names(app: FastAPI, allow_list: AllowList) -> Callable[[], dict[str, Any]]:
+    """Return a function that gives the OpenAPI description with the names of served metrics."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            served = {SERVED_KEY: allow_list.names, ALIGNING_KEY: allow_list.aligning_names}
+            _insert_names(plain(), served)
+        return plain()
+
+    return openapi
+
+
+def _insert_names(node: Any, served: MutableMapping[str, list[str]]) -> None:
+    """Replace the placeholder keys in a description by the list of names they stand for."""
+    if isinstance(node, list):
+        for item in node:
+            _insert_names(item, served)
+    elif isinstance(node, dict):
+        for key in served.keys() & node.keys():
+            del node[key]
+            node["enum"] = served[key]
+        if node.get("default") == "":
+            node["default"] = served[SERVED_KEY][0]
+        for value in list(node.values()):
+            _insert_names(value, served)
+
+
+def _not_served_error(name: str, served: Sequence[str]) -> RequestError:
+    return RequestError(
+        422, f"{name[:80]!r} is not available; available metrics: {', '.join(served)}"
+    )
 
 
 def _strip_prompts(queries: Sequence[str], prompts: Sequence[str]) -> list[str]:
-    """Queries without the prompts they begin with, and without special tokens."""
+    """Remove from each query the prompt it begins with, and special tokens."""
     if prompts and len(prompts) != len(queries):
         raise RequestError(409, f"{len(queries)} queries but {len(prompts)} prompts")
-    starts = prompts or [""] * len(queries)
-    return [extract_response(query, start) for query, start in zip(queries, starts, strict=True)]
+    prefixes = prompts or [""] * len(queries)
+    return [
+        extract_response(query, prefix) for query, prefix in zip(queries, prefixes, strict=True)
+    ]
 
 
 def _scores_record(scores: Scores) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""Requests that arrive together are answered together, by one thread that does all the work.
+"""Batching of requests: equal operations are processed together by one worker thread.
 
-While a batch runs, the next one gathers; so the busier the server, the larger its batches, and the
-closer its speed to that of one call with all the texts.
-
-What requests ask for; several that ask for the same are carried out in one go.
+While a batch runs, requests for the next one accumulate. The higher the load, the larger the
+batches, and the closer the speed to that of one call with all texts. `RequestBatcher` is the queue;
+the operations (score, reward, align) follow below.
 """
 
 from __future__ import annotations
@@ -29,33 +28,24 @@ from evenmatch.training.rewards.terms import MetricTerm
 from evenmatch.types import Pair, Run, Scores
 from evenmatch.viewer.page import AlignmentData, alignment_data_with_trees
 
-GATHER_SECONDS = 0.002  # seconds: clients that were answered together come back together
+# Time to wait for more requests: clients answered together send their next requests together.
+GATHER_SECONDS = 0.002
 
+# Time between two calls that return memory to the system; each takes some milliseconds.
+MEMORY_TRIM_SECONDS = 1.0
 
-MEMORY_TRIM_SECONDS = (
-    1.0  # seconds between two times that memory is given back, which takes some milliseconds
-)
+# Enough to fill the batches of a model, few enough not to delay other requests.
+MAX_BATCH_PAIRS = 512
 
-
-MAX_BATCH_PAIRS = (
-    512  # of one batch: enough to fill the model's, few enough not to keep others waiting
-)
-
-
-@dataclass(frozen=True, eq=False)
-class QueuedRequest:
-    """A request that waits for its answer."""
-
-    operation: Operation
-    pairs: Sequence[Pair]
-    future: asyncio.Future[Any]
+Pairs = Sequence[Pair]
+T = TypeVar("T")
 
 
 class RequestBatcher:
-    """The queue of one server; started and stopped with it."""
+    """The request queue of a server; started and stopped with it."""
 
-    def __init__(self, limits: Limits, figures: ServerMetrics) -> None:
-        self._limits, self._server_metrics = limits, figures
+    def __init__(self, limits: Limits, server_metrics: ServerMetrics) -> None:
+        self._limits, self._server_metrics = limits, server_metrics
         self._queue: deque[QueuedRequest] = deque()
         self._wake = asyncio.Event()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="evenmatch")
@@ -63,120 +53,119 @@ class RequestBatcher:
         self._closing = False
 
     def start(self) -> None:
-        """Begin to work; called inside the server's event loop."""
+        """Start processing; to be called in the server's event loop."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Finish what was accepted, then end."""
+        """Process all queued requests, then stop."""
         self._closing = True
         self._wake.set()
         if self._task:
             await self._task
         self._worker.shutdown()
 
-    async def submit(self, work: Operation, pairs: Sequence[Pair]) -> Any:
-        """The answer, or a refusal where too many wait or the time is over."""
-        waiting = self.queued_pairs
-        if waiting and waiting + len(pairs) > self._limits.max_queued_pairs:
+    async def submit(self, operation: Operation, pairs: Sequence[Pair]) -> Any:
+        """Queue a request and wait for its result.
+
+        Raises `RequestError` if the queue is full (429) or the timeout is exceeded (504).
+        """
+        queued = self.queued_pairs
+        if queued and queued + len(pairs) > self._limits.max_queued_pairs:
             raise RequestError(
-                429, f"{waiting} pairs are waiting already; try again in a second", Retry_After="1"
+                429, f"{queued} pairs are already queued; try again in a second", Retry_After="1"
             )
-        job = QueuedRequest(work, pairs, asyncio.get_running_loop().create_future())
-        self._queue.append(job)
+        request = QueuedRequest(operation, pairs, asyncio.get_running_loop().create_future())
+        self._queue.append(request)
         self._wake.set()
         try:
-            return await asyncio.wait_for(job.future, self._limits.timeout)
+            return await asyncio.wait_for(request.future, self._limits.timeout)
         except TimeoutError:
             seconds = f"{self._limits.timeout:g} seconds"
-            raise RequestError(504, f"no answer within {seconds}; send fewer texts") from None
+            raise RequestError(504, f"no response within {seconds}; send fewer texts") from None
 
     @property
     def queued_pairs(self) -> int:
-        """The number of pairs that wait."""
-        return sum(len(job.pairs) for job in self._queue)
+        """Number of pairs in the queue."""
+        return sum(len(request.pairs) for request in self._queue)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        tidied = loop.time()
+        last_trim = loop.time()
         while True:
             await self._wake.wait()
             if not self._closing:
                 await asyncio.sleep(GATHER_SECONDS)
-            jobs = self._next_batch()
-            for work in dict.fromkeys(job.operation for job in jobs):
-                alike = [job for job in jobs if job.operation == work]
-                done = loop.run_in_executor(self._worker, _run_batch, work, alike)
+            batch = self._next_batch()
+            for operation in dict.fromkeys(request.operation for request in batch):
+                equal = [request for request in batch if request.operation == operation]
+                done = loop.run_in_executor(self._worker, _run_batch, operation, equal)
                 await asyncio.wait([done])
-                # An error nobody foresaw ends these requests and not the server.
-                fault = done.exception()
-                self._resolve(alike, [fault] * len(alike) if fault else done.result())
-            if loop.time() - tidied > MEMORY_TRIM_SECONDS:
+                # An unexpected error fails these requests, but does not stop the server.
+                error = done.exception()
+                self._resolve(equal, [error] * len(equal) if error else done.result())
+            if loop.time() - last_trim > MEMORY_TRIM_SECONDS:
                 await loop.run_in_executor(self._worker, trim_memory)
-                tidied = loop.time()
+                last_trim = loop.time()
             if not self._queue:
                 if self._closing:
                     return
                 self._wake.clear()
 
     def _next_batch(self) -> list[QueuedRequest]:
-        """The jobs that waited longest, as many as fit one batch; those given up are dropped."""
-        jobs: list[QueuedRequest] = []
+        """Take the oldest requests that fit into one batch; drop those that timed out."""
+        batch: list[QueuedRequest] = []
         size = 0
-        while self._queue and (not jobs or size + len(self._queue[0].pairs) <= MAX_BATCH_PAIRS):
-            job = self._queue.popleft()
-            if not job.future.done():
-                jobs.append(job)
-                size += len(job.pairs)
-        return jobs
+        while self._queue and (not batch or size + len(self._queue[0].pairs) <= MAX_BATCH_PAIRS):
+            request = self._queue.popleft()
+            if not request.future.done():
+                batch.append(request)
+                size += len(request.pairs)
+        return batch
 
-    def _resolve(self, jobs: Sequence[QueuedRequest], answers: Sequence[Any]) -> None:
-        self._server_metrics.count_batch(len(jobs), sum(len(job.pairs) for job in jobs))
-        for job, answer in zip(jobs, answers, strict=True):
-            if job.future.done():
-                continue  # its time was over
-            if isinstance(answer, BaseException):
-                job.future.set_exception(answer)
+    def _resolve(self, requests: Sequence[QueuedRequest], results: Sequence[Any]) -> None:
+        self._server_metrics.count_batch(len(requests), sum(len(each.pairs) for each in requests))
+        for request, result in zip(requests, results, strict=True):
+            if request.future.done():
+                continue  # it timed out
+            if isinstance(result, BaseException):
+                request.future.set_exception(result)
             else:
-                job.future.set_result(answer)
+                request.future.set_result(result)
 
 
-def _run_batch(work: Operation, jobs: Sequence[QueuedRequest]) -> Sequence[Any]:
-    """An answer or an error for each job; what one request does wrong is not its neighbours'."""
-    try:
-        return work([job.pairs for job in jobs])
-    except EvenmatchError as error:
-        if len(jobs) == 1:
-            return [RequestError(422, " ".join(str(error).split()))]
-    return [answer for job in jobs for answer in _run_batch(work, [job])]
+@dataclass(frozen=True, eq=False)
+class QueuedRequest:
+    """A request in the queue, and the future of its result."""
 
-
-Pairs = Sequence[Pair]
-
-
-T = TypeVar("T")
+    operation: Operation
+    pairs: Sequence[Pair]
+    future: asyncio.Future[Any]
 
 
 class Operation(Protocol):
-    """Answers requests, one answer each, in order; equal works may be joined."""
+    """Processes requests and returns a result for each, in order.
+
+    Requests with equal operations are processed in one call.
+    """
 
     def __call__(self, requests: Sequence[Pairs], /) -> Sequence[Any]: ...
 
 
 @dataclass(frozen=True)
 class ScoreOperation:
-    """The scores of several metrics over the same texts."""
+    """Score texts with several metrics."""
 
     metrics: tuple[Metric, ...]
     run: Run
 
     def __call__(self, requests: Sequence[Pairs]) -> list[list[Scores]]:
         shared = [metric for metric in self.metrics if can_batch(metric)]
-        every = [pair for pairs in requests for pair in pairs]
-        found = dict(zip(shared, score_metrics(shared, every, self.run), strict=True))
+        all_pairs = [pair for pairs in requests for pair in pairs]
+        found = dict(zip(shared, score_metrics(shared, all_pairs, self.run), strict=True))
         parts = {
             metric: [
-                Scores(own, scores.signature)
-                for own in _split_by_request(scores.segments, requests)
+                Scores(segments, scores.signature)
+                for segments in _split_by_request(scores.segments, requests)
             ]
             for metric, scores in found.items()
         }
@@ -193,7 +182,7 @@ class ScoreOperation:
 
 @dataclass(frozen=True)
 class RewardOperation:
-    """The rewards of one metric."""
+    """Compute rewards with one metric."""
 
     metric: Metric
     run: Run
@@ -201,23 +190,22 @@ class RewardOperation:
     def __call__(self, requests: Sequence[Pairs]) -> list[RewardValues]:
         if not can_batch(self.metric):
             return [self._compute_rewards(pairs) for pairs in requests]
-        every = self._compute_rewards([pair for pairs in requests for pair in pairs])
-        values, start = _split_by_request(every.values, requests), 0
-        found = []
-        for own in values:
-            odd = (row - start for row in every.odd if start <= row < start + len(own))
-            found.append(RewardValues(own, tuple(odd)))
-            start += len(own)
+        rewards = self._compute_rewards([pair for pairs in requests for pair in pairs])
+        found, start = [], 0
+        for values in _split_by_request(rewards.values, requests):
+            odd = (row - start for row in rewards.odd if start <= row < start + len(values))
+            found.append(RewardValues(values, tuple(odd)))
+            start += len(values)
         return found
 
     def _compute_rewards(self, pairs: Pairs) -> RewardValues:
-        judged = MetricTerm(self.metric, self.run)
-        return score_leaf_terms([judged], pairs)[judged]
+        term = MetricTerm(self.metric, self.run)
+        return score_leaf_terms([term], pairs)[term]
 
 
 @dataclass(frozen=True)
 class AlignOperation:
-    """One alignment to look at per request."""
+    """Align the pair of each request, with the data that the viewer shows."""
 
     name: str
     metric: Metric
@@ -230,8 +218,21 @@ class AlignOperation:
         return alignment_data_with_trees(aligned, self.metric, candidate, reference, name=self.name)
 
 
+def _run_batch(operation: Operation, requests: Sequence[QueuedRequest]) -> Sequence[Any]:
+    """Return a result or an error for each request.
+
+    If the batch fails, each request is run alone, so that an invalid one does not affect others.
+    """
+    try:
+        return operation([request.pairs for request in requests])
+    except EvenmatchError as error:
+        if len(requests) == 1:
+            return [RequestError(422, " ".join(str(error).split()))]
+    return [result for request in requests for result in _run_batch(operation, [request])]
+
+
 def _split_by_request(values: Sequence[T], requests: Sequence[Pairs]) -> Iterator[tuple[T, ...]]:
-    """The values in portions, one for each request."""
-    left = iter(values)
+    """Split the values of a batch by request."""
+    remaining = iter(values)
     for pairs in requests:
-        yield tuple(islice(left, len(pairs)))
+        yield tuple(islice(remaining, len(pairs)))

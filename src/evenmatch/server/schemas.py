@@ -1,4 +1,4 @@
-"""What requests and answers look like."""
+"""Schemas of requests and responses."""
 
 from __future__ import annotations
 
@@ -6,62 +6,54 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-# Marks that become the list of names offered, once a server knows them.
+# Placeholder keys in the schema, replaced by the names of the served metrics.
 SERVED_KEY, ALIGNING_KEY = "x-served", "x-aligning"
 
-
-# What a request is made of: nothing beside the fields named, and no number where a text belongs.
+# Requests may have no other fields, and values are not converted (a number is not a text).
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
 
 def check_surrogates(text: str) -> str:
-    """The text, unless it holds half a character, which no tokenizer takes."""
+    """Raise `ValueError` for a text with a lone surrogate, which no tokenizer accepts."""
     if any("\ud800" <= c <= "\udfff" for c in text):
-        raise ValueError("the text holds half a character (a lone surrogate)")
+        raise ValueError("the text contains a lone surrogate (half a character)")
     return text
 
 
 Text: TypeAlias = Annotated[str, AfterValidator(check_surrogates)]
 
-
 _ReferenceList: TypeAlias = Annotated[list[Text], Field(min_length=1)]
-
 
 References: TypeAlias = Annotated[
     list[Text] | list[_ReferenceList],
     Field(description="One string per candidate, or one list of strings per candidate."),
 ]
 
-
-Candidates: TypeAlias = Annotated[list[Text], Field(description="The texts that are judged.")]
-
+Candidates: TypeAlias = Annotated[list[Text], Field(description="The texts to score.")]
 
 ServedName: TypeAlias = Annotated[str, Field(min_length=1, json_schema_extra={SERVED_KEY: True})]
-
 
 MetricName: TypeAlias = Annotated[
     str,
     Field(
-        description="One of the metrics offered; the first of them unless said.",
+        description="One of the served metrics; by default the first.",
         min_length=1,
         json_schema_extra={SERVED_KEY: True},
     ),
 ]
 
-
 AlignMetricName: TypeAlias = Annotated[
     str,
     Field(
-        description="One of the alignment metrics offered; the first of them unless said.",
+        description="One of the served alignment metrics; by default the first.",
         min_length=1,
         json_schema_extra={ALIGNING_KEY: True},
     ),
 ]
 
-
 MetricNames: TypeAlias = Annotated[
     ServedName | Annotated[list[ServedName], Field(min_length=1, max_length=32)],
-    Field(description="One of the metrics offered, or a list of them."),
+    Field(description="One of the served metrics, or a list of them."),
 ]
 
 
@@ -75,7 +67,7 @@ class ScoreRequest(BaseModel):
 
 
 class RewardRequest(BaseModel):
-    """Texts to reward."""
+    """Texts to compute rewards for."""
 
     model_config = _STRICT
     candidates: Candidates
@@ -84,12 +76,12 @@ class RewardRequest(BaseModel):
 
 
 class GetRewardRequest(BaseModel):
-    """OpenRLHF's request: whole sequences, the prompts they begin with, and the references."""
+    """Request in OpenRLHF's format: full sequences, their prompts, and the references."""
 
     model_config = ConfigDict(strict=True)
     query: Annotated[list[Text], Field(description="Prompts with their responses.")]
     prompts: Annotated[
-        list[Text], Field(description="What each query begins with and is not judged.")
+        list[Text], Field(description="The prompt of each query, which is not scored.")
     ] = []
     labels: Annotated[References, Field(description="The references of each query.")]
 
@@ -113,7 +105,7 @@ class SegmentScore(BaseModel):
 
 
 class MetricScores(BaseModel):
-    """The scores of one metric; `corpus` where it is not the mean."""
+    """The scores of one metric; `corpus` is null where it would be the mean."""
 
     signature: str
     mean: float | None
@@ -128,7 +120,7 @@ class ScoreResponse(BaseModel):
 
 
 class RewardResponse(BaseModel):
-    """Rewards between 0 and 1, and the rows whose text was too odd to judge."""
+    """Rewards between 0 and 1; `odd` are the rows whose texts could not be scored."""
 
     rewards: list[float]
     odd: list[int]
@@ -136,13 +128,13 @@ class RewardResponse(BaseModel):
 
 
 class ExtraLogs(BaseModel):
-    """What a trainer may write beside its curves."""
+    """Values that a trainer can log; `odd` is 1 where a text could not be scored."""
 
     odd: list[float]
 
 
 class GetRewardResponse(BaseModel):
-    """OpenRLHF's answer."""
+    """Response in OpenRLHF's format."""
 
     rewards: list[float]
     scores: list[float]
@@ -169,7 +161,7 @@ class AlignResponse(BaseModel):
 
 
 class MetricInfo(BaseModel):
-    """A metric that is offered."""
+    """A served metric."""
 
     name: str
     about: str
@@ -179,20 +171,20 @@ class MetricInfo(BaseModel):
 
 
 class MetricList(BaseModel):
-    """Every metric that is offered, the usual choice first."""
+    """All served metrics, the default first."""
 
     metrics: list[MetricInfo]
 
 
 class Health(BaseModel):
-    """That the server lives."""
+    """Status of the server."""
 
     status: str
     version: str
 
 
 class ErrorResponse(BaseModel):
-    """Why a request was not carried out."""
+    """The reason why a request failed."""
 
     detail: str
 
@@ -208,9 +200,9 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     },
     422: {
         "model": ErrorResponse,
-        "description": "The body is not as described, or a text is refused.",
+        "description": "The body does not match the schema, or a text is invalid.",
     },
-    429: {"model": ErrorResponse, "description": "Too many wait; try again."},
-    500: {"model": ErrorResponse, "description": "An error of the server."},
-    504: {"model": ErrorResponse, "description": "No answer in time."},
+    429: {"model": ErrorResponse, "description": "The queue is full; try again."},
+    500: {"model": ErrorResponse, "description": "Internal server error."},
+    504: {"model": ErrorResponse, "description": "The request timed out."},
 }

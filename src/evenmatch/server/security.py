@@ -1,6 +1,7 @@
-"""What every request passes first: the token, the size of its body, the clock.
+"""Security of the server: token check, limits on requests, and error responses.
 
-How much one request may ask for, how many may wait, and how a request is refused.
+Every request passes `SecurityMiddleware` first, which checks the token, the size of the body and
+the time it takes to arrive. `Limits` has the bounds of requests and of the queue.
 """
 
 from __future__ import annotations
@@ -17,33 +18,46 @@ from evenmatch.server.prometheus import ServerMetrics
 from evenmatch.types import Pair
 
 Message = MutableMapping[str, Any]
-
-
 Receive = Callable[[], Awaitable[Message]]
-
-
 Send = Callable[[Message], Awaitable[None]]
-
-
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-
-
-# The page and its description hold nothing secret; whether a server lives must be easy to ask.
+# Paths without a token: the page and the description are not secret, /health is for monitoring.
 PUBLIC_PATHS = frozenset({"/", "/health", "/openapi.json"})
 
+# A body over the limit is read up to this multiple of it, so that its sender gets the response.
+_DRAIN_FACTOR = 16
 
-_DRAIN_FACTOR = 16  # times the limit: so much of a body too large is read to let its sender listen
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on requests, so that no request can exhaust the server."""
+
+    max_bytes: int = 4 << 20  # of the body of a request
+    max_texts: int = 2048  # of a request, references included
+    max_text_length: int = 20_000  # characters
+    max_aligned_length: int = 2_000  # characters; an alignment grows with the product of lengths
+    max_queued_pairs: int = 8192  # over all requests in the queue
+    timeout: float = 60.0  # seconds, for receiving the body and for the response
+
+
+class RequestError(Exception):
+    """A request that cannot be processed: the HTTP status and the message of the response."""
+
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 @dataclass(frozen=True)
 class SecurityMiddleware:
-    """An application behind its token and its limits."""
+    """ASGI middleware that checks the token and the limits, and counts requests."""
 
     app: App
     limits: Limits
     server_metrics: ServerMetrics
     token: str
-    known_paths: frozenset[str]  # known ones, so that made-up paths do not fill the figures
+    known_paths: frozenset[str]  # other paths are counted as "other"
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -52,34 +66,34 @@ class SecurityMiddleware:
         start, status = time.perf_counter(), 500
         self.server_metrics.accepted_requests += 1
 
-        async def watched(message: Message) -> None:
+        async def send_and_record(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
         try:
-            await self.app(scope, await self._buffer_request(scope, receive), watched)
-        except RequestError as refused:
-            await send_error(refused, watched)
+            await self.app(scope, await self._buffer_request(scope, receive), send_and_record)
+        except RequestError as error:
+            await send_error(error, send_and_record)
         finally:
             path = scope["path"] if scope["path"] in self.known_paths else "other"
             self.server_metrics.count_request(path, status, time.perf_counter() - start)
 
     async def _buffer_request(self, scope: MutableMapping[str, Any], receive: Receive) -> Receive:
-        """The request with its whole body read, or a refusal."""
+        """Check the request, read its whole body, and return a `receive` that replays it."""
         headers = dict(scope["headers"])
         self._check_token(scope["path"], headers)
         body = await self._read_body(headers, receive)
         sent = False
 
-        async def again() -> Message:
+        async def replay() -> Message:
             nonlocal sent
             if sent:
                 return await receive()
             sent = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        return again
+        return replay
 
     def _check_token(self, path: str, headers: dict[bytes, bytes]) -> None:
         if not self.token or path in PUBLIC_PATHS:
@@ -89,79 +103,52 @@ class SecurityMiddleware:
         if kind.lower() != b"bearer" or not hmac.compare_digest(secret, self.token.encode()):
             raise RequestError(
                 401,
-                "this server wants its token; send the header Authorization: Bearer TOKEN",
+                "this server requires a token; send the header Authorization: Bearer TOKEN",
                 WWW_Authenticate="Bearer",
             )
 
     async def _read_body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        most = self.limits.max_bytes
-        announced = headers.get(b"content-length", b"0")
-        much = int(announced) if announced.isdigit() else 0
-        if much > most * _DRAIN_FACTOR:
-            raise _too_large_error(much, most)
+        limit = self.limits.max_bytes
+        content_length = headers.get(b"content-length", b"0")
+        announced = int(content_length) if content_length.isdigit() else 0
+        if announced > limit * _DRAIN_FACTOR:
+            raise _too_large_error(announced, limit)
         body, size = bytearray(), 0
         try:
             async with asyncio.timeout(self.limits.timeout):
                 more = True
-                while more and size <= most * _DRAIN_FACTOR:
+                while more and size <= limit * _DRAIN_FACTOR:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise RequestError(400, "the line was cut before the body had arrived")
+                        raise RequestError(400, "the client disconnected before the body was sent")
                     part = message.get("body", b"")
                     size += len(part)
-                    if size <= most:
+                    if size <= limit:
                         body += part
                     more = message.get("more_body", False)
         except TimeoutError:
             raise RequestError(
                 408, f"the body did not arrive within {self.limits.timeout:g} seconds"
             ) from None
-        if size > most:
-            raise _too_large_error(size, most)
+        if size > limit:
+            raise _too_large_error(size, limit)
         return bytes(body)
 
 
-def _too_large_error(size: int, most: int) -> RequestError:
-    return RequestError(
-        413, f"a body of {size} bytes; at most {most} are taken", Connection="close"
-    )
-
-
-async def send_error(refused: RequestError, send: Send) -> None:
-    """Answer with the refusal."""
-    body = json.dumps({"detail": refused.detail}).encode()
+async def send_error(error: RequestError, send: Send) -> None:
+    """Send an error response."""
+    body = json.dumps({"detail": error.detail}).encode()
     headers = {"content-type": "application/json", "content-length": str(len(body))}
-    headers |= {name.lower(): value for name, value in refused.headers.items()}
+    headers |= {name.lower(): value for name, value in error.headers.items()}
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": refused.status, "headers": raw})
+    await send({"type": "http.response.start", "status": error.status, "headers": raw})
     await send({"type": "http.response.body", "body": body})
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Bounds that keep the server alive whatever it is sent."""
-
-    max_bytes: int = 4 << 20  # of one request's body
-    max_texts: int = 2048  # of one request, references included
-    max_text_length: int = 20_000  # characters
-    max_aligned_length: int = 2_000  # characters of a text to align: the answer grows as a product
-    max_queued_pairs: int = 8192  # pairs that wait for their turn, over all requests
-    timeout: float = 60.0  # seconds until a request is answered, or its body has arrived
-
-
-class RequestError(Exception):
-    """A request that is not carried out: its status, and what to say."""
-
-    def __init__(self, status: int, detail: str, **headers: str) -> None:
-        super().__init__(detail)
-        self.status, self.detail = status, detail
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 def pairs_of_request(
     candidates: list[str], references: list[Any], limits: Limits
 ) -> tuple[Pair, ...]:
-    """One pair per candidate, or a refusal that says which bound it is beyond."""
+    """Make a pair for each candidate; raise `RequestError` if a limit is exceeded."""
     if len(candidates) != len(references):
         raise RequestError(
             409,
@@ -175,7 +162,9 @@ def pairs_of_request(
     count = sum(1 + len(pair.references) for pair in pairs)
     if count > limits.max_texts:
         raise RequestError(
-            413, f"{count} texts in one request; at most {limits.max_texts}, send several requests"
+            413,
+            f"the request has {count} texts; the limit is {limits.max_texts}, "
+            "send several requests",
         )
     check_text_lengths(
         (text for pair in pairs for text in (pair.candidate, *pair.references)),
@@ -184,8 +173,12 @@ def pairs_of_request(
     return pairs
 
 
-def check_text_lengths(texts: Iterable[str], longest: int) -> None:
-    """Refuse a text that is too long."""
-    found = max(map(len, texts), default=0)
-    if found > longest:
-        raise RequestError(413, f"a text of {found} characters; at most {longest} are taken")
+def check_text_lengths(texts: Iterable[str], limit: int) -> None:
+    """Raise `RequestError` if a text is longer than the limit."""
+    longest = max(map(len, texts), default=0)
+    if longest > limit:
+        raise RequestError(413, f"a text has {longest} characters; the limit is {limit}")
+
+
+def _too_large_error(size: int, limit: int) -> RequestError:
+    return RequestError(413, f"the body has {size} bytes; the limit is {limit}", Connection="close")

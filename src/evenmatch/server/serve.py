@@ -1,4 +1,4 @@
-"""A server that runs until it is told to stop, and then finishes what it accepted."""
+"""Run the HTTP server until it is stopped; accepted requests are answered before it ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.scoring.inputs import make_run
 from evenmatch.server.security import Limits
 
-_BACKLOG = 2048  # connections that wait to be taken, as uvicorn has it
+_BACKLOG = 2048  # maximum number of pending connections, as in uvicorn
 
 
 def serve(
@@ -24,12 +24,13 @@ def serve(
     port: int = 8000,
     token: str = "",
     limits: Limits = Limits(),
-    tell: Callable[[str], None] = logging.getLogger("evenmatch").info,
+    log: Callable[[str], None] = logging.getLogger("evenmatch").info,
     **run: Any,
 ) -> None:
-    """Answer requests for these metrics, or for the usual ones, until the process is told to end.
+    """Serve these metrics, or the default ones, until the process receives SIGINT or SIGTERM.
 
-    Without a token only this machine may ask. What was accepted is answered before the end.
+    Without a token the host must be a loopback address, which only this machine can reach. Requests
+    that were accepted are answered before the server ends. `log` receives status messages.
     """
     check_address(host, token)
     try:
@@ -44,27 +45,28 @@ def serve(
         ) from None
     settings = make_run(**run)
     with _bound_socket(host, port) as sock:
-        menu = build_allow_list(metrics, settings)
-        app = make_app(menu, limits, run=settings, token=token)
-        sock.listen(_BACKLOG)  # who reads the next line may connect at once
+        allow_list = build_allow_list(metrics, settings)
+        app = make_app(allow_list, limits, run=settings, token=token)
+        sock.listen(_BACKLOG)  # listen before logging: a reader of the log may connect at once
         shown = f"[{host}]" if ":" in host else host
-        tell(f"serving {', '.join(menu.names)} at http://{shown}:{sock.getsockname()[1]}/")
+        log(f"serving {', '.join(allow_list.names)} at http://{shown}:{sock.getsockname()[1]}/")
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on")
         with _graceful_sigterm():
             uvicorn.Server(config).run(sockets=[sock])
-        tell(
-            f"stopped: {app.server_metrics.accepted_requests} requests accepted, {app.server_metrics.answered_requests} answered"
+        log(
+            f"stopped: {app.server_metrics.accepted_requests} requests accepted, "
+            f"{app.server_metrics.answered_requests} answered"
         )
 
 
 def check_address(host: str, token: str) -> None:
-    """Refuse to listen where others can reach us without a token."""
+    """Raise `InputError` if other machines could reach the server without a token."""
     if token or host == "localhost":
         return
     try:
         private = ipaddress.ip_address(host).is_loopback
     except ValueError:
-        private = False  # a name may stand for any address
+        private = False  # a host name may resolve to any address
     if not private:
         raise InputError(
             f"{host} can be reached from other machines; set a token, or serve on 127.0.0.1"
@@ -73,7 +75,7 @@ def check_address(host: str, token: str) -> None:
 
 @contextmanager
 def _bound_socket(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket that is taken before the models are loaded, so that a taken port says so at once."""
+    """Bind a socket; called before models are loaded, so that a port in use is reported at once."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
@@ -85,7 +87,7 @@ def _bound_socket(host: str, port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _graceful_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the server and not the process: uvicorn raises it again when it is done."""
+    """Ignore the SIGTERM that uvicorn raises again after it has shut down."""
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         yield
