@@ -90,15 +90,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> list[CatSeqRun]:
 
 
 def test_the_loss_falls(trained: list[CatSeqRun]) -> None:
-    told = trained[0].history.told
-    assert np.mean(told[-5:]) < 0.5 * np.mean(told[:5])
-    assert trained[0].history.best[1] > trained[0].history.looks[0][1] + 1
+    values = trained[0].history.step_values
+    assert np.mean(values[-5:]) < 0.5 * np.mean(values[:5])
+    assert trained[0].history.best[1] > trained[0].history.evaluations[0][1] + 1
 
 
 def test_the_reward_rises(trained: list[CatSeqRun]) -> None:
     history = trained[1].history
-    assert history.best[1] > history.looks[0][1] + 0.3
-    assert np.mean(history.told[-6:]) > np.mean(history.told[:6])
+    assert history.best[1] > history.evaluations[0][1] + 0.3
+    assert np.mean(history.step_values[-6:]) > np.mean(history.step_values[:6])
 
 
 def test_a_second_stage_starts_from_the_first_one_at_its_best(trained: list[CatSeqRun]) -> None:
@@ -136,7 +136,7 @@ def test_writing_nothing_is_refused(trained: list[CatSeqRun], setting: dict[str,
 
 def test_what_has_ended_is_not_trained_again(trained: list[CatSeqRun]) -> None:
     out = trained[0].folder.parent
-    again = train_catseq(out.parent / "plan.toml", out, enough=pytest.fail)
+    again = train_catseq(out.parent / "plan.toml", out, should_stop=pytest.fail)
     assert [each.history for each in again] == [each.history for each in trained]
 
 
@@ -149,7 +149,7 @@ def test_training_that_was_stopped_anywhere_goes_on_exactly(tmp_path: Path) -> N
     whole = train_catseq(plan, tmp_path / "whole")
     steps = 0
 
-    def enough() -> bool:
+    def should_stop() -> bool:
         nonlocal steps
         steps += 1
         if steps % 5 == 0:
@@ -158,7 +158,7 @@ def test_training_that_was_stopped_anywhere_goes_on_exactly(tmp_path: Path) -> N
 
     for _ in range(40):
         try:
-            parts = train_catseq(plan, tmp_path / "parts", enough=enough)
+            parts = train_catseq(plan, tmp_path / "parts", should_stop=should_stop)
         except Killed:
             continue
         if len(parts) == 3 and parts[-1].history.ended:
@@ -173,7 +173,7 @@ def test_training_that_was_stopped_anywhere_goes_on_exactly(tmp_path: Path) -> N
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     plan = write_plan(tmp_path, count=20)
-    train_catseq(plan, tmp_path / "out", enough=lambda: True)
+    train_catseq(plan, tmp_path / "out", should_stop=lambda: True)
     plan.write_text(plan.read_text().replace("seed = 3", "seed = 4"))
     with pytest.raises(DataError, match="from a run with other settings, texts or model"):
         train_catseq(plan, tmp_path / "out")
@@ -223,8 +223,8 @@ def test_a_course_that_cannot_be_is_refused(settings: dict[str, float], words: s
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("epochs = 1 = 2", "is no TOML"),
-        ("valid = 'a'", "needs train, a list of files of documents, got None"),
+        ("epochs = 1 = 2", "is not valid TOML"),
+        ("valid = 'a'", "needs train, a list of document files, got None"),
         ("train='a'\nvalid='b'\nword = 3", "no setting 'word'; did you mean 'words'"),
         ("train='a'\nvalid='b'\nzzz = 3", "no setting 'zzz'; known: words, longest"),
         ("train='a'\nvalid='b'\nwords = 3.5", "words in .* must be a whole number, got 3.5"),

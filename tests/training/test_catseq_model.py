@@ -92,7 +92,9 @@ def test_a_seed_settles_weights_and_dropped_values() -> None:
     def loss(seed: int, drop: int) -> float:
         model = CatSeq(SMALL, len(VOCABULARY), seed=seed)
         batch = make_catseq_batch(EXAMPLES, VOCABULARY)
-        return float(likelihood_loss(model, batch, dropping=torch_generator(drop)).detach())
+        return float(
+            likelihood_loss(model, batch, dropout_generator=torch_generator(drop)).detach()
+        )
 
     assert loss(1, 1) == loss(1, 1)
     assert len({loss(1, 1), loss(2, 1), loss(1, 2)}) == 3
@@ -159,7 +161,10 @@ def test_an_unknown_word_is_replaced_by_the_one_looked_at_most() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"hidden": 0}, "sizes must be at least 1"), ({"dropout": 1.0}, "at least 0 and below 1")],
+    [
+        ({"hidden": 0}, "sizes of a generator must be at least 1"),
+        ({"dropout": 1.0}, "at least 0 and below 1"),
+    ],
 )
 def test_a_shape_that_cannot_be_is_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):

@@ -60,7 +60,7 @@ def test_documents_too_long_or_with_too_many_phrases_or_none_are_not_learnt_from
     assert make_keyphrase_examples([good, *bad], longest=3, most_phrases=2) == [
         make_keyphrase_example(good, 3)
     ]
-    with pytest.raises(InputError, match="no document with at most 3 words and 1 to 2 keyphrases"):
+    with pytest.raises(InputError, match="no document has at most 3 words and 1 to 2 keyphrases"):
         make_keyphrase_examples(bad, longest=3, most_phrases=2)
 
 
@@ -71,8 +71,8 @@ def test_the_vocabulary_has_the_most_frequent_words_after_the_marks() -> None:
     assert vocabulary.words == (*SPECIAL_TOKENS, "a", "b")
 
 
-def test_a_vocabulary_of_marks_alone_is_refused() -> None:
-    with pytest.raises(InputError, match="needs more than its 6 marks, got 6 words"):
+def test_a_vocabulary_of_special_tokens_alone_is_refused() -> None:
+    with pytest.raises(InputError, match="larger than its 6 special tokens, got 6"):
         build_vocabulary([KeyphraseExample(("a",))], 6)
 
 

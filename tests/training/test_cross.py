@@ -11,7 +11,7 @@ from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.training.metrics.cross_encoder import load_cross_encoder
 from tests.support.model_families import FAMILIES, save
 
-LESSON = em.FitSettings(epochs=40, batch=8, rate=1e-3, head_rate=3e-3)
+SETTINGS = em.FitSettings(epochs=40, batch=8, rate=1e-3, head_rate=3e-3)
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +19,12 @@ def made(
     tiny: str, rated: list[em.RatedSet], tmp_path_factory: pytest.TempPathFactory
 ) -> em.MetricCard:
     out = tmp_path_factory.mktemp("made") / "metric"
-    return em.fit(rated, out, test=rated, kind="cross", model=tiny, frozen=1, lesson=LESSON)
+    return em.fit(rated, out, test=rated, kind="cross", model=tiny, frozen=1, settings=SETTINGS)
 
 
 def test_a_cross_encoder_learns_what_it_is_shown(made: em.MetricCard) -> None:
     assert made.document["mean"]["value"] > 0.9
-    assert made.facts["kind"] == "cross: both texts read side by side"
+    assert made.facts["kind"] == "cross: cross-encoder, both texts encoded together"
 
 
 def test_a_cross_encoder_is_on_the_scale_of_its_ratings(made: em.MetricCard) -> None:
@@ -67,12 +67,12 @@ def test_the_same_seed_begins_with_the_same_head(tiny: str) -> None:
 def test_blocks_that_are_shared_cannot_be_frozen_apart(tmp_path: Path) -> None:
     albert = next(family for family in FAMILIES if family.name == "albert")
     folder = str(save(albert, tmp_path))
-    with pytest.raises(InputError, match="has no blocks of its own to freeze"):
+    with pytest.raises(InputError, match="has no separate blocks that could be frozen"):
         load_cross_encoder(find_checkpoint(folder), [("a", "b")], frozen=0, seed=0)
 
 
 def test_all_blocks_cannot_be_frozen(tiny: str) -> None:
-    with pytest.raises(InputError, match="has 4 blocks; fewer can be frozen than are kept"):
+    with pytest.raises(InputError, match="has 4 blocks; at least one must be trained"):
         load_cross_encoder(find_checkpoint(tiny), [("a", "b")], frozen=4, seed=0)
 
 

@@ -17,7 +17,7 @@ from evenmatch.training.metrics.examples import rated_pairs, split_train_test
 from evenmatch.types import Pair
 from tests.support.model_families import FAMILIES, save
 
-LESSON = FitSettings(epochs=15, batch=8, rate=3e-3)
+SETTINGS = FitSettings(epochs=15, batch=8, rate=3e-3)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,9 @@ def pairs(rated: list[RatedSet]) -> list[Pair]:
 @pytest.fixture(scope="module")
 def made(tiny: str, pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> MetricCard:
     out = tmp_path_factory.mktemp("made") / "student"
-    return em.distil(f"f_disc(model={tiny!r}, layer=4)", pairs, out, test=[pairs], lesson=LESSON)
+    return em.distil(
+        f"f_disc(model={tiny!r}, layer=4)", pairs, out, test=[pairs], settings=SETTINGS
+    )
 
 
 def agreement(first: str, second: str, pairs: list[Pair]) -> float:
@@ -63,8 +65,8 @@ def test_a_student_keeps_the_promises_of_metrics(made: MetricCard) -> None:
 
 
 def test_any_metric_can_be_imitated(tiny: str, pairs: list[Pair], tmp_path: Path) -> None:
-    lesson = FitSettings(epochs=12, batch=8, rate=1e-3, head_rate=1e-2)
-    made = em.distil("ter", pairs, tmp_path / "m", test=[pairs], model=tiny, lesson=lesson)
+    settings = FitSettings(epochs=12, batch=8, rate=1e-3, head_rate=1e-2)
+    made = em.distil("ter", pairs, tmp_path / "m", test=[pairs], model=tiny, settings=settings)
     assert made.document["mean"]["value"] > 0.8
     student = em.build(f"fitted(model={made.metric!r})")
     assert not student.higher_is_better
@@ -88,12 +90,12 @@ def test_pairs_come_from_a_file_or_from_ratings(table: str, pairs: list[Pair]) -
 
 
 def test_too_few_pairs_to_set_apart_are_refused(pairs: list[Pair]) -> None:
-    with pytest.raises(InputError, match="9 pairs are too few to set some apart"):
+    with pytest.raises(InputError, match="9 pairs are too few to hold some out"):
         split_train_test(pairs[:9], ())
 
 
 def test_blocks_that_share_what_they_know_are_refused(tmp_path: Path) -> None:
     albert = next(family for family in FAMILIES if family.name == "albert")
     folder = save(albert, tmp_path)
-    with pytest.raises(InputError, match="cannot be run apart from each other"):
+    with pytest.raises(InputError, match="cannot be run separately"):
         load_partly_frozen(find_checkpoint(str(folder)), 0, "cpu")

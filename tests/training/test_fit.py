@@ -15,7 +15,7 @@ from evenmatch.training.loop import FitSettings, length_grouped_batches
 from evenmatch.training.metrics.bi_encoder import load_partly_frozen
 from evenmatch.training.metrics.examples import make_training_examples, rated_pairs
 
-LESSON = FitSettings(epochs=8, batch=8, rate=1e-3, head_rate=1e-2)
+SETTINGS = FitSettings(epochs=8, batch=8, rate=1e-3, head_rate=1e-2)
 CANDIDATES = ["a cat sat on the mat", "rain is expected", ""]
 MATCHES = ["a cat sat on a mat", "the fox jumps", "rain"]
 
@@ -23,7 +23,7 @@ MATCHES = ["a cat sat on a mat", "the fox jumps", "rain"]
 @pytest.fixture(scope="module")
 def made(tiny: str, rated: list[RatedSet], tmp_path_factory: pytest.TempPathFactory) -> MetricCard:
     out = tmp_path_factory.mktemp("made") / "metric"
-    return em.fit(rated, out, test=rated, model=tiny, frozen=1, lesson=LESSON)
+    return em.fit(rated, out, test=rated, model=tiny, frozen=1, settings=SETTINGS)
 
 
 def test_a_fitted_metric_learns_what_it_is_shown(
@@ -72,7 +72,7 @@ def test_what_training_sees_is_what_scoring_sees(tiny: str) -> None:
 def test_the_same_seed_trains_the_same_metric(
     made: MetricCard, tiny: str, rated: list[RatedSet], tmp_path: Path
 ) -> None:
-    again = em.fit(rated, tmp_path / "again", test=rated, model=tiny, frozen=1, lesson=LESSON)
+    again = em.fit(rated, tmp_path / "again", test=rated, model=tiny, frozen=1, settings=SETTINGS)
     assert again.signature == made.signature
 
 
@@ -98,7 +98,7 @@ def test_without_other_ratings_some_segments_are_set_apart(
     tiny: str, rated: list[RatedSet], tmp_path: Path
 ) -> None:
     found = em.fit(
-        rated, tmp_path / "m", model=tiny, frozen=3, lesson=FitSettings(batch=32), hold_out=0.3
+        rated, tmp_path / "m", model=tiny, frozen=3, settings=FitSettings(batch=32), hold_out=0.3
     )
     rated_outputs = sum(len(each.cells(rated=True)[0]) for each in rated)
     judged = found.document["mean"]["n"]
@@ -107,13 +107,13 @@ def test_without_other_ratings_some_segments_are_set_apart(
 
 
 def test_an_existing_folder_is_not_written_over(made: MetricCard, rated: list[RatedSet]) -> None:
-    with pytest.raises(InputError, match="is there already; name a new folder"):
+    with pytest.raises(InputError, match="already exists; name a new folder"):
         em.fit(rated, made.folder)
 
 
 @pytest.mark.parametrize("frozen", [-1, 4])
 def test_as_many_blocks_cannot_be_frozen(tiny: str, frozen: int) -> None:
-    with pytest.raises(InputError, match="has 4 blocks; fewer can be frozen than are kept"):
+    with pytest.raises(InputError, match="has 4 blocks; at least one must be trained"):
         load_partly_frozen(find_checkpoint(tiny), frozen, "cpu")
 
 
@@ -152,7 +152,7 @@ def test_every_pair_is_seen_once_an_epoch() -> None:
     ("settings", "words"),
     [({"epochs": 0}, "at least 1 epoch"), ({"rate": 0.0}, "learning rates must be above 0")],
 )
-def test_a_lesson_that_teaches_nothing_is_refused(settings: dict[str, float], words: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, float], words: str) -> None:
     with pytest.raises(InputError, match=words):
         FitSettings(**settings)  # type: ignore[arg-type]  # one of either type
 

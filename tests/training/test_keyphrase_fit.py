@@ -58,12 +58,12 @@ def test_pairs_that_were_learnt_from_are_not_judged_by() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 0.01])
 def test_a_share_that_leaves_nothing_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match="leaves none to learn from or to judge by"):
+    with pytest.raises(InputError, match="leaves none to train on or to test on"):
         split_documents(documents(10), share, seed=0)
 
 
 def test_documents_without_predictions_teach_nothing() -> None:
-    with pytest.raises(InputError, match="no predicted phrase beside a gold one to learn from"):
+    with pytest.raises(InputError, match="no document has both predicted and gold phrases"):
         make_phrase_pairs([Document("a", ("a",))])
 
 
@@ -76,8 +76,8 @@ def test_a_scorer_that_was_never_trained_is_told_with_what_to_do(tmp_path: Path)
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scorers") / "fb"
     sets = [DocumentSet("made", tuple(documents(40)), ("system",))]
-    lesson = FitSettings(epochs=2, batch=8, rate=3e-4, head_rate=3e-3)
-    made = fit_keyphrases(sets, folder, lesson=lesson, frozen=4, hold_out=0.2)
+    settings = FitSettings(epochs=2, batch=8, rate=3e-4, head_rate=3e-3)
+    made = fit_keyphrases(sets, folder, settings=settings, frozen=4, hold_out=0.2)
     assert made.folder == folder
     return folder
 
@@ -111,7 +111,7 @@ def test_a_trained_scorer_keeps_every_promise_of_a_metric(trained: Path) -> None
 @pytest.mark.model
 def test_the_folder_is_a_metric_with_a_card(trained: Path) -> None:
     card = (trained / "README.md").read_text("utf-8")
-    assert "FB through Algorithm 1 beside FG" in card
-    first, last = map(float, re.findall(r"([\d.]+) at (?:first|last)", card))
+    assert "FB and FG on the held-out documents" in card
+    first, last = map(float, re.findall(r"([\d.]+) in the (?:first|last) tenth", card))
     assert last < 0.7 * first
     assert em.score(["a b"], ["a b"], str(trained)).mean > 0

@@ -90,13 +90,13 @@ def test_what_is_no_text_is_refused() -> None:
 
 
 def test_clipping_upside_down_is_refused() -> None:
-    with pytest.raises(em.InputError, match="the lower bound comes first"):
+    with pytest.raises(em.InputError, match="give the lower bound first"):
         em.reward(LSA).clip(1, 0)
 
 
 @pytest.mark.parametrize("other", ["a", None, True, math.nan])
 def test_only_rewards_and_finite_numbers_join(other: object) -> None:
-    with pytest.raises(em.InputError, match="joins with rewards and finite numbers only"):
+    with pytest.raises(em.InputError, match="can be combined with rewards and finite numbers"):
         em.reward(LSA) + other  # type: ignore[operator]  # on purpose
 
 

@@ -76,7 +76,7 @@ def test_a_run_that_was_stopped_anywhere_goes_on_exactly(tmp_path: Path) -> None
     parts = dataclasses.replace(whole, out=str(tmp_path / "parts"), keep_every=2)
     calls = 0
 
-    def enough() -> bool:
+    def should_stop() -> bool:
         nonlocal calls
         calls += 1
         if calls % 3 == 0:
@@ -86,7 +86,7 @@ def test_a_run_that_was_stopped_anywhere_goes_on_exactly(tmp_path: Path) -> None
     expected = tune(whole).history
     for _ in range(40):
         try:
-            found = tune(parts, enough=enough).history
+            found = tune(parts, should_stop=should_stop).history
         except Killed:
             continue
         if found.ended:
@@ -98,10 +98,10 @@ def test_a_run_that_was_stopped_anywhere_goes_on_exactly(tmp_path: Path) -> None
 KILLED = """
 import os, signal, sys
 from evenmatch.training.generator.tune import tune
-def watch(history):
-    if len(history.told) == 5:
+def on_step(history):
+    if len(history.step_metrics) == 5:
         os.kill(os.getpid(), signal.SIGKILL)
-tune(sys.argv[1], watch=watch)
+tune(sys.argv[1], on_step=on_step)
 """
 
 
@@ -132,7 +132,7 @@ def test_logs_show_each_step_once_though_a_run_was_stopped(tmp_path: Path) -> No
             raise Killed
 
     with pytest.raises(Killed):
-        tune(settings, watch=stop)
+        tune(settings, on_step=stop)
     history = tune(settings).history
     logged = EventAccumulator(str(Path(settings.out) / LOG_FOLDER)).Reload()
     rewards = logged.Scalars("train/reward")
@@ -173,7 +173,8 @@ def test_a_run_ends_when_bleu_no_longer_rises(tmp_path: Path) -> None:
 def test_a_finished_run_is_not_taken_again(tmp_path: Path) -> None:
     settings = tiny(tmp_path, epochs=1, rl_weight=0.0)
     assert (
-        tune(settings, enough=lambda: False).history == tune(settings, enough=pytest.fail).history
+        tune(settings, should_stop=lambda: False).history
+        == tune(settings, should_stop=pytest.fail).history
     )
 
 
@@ -202,7 +203,7 @@ def test_one_of_the_references_is_drawn_in_each_pass(tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_decoder_of_its_own_is_refused() -> None:
-    with pytest.raises(InputError, match="minilm has no encoder and decoder; name a model"):
+    with pytest.raises(InputError, match="minilm is not an encoder-decoder; name one"):
         load_policy("minilm")
 
 
@@ -215,7 +216,7 @@ def test_a_model_without_a_decoder_of_its_own_is_refused() -> None:
         ("epochs = 'x'", "epochs in .* must be a whole number, got 'x'"),
         ("shape = 3", r"\[shape\] of .* must be a table, got 3"),
         ("[shape]\nwidht = 3", r"\[shape\] of .* has no setting 'widht'; did you mean 'width'"),
-        ("epochs = ", "is no TOML"),
+        ("epochs = ", "is not valid TOML"),
     ],
 )
 def test_a_config_that_means_nothing_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -247,7 +248,7 @@ def test_numbers_out_of_range_are_refused(changed: dict[str, float], said: str) 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"heads": 3}, "width 128 cannot be shared by 3 heads equally"),
+        ({"heads": 3}, "width 128 is not a multiple of the 3 heads"),
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
         ({"layers": 0}, "layers must be at least 1, got 0"),
     ],

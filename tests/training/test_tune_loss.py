@@ -75,12 +75,12 @@ def test_the_gradient_of_the_mixed_loss_is_the_one_computed_by_hand(policy: Poli
     reward = em.reward("align(vectors=hashed, alignment=lsa)") + em.reward("chrf")
     loss, told = mixed_loss(
         toy, BATCH, rl_weight=0.3, reward=reward, longest=LONGEST,
-        draw=torch.Generator().manual_seed(7),
+        generator=torch.Generator().manual_seed(7),
     )  # fmt: skip
     loss.backward()
     states, mask = torch.zeros((2, 3, 1)), torch.ones((2, 3))
     both = generate_tokens(
-        toy, states, mask, draw=torch.Generator().manual_seed(7), longest=LONGEST[1]
+        toy, states, mask, generator=torch.Generator().manual_seed(7), longest=LONGEST[1]
     )
     rows = [row[keep].tolist() for row, keep in zip(both.ids, both.mask, strict=True)]
     texts = [policy.tokenizer.decode(row, skip_special_tokens=True).strip() for row in rows]
@@ -100,7 +100,7 @@ def test_inputs_are_encoded_once_for_all_three_uses(policy: Policy) -> None:
     model = Bigrams(len(policy.tokenizer))
     mixed_loss(
         Policy(model, policy.tokenizer), BATCH, rl_weight=0.5, reward=em.reward("chrf"),
-        draw=torch.Generator().manual_seed(1), longest=LONGEST,
+        generator=torch.Generator().manual_seed(1), longest=LONGEST,
     )  # fmt: skip
     assert model.encoded == 1
 
@@ -110,9 +110,9 @@ def test_the_baseline_is_the_reward_of_the_text_that_is_decoded(policy: Policy, 
     reward = policy_reward(name, policy, own_embeddings=True)
     _, told = mixed_loss(
         policy, BATCH, rl_weight=0.3, reward=reward, longest=LONGEST,
-        draw=torch.Generator().manual_seed(7),
+        generator=torch.Generator().manual_seed(7),
     )  # fmt: skip
-    texts = generate_texts(policy, BATCH.sources, longest=LONGEST, at_a_time=1)
+    texts = generate_texts(policy, BATCH.sources, longest=LONGEST, batch_size=1)
     values = reward([em.Pair(t, r) for t, r in zip(texts, BATCH.references, strict=True)])
     assert told.baseline == pytest.approx(sum(values) / 2, abs=1e-6)
 
@@ -133,9 +133,9 @@ def test_the_reward_looks_words_up_in_the_current_weights() -> None:
 
 
 def test_a_metric_without_pieces_is_refused_own_embeddings(policy: Policy) -> None:
-    with pytest.raises(InputError, match="own_embeddings needs a metric over a model's pieces"):
+    with pytest.raises(InputError, match="own_embeddings needs a metric on a model's tokens"):
         policy_reward("align(vectors=hashed)", policy, own_embeddings=True)
-    with pytest.raises(InputError, match="takes no idf that is still uncounted"):
+    with pytest.raises(InputError, match="with own_embeddings, idf needs a table"):
         policy_reward("f_disc(idf=True)", policy, own_embeddings=True)
 
 

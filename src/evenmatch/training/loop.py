@@ -1,7 +1,4 @@
-"""How long and how fast something is trained, and the batches it is shown.
-
-Training on so many threads.
-"""
+"""The training loop of metrics: settings, batches of similar length, optimizer and schedule."""
 
 from __future__ import annotations
 
@@ -15,15 +12,13 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.types import Array
 
-_SORTED_BATCHES = 32  # batches whose pairs are sorted by length together, so that little is padding
-
-
-_WARMUP_SHARE = 0.1  # the share of steps in which the rate rises
+_SORTED_BATCHES = 32  # batches whose pairs are sorted by length together, to limit padding
+_WARMUP_SHARE = 0.1  # the share of steps during which the learning rate rises
 
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """Passes over the pairs, pairs a step, the learning rates of encoder and head, the draw."""
+    """Epochs, pairs per step, the learning rates of encoder and head, and the random seed."""
 
     epochs: int = 1
     batch: int = 16
@@ -34,7 +29,7 @@ class FitSettings:
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch < 1:
             raise InputError(
-                f"training takes at least 1 epoch and 1 pair a batch, got {self.epochs} and "
+                f"training needs at least 1 epoch and 1 pair per batch, got {self.epochs} and "
                 f"{self.batch}"
             )
         if not (self.rate > 0 and self.head_rate > 0):
@@ -43,35 +38,41 @@ class FitSettings:
             )
 
 
-def length_grouped_batches(lengths: Sequence[int], lesson: FitSettings) -> Iterator[Array]:
-    """Numbers of pairs, batch by batch, each pair once an epoch, those of like length together."""
-    draw = np.random.default_rng(lesson.seed)
+def length_grouped_batches(lengths: Sequence[int], settings: FitSettings) -> Iterator[Array]:
+    """Yield batches of pair indices; each pair once per epoch, similar lengths together."""
+    draw = np.random.default_rng(settings.seed)
     sizes = np.asarray(lengths)
-    for _ in range(lesson.epochs):
+    for _ in range(settings.epochs):
         order = draw.permutation(len(sizes))
-        wide = lesson.batch * _SORTED_BATCHES
-        for some in (order[i : i + wide] for i in range(0, len(order), wide)):
-            ranked = some[np.argsort(sizes[some], kind="stable")]
-            cut = [ranked[i : i + lesson.batch] for i in range(0, len(ranked), lesson.batch)]
-            yield from (cut[i] for i in draw.permutation(len(cut)))
+        chunk_size = settings.batch * _SORTED_BATCHES
+        for chunk in (order[i : i + chunk_size] for i in range(0, len(order), chunk_size)):
+            ranked = chunk[np.argsort(sizes[chunk], kind="stable")]
+            batches = [
+                ranked[i : i + settings.batch] for i in range(0, len(ranked), settings.batch)
+            ]
+            yield from (batches[i] for i in draw.permutation(len(batches)))
 
 
 def run_training_loop(
     groups: Sequence[dict[str, Any]],
     lengths: Sequence[int],
-    lesson: FitSettings,
+    settings: FitSettings,
     loss: Callable[[Array], Any],
     progress: Callable[[int, int], None] | None,
 ) -> list[float]:
-    """Take one step a batch, the rate rising and then falling to 0; the loss of every step."""
+    """Run AdamW over all batches with linear warm-up and decay; return the loss of each step.
+
+    `groups` are the optimizer's parameter groups, each with its learning rate; `loss` maps the
+    pair indices of a batch to a scalar tensor.
+    """
     import torch
 
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
-    every = list(length_grouped_batches(lengths, lesson))
-    total, done = len(lengths) * lesson.epochs, 0
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: _rate_factor(s, len(every)))
+    batches = list(length_grouped_batches(lengths, settings))
+    total, done = len(lengths) * settings.epochs, 0
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: _rate_factor(s, len(batches)))
     losses = []
-    for batch in every:
+    for batch in batches:
         value = loss(batch)
         optimizer.zero_grad()
         value.backward()
@@ -86,7 +87,7 @@ def run_training_loop(
 
 
 def _rate_factor(step: int, steps: int) -> float:
-    """The share of the full rate at a step.
+    """Return the learning rate at a step as a share of the full rate.
 
     >>> [_rate_factor(step, 20) for step in (0, 1, 2, 19)]
     [0.5, 1.0, 1.0, 0.05555555555555555]
@@ -97,10 +98,10 @@ def _rate_factor(step: int, steps: int) -> float:
 
 @contextmanager
 def training_threads(count: int) -> Iterator[None]:
-    """Keep torch to so many threads for as long as the context lasts.
+    """Limit torch to `count` threads inside the context.
 
-    Sums come out a little different on another number of threads, so that training goes on
-    exactly only on the number it was begun on.
+    Floating-point sums depend on the number of threads, so interrupted training resumes exactly
+    only with the number of threads it was started with.
     """
     import torch
 

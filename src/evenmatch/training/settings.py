@@ -1,4 +1,4 @@
-"""Settings of training as TOML files have them: known by name, each of its kind."""
+"""Read training settings from TOML files and check their names and types."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", s
 
 
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
-    """What a TOML file says."""
+    """Return the content of a TOML file."""
     try:
         return tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no TOML: {error}") from None
+        raise InputError(f"{path} is not valid TOML: {error}") from None
 
 
 def check_toml_settings(
     given: Any, known: Mapping[str, type], where: str, *, others: Sequence[str] = ()
 ) -> None:
-    """Refuse what is no table, and settings that do not exist or are of another kind.
+    """Raise `InputError` unless `given` is a table of known settings with values of their types.
 
-    `others` are names that are read elsewhere and may be meant.
+    `others` are names that the caller reads itself; they are offered as corrections of typos.
     """
     if not isinstance(given, Mapping):
         raise InputError(f"{where} must be a table, got {given!r}")

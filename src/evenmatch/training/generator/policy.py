@@ -1,7 +1,4 @@
-"""The generator that is tuned: an encoder-decoder and its tokenizer, found or made.
-
-Texts that a policy writes: the likeliest, and others drawn.
-"""
+"""The policy: an encoder-decoder with its tokenizer, and greedy and sampled decoding."""
 
 from __future__ import annotations
 
@@ -32,34 +29,34 @@ class Policy:
 
     @property
     def start_token_id(self) -> int:
-        """What the decoder is given before the first piece."""
+        """The token that the decoder gets as its first input."""
         return int(self.model.config.decoder_start_token_id)
 
     @property
     def eos_token_id(self) -> int:
-        """The piece that ends a text."""
+        """The token that ends a text."""
         return int(self.tokenizer.eos_token_id)
 
     def tokenize(self, texts: Sequence[str], longest: int) -> tuple[Any, Any]:
-        """Ids and mask of texts, padded to the longest of them and cut at `longest` pieces."""
-        cut = self.tokenizer(
+        """Return token ids and attention mask, padded, truncated to `longest` tokens."""
+        encoded = self.tokenizer(
             list(texts), padding=True, truncation=True, max_length=longest, return_tensors="pt"
         )
-        return cut["input_ids"], cut["attention_mask"]
+        return encoded["input_ids"], encoded["attention_mask"]
 
     def decode(self, ids: Any) -> list[str]:
-        """Texts of rows of ids."""
-        written = self.tokenizer.batch_decode(
+        """Return the texts of rows of token ids."""
+        texts = self.tokenizer.batch_decode(
             ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
-        return [text.strip() for text in written]
+        return [text.strip() for text in texts]
 
     def encode(self, ids: Any, mask: Any) -> Any:
-        """What the encoder makes of the inputs."""
+        """Return the encoder's last hidden states."""
         return self.model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
 
     def save(self, folder: Path) -> None:
-        """Write model and tokenizer as a folder that can be named as a model."""
+        """Write model and tokenizer to a folder that can be loaded as a model."""
         fresh = folder.with_name(f".{folder.name}")
         shutil.rmtree(fresh, ignore_errors=True)
         with quiet_transformers():
@@ -70,10 +67,10 @@ class Policy:
 
 
 def load_policy(model: str) -> Policy:
-    """The encoder-decoder of that name or folder, for itself alone: it is going to change."""
+    """Load the encoder-decoder of that name or folder; not shared, since training changes it."""
     found = find_checkpoint(model)
     if language_model_head(found) != "seq2seq":
-        raise InputError(f"{model} has no encoder and decoder; name a model that does, such as T5")
+        raise InputError(f"{model} is not an encoder-decoder; name one, such as T5")
     loaded, _ = load_auto_model("AutoModelForSeq2SeqLM", found, False)
     tokenizer = load_transformers_tokenizer(found, False)
     if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
@@ -82,12 +79,12 @@ def load_policy(model: str) -> Policy:
 
 
 def make_policy(shape: T5Shape, texts: Iterable[str], seed: int) -> Policy:
-    """A T5 of that shape with random weights, and a vocabulary learnt from texts."""
+    """Make a T5 with random weights, and a vocabulary learnt from `texts`."""
     with quiet_transformers():
         import torch
         import transformers
 
-        untyped: Any = transformers  # its classes take more than their types tell
+        untyped: Any = transformers  # its type hints omit accepted arguments
         tokenizer = _train_tokenizer(texts, shape.words)
         config = untyped.T5Config(
             vocab_size=len(tokenizer),
@@ -109,10 +106,10 @@ def make_policy(shape: T5Shape, texts: Iterable[str], seed: int) -> Policy:
 
 
 def _scale_embeddings(model: Any, width: int) -> None:
-    """Make the embeddings small, and the last norm large in turn.
+    """Scale the embeddings down, and the decoder's last norm up by the same factor.
 
-    What layers add to the embeddings then counts beside them from the first step on; the loss that
-    training begins with stays the same. Whether it learns faster so was not measured.
+    The residual updates of the layers are then not small relative to the embeddings from the first
+    step on; the initial loss is unchanged. Whether the model learns faster was not measured.
     """
     import torch
 
@@ -122,46 +119,46 @@ def _scale_embeddings(model: Any, width: int) -> None:
 
 
 def _train_tokenizer(texts: Iterable[str], words: int) -> Any:
-    """A tokenizer of byte pairs, which knows any text; the marks of triples are pieces too."""
+    """Train a byte-level BPE tokenizer; the separators of triples are tokens of their own."""
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     untyped: Any = transformers
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    made.decoder = decoders.ByteLevel()
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=max(words - len(TRIPLE_TOKENS), 256),
         special_tokens=[_PAD, _END, _UNKNOWN],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator(texts, trainer)
-    made.add_tokens(list(TRIPLE_TOKENS))
-    end = made.token_to_id(_END)
-    made.post_processor = processors.TemplateProcessing(
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens(list(TRIPLE_TOKENS))
+    end = tokenizer.token_to_id(_END)
+    tokenizer.post_processor = processors.TemplateProcessing(
         single=f"$A {_END}", special_tokens=[(_END, end)]
     )
     return untyped.PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token=_PAD, eos_token=_END, unk_token=_UNKNOWN
+        tokenizer_object=tokenizer, pad_token=_PAD, eos_token=_END, unk_token=_UNKNOWN
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GeneratedTokens:
-    """Ids that were written, and which of them come up to the first closing piece."""
+    """Generated token ids, and a mask of those up to and including the first closing token."""
 
     ids: Any
     mask: Any
 
 
 def generate_tokens(
-    policy: Policy, states: Any, mask: Any, *, draw: Any | None = None, longest: int
+    policy: Policy, states: Any, mask: Any, *, generator: Any | None = None, longest: int
 ) -> GeneratedTokens:
-    """The likeliest piece taken each time; with `draw`, above those, as many texts drawn."""
+    """Decode greedily; with a torch generator also sample, sampled rows before greedy ones."""
     import torch
 
-    rows = len(states) if draw is not None else 0
+    rows = len(states) if generator is not None else 0
     if rows:
         states, mask = states.repeat(2, 1, 1), mask.repeat(2, 1)
     last = torch.full((len(states), 1), policy.start_token_id)
@@ -171,61 +168,62 @@ def generate_tokens(
     memory: Any = None
     with torch.no_grad():
         while len(ids) < longest and unfinished.any():
-            told = policy.model(
+            output = policy.model(
                 encoder_outputs=(states,),
                 attention_mask=mask,
                 decoder_input_ids=last,
                 past_key_values=memory,
                 use_cache=True,
             )
-            logits, memory = told.logits[:, -1], told.past_key_values
+            logits, memory = output.logits[:, -1], output.past_key_values
             last = logits.argmax(-1, keepdim=True)
             if rows:
-                last[:rows] = _sample_tokens(logits[:rows], draw)
+                last[:rows] = _sample_tokens(logits[:rows], generator)
             ids.append(last)
             alive.append(unfinished)
             unfinished = unfinished & (last != policy.eos_token_id)
     return GeneratedTokens(torch.cat(ids, 1), torch.cat(alive, 1))
 
 
-def _sample_tokens(logits: Any, draw: Any) -> Any:
-    """One piece for each row, as likely as the model says.
+def _sample_tokens(logits: Any, generator: Any) -> Any:
+    """Sample one token for each row from the model's distribution.
 
-    By where one number falls in the running sum: torch.multinomial draws one for every piece of the
-    vocabulary, and took a fifth of the step.
+    Uses one random number per row and the cumulative distribution: torch.multinomial draws one
+    number for every token of the vocabulary, which took a fifth of the step.
     """
     import torch
 
-    sums = logits.softmax(-1).cumsum(-1)
-    at = torch.rand(len(sums), 1, generator=draw) * sums[:, -1:]
-    return torch.searchsorted(sums, at, right=True).clamp(max=sums.shape[1] - 1)
+    cumulative = logits.softmax(-1).cumsum(-1)
+    thresholds = torch.rand(len(cumulative), 1, generator=generator) * cumulative[:, -1:]
+    tokens = torch.searchsorted(cumulative, thresholds, right=True)
+    return tokens.clamp(max=cumulative.shape[1] - 1)
 
 
 def generate_texts(
-    policy: Policy, sources: Sequence[str], *, longest: tuple[int, int], at_a_time: int
+    policy: Policy, sources: Sequence[str], *, longest: tuple[int, int], batch_size: int
 ) -> list[str]:
-    """The likeliest text for each input; inputs of like length go together."""
+    """Decode a text greedily for each input; inputs of similar length share a batch."""
     import torch
 
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     found: dict[int, str] = {}
     with eval_mode(policy.model), torch.no_grad():
-        for start in range(0, len(order), at_a_time):
-            some = order[start : start + at_a_time]
-            ids, mask = policy.tokenize([sources[i] for i in some], longest[0])
-            got = generate_tokens(policy, policy.encode(ids, mask), mask, longest=longest[1])
-            found.update(zip(some, decode_generated(policy, got), strict=True))
+        for start in range(0, len(order), batch_size):
+            batch = order[start : start + batch_size]
+            ids, mask = policy.tokenize([sources[i] for i in batch], longest[0])
+            tokens = generate_tokens(policy, policy.encode(ids, mask), mask, longest=longest[1])
+            found.update(zip(batch, decode_generated(policy, tokens), strict=True))
     return [found[i] for i in range(len(sources))]
 
 
-def decode_generated(policy: Policy, written: GeneratedTokens) -> list[str]:
-    """What was written, up to the closing piece, as text."""
-    return policy.decode(written.ids.masked_fill(~written.mask, policy.tokenizer.pad_token_id))
+def decode_generated(policy: Policy, generated: GeneratedTokens) -> list[str]:
+    """Return the generated texts up to the closing token."""
+    return policy.decode(generated.ids.masked_fill(~generated.mask, policy.tokenizer.pad_token_id))
 
 
 @contextmanager
 def eval_mode(model: Any) -> Iterator[None]:
-    """Without dropout, and afterwards as before."""
+    """Switch to evaluation mode (no dropout) inside the context."""
     before = model.training
     model.eval()
     try:

@@ -1,6 +1,6 @@
-"""tune: fine-tune an encoder-decoder on cross-entropy mixed with a reward.
+"""tune: fine-tune an encoder-decoder on cross-entropy mixed with a reward (Jin & Gildea 2022).
 
-What TensorBoard shows of a run.
+Read in this order: `tune` here, the loop in `tune_run.py`, the loss in `loss.py`.
 """
 
 from __future__ import annotations
@@ -37,22 +37,23 @@ from evenmatch.training.generator.tune_settings import TuneSettings, read_tune_s
 from evenmatch.types import Pair
 
 RESULT_FILE, LOG_FOLDER = "result.json", "logs"
+_EXCLUDED_SETTINGS = ("train", "valid", "out", "keep_every")
 
 
 @dataclass(frozen=True, slots=True)
 class TuneResult:
-    """A run: the folder of its best model, and what happened; `ended` or paused."""
+    """The folder of the best model, and the history of the run, which has ended or is paused."""
 
     model: Path
     history: TuneHistory
 
     @property
     def document(self) -> dict[str, Any]:
-        """The run as JSON has it: BLEU at each look, and the means of the steps before it."""
+        """The run as JSON: BLEU at each evaluation, with means over the steps since the last."""
         rows, since = [], 0
         for step, bleu in self.history.evaluations:
-            part = [asdict(told) for told in self.history.step_metrics[since:step]]
-            means = {name: sum(t[name] for t in part) / len(part) for name in part[0]}
+            steps = [asdict(each) for each in self.history.step_metrics[since:step]]
+            means = {name: sum(each[name] for each in steps) / len(steps) for name in steps[0]}
             rows.append({"step": step, "bleu": bleu, **means})
             since = step
         step, bleu = self.history.best
@@ -67,45 +68,41 @@ class TuneResult:
 def tune(
     settings: str | PathLike[str] | TuneSettings,
     *,
-    watch: StepCallback = lambda history: None,
-    enough: Callable[[], bool] = lambda: False,
+    on_step: StepCallback = lambda history: None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> TuneResult:
-    """Carry out a run, or a TOML file with one; go on where it was stopped.
+    """Run the settings, given as such or as a TOML file; resume a run that was stopped.
 
-    In the folder `out`: `model`, the model at its best; `logs`, for TensorBoard; `result.json`.
-    `watch` is called with the history after every step; `enough` then says whether to pause.
+    The folder `out` gets `model` (the best model), `logs` (for TensorBoard) and `result.json`.
+    `on_step` is called with the history after every step; the run pauses when `should_stop`
+    returns True.
     """
-    wanted = settings if isinstance(settings, TuneSettings) else read_tune_settings(settings)
-    examples = make_tune_examples(read_graphs(wanted.train), wanted)
-    others = make_tune_examples(read_graphs(wanted.valid)[: wanted.valid_count or None], wanted)
-    folder = Path(wanted.out).expanduser()
+    config = settings if isinstance(settings, TuneSettings) else read_tune_settings(settings)
+    examples = make_tune_examples(read_graphs(config.train), config)
+    validation = make_tune_examples(read_graphs(config.valid)[: config.valid_count or None], config)
+    folder = Path(config.out).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
-    policy = _prepare_policy(wanted, examples)
-    keeper = TuneCheckpointer(folder, _recipe(wanted, examples, others))
-    course = TuneLoop(
-        steps=examples.steps * wanted.epochs,
-        look_every=wanted.look_every or examples.steps,
-        step=_make_step(policy, wanted, examples),
-        evaluate=lambda: _evaluate_bleu(policy, wanted, others),
+    policy = _prepare_policy(config, examples)
+    checkpointer = TuneCheckpointer(folder, _recipe(config, examples, validation))
+    loop = TuneLoop(
+        steps=examples.steps * config.epochs,
+        evaluate_every=config.look_every or examples.steps,
+        step=_make_step(policy, config, examples),
+        evaluate=lambda: _evaluate_bleu(policy, config, validation),
     )
     with tensorboard_logger(folder / LOG_FOLDER) as log:
-        both = _chain_callbacks(log, watch)
-        history = run_tune_loop(policy, wanted, keeper, course, watch=both, enough=enough)
-    return _write_result(TuneResult(folder / MODEL_FOLDER, history), folder)
 
+        def log_and_call(history: TuneHistory) -> None:
+            log(history)
+            on_step(history)
 
-def _chain_callbacks(first: StepCallback, second: StepCallback) -> StepCallback:
-    def both(history: TuneHistory) -> None:
-        first(history)
-        second(history)
-
-    return both
-
-
-def _write_result(tuned: TuneResult, folder: Path) -> TuneResult:
+        history = run_tune_loop(
+            policy, config, checkpointer, loop, on_step=log_and_call, should_stop=should_stop
+        )
+    result = TuneResult(folder / MODEL_FOLDER, history)
     with atomic_write(str(folder / RESULT_FILE)) as place:
-        Path(place).write_text(json.dumps(tuned.document, indent=1), "utf-8")
-    return tuned
+        Path(place).write_text(json.dumps(result.document, indent=1), "utf-8")
+    return result
 
 
 def _prepare_policy(settings: TuneSettings, examples: TuneExamples) -> Policy:
@@ -122,10 +119,10 @@ def _make_step(policy: Policy, settings: TuneSettings, examples: TuneExamples) -
     longest = (settings.longest_source, settings.longest_target)
 
     def step(number: int) -> tuple[Any, Any]:
-        # Random numbers follow from the step's number, so a run goes on as if never stopped; those
-        # that draw texts are others than those of dropout, which cross-entropy alone uses too.
+        # Random numbers depend only on the step's number, so a resumed run continues as if never
+        # stopped. Sampling has a generator of its own, so dropout is the same without a reward.
         seed = _step_seed(settings.seed, number)
-        draw = torch.Generator().manual_seed(seed + 1)
+        generator = torch.Generator().manual_seed(seed + 1)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return mixed_loss(
@@ -133,7 +130,7 @@ def _make_step(policy: Policy, settings: TuneSettings, examples: TuneExamples) -
                 examples(number),
                 rl_weight=settings.rl_weight,
                 reward=reward,
-                draw=draw,
+                generator=generator,
                 longest=longest,
             )
 
@@ -144,31 +141,31 @@ def _step_seed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:6])
 
 
-def _evaluate_bleu(policy: Policy, settings: TuneSettings, others: TuneExamples) -> float:
+def _evaluate_bleu(policy: Policy, settings: TuneSettings, validation: TuneExamples) -> float:
     longest = (settings.longest_source, settings.longest_target)
-    texts = generate_texts(policy, others.sources, longest=longest, at_a_time=4 * settings.batch)
-    pairs = [Pair(t, r) for t, r in zip(texts, others.references, strict=True)]
+    texts = generate_texts(
+        policy, validation.sources, longest=longest, batch_size=4 * settings.batch
+    )
+    pairs = [Pair(t, r) for t, r in zip(texts, validation.references, strict=True)]
     return Bleu()(pairs).corpus or 0.0
 
 
-def _recipe(settings: TuneSettings, examples: TuneExamples, others: TuneExamples) -> dict[str, Any]:
-    """What makes a run what it is; where it lies and how often it is kept do not."""
-    texts = json.dumps([[e.sources, e.references] for e in (examples, others)])
+def _recipe(
+    settings: TuneSettings, examples: TuneExamples, validation: TuneExamples
+) -> dict[str, Any]:
+    """Return what identifies a run; paths and the frequency of checkpoints do not."""
+    texts = json.dumps([[e.sources, e.references] for e in (examples, validation)])
     named = {k: v for k, v in asdict(settings).items() if k not in _EXCLUDED_SETTINGS}
     model = find_checkpoint(settings.model).digest if settings.model else ""
     digest = hashlib.sha256(texts.encode()).hexdigest()[:16]
     return {**named, "model": model, "texts": digest}
 
 
-_EXCLUDED_SETTINGS = ("train", "valid", "out", "keep_every")
-
-
 @contextmanager
 def tensorboard_logger(folder: Path) -> Iterator[StepCallback]:
-    """A watcher that writes each step and look into event files.
+    """Yield a callback that writes each step and evaluation to TensorBoard event files.
 
-    A run that goes on says first from which step, so that what an interrupted one had written
-    beyond it is not shown twice.
+    A resumed run purges the steps after its checkpoint, so that they are not shown twice.
     """
     try:
         from torch.utils.tensorboard import SummaryWriter
@@ -196,12 +193,12 @@ def tensorboard_logger(folder: Path) -> Iterator[StepCallback]:
 
 
 def _wait_for_unique_name(folder: Path) -> None:
-    """Wait while a new event file would not sort behind those there are.
+    """Wait until the name of a new event file sorts after the existing ones.
 
-    TensorBoard reads event files by name, and a name tells the second it was begun in: a run that
-    goes on within the second it was stopped in might be read before what it goes on from.
+    TensorBoard reads event files in the order of their names, which contain the start time in
+    seconds; a run resumed within the same second might be read before the run it resumes.
     """
-    begun = [int(each.name.split(".")[3]) for each in folder.glob("events.out.tfevents.*")]
+    started = [int(each.name.split(".")[3]) for each in folder.glob("events.out.tfevents.*")]
     now = time.time()
-    if int(now) in begun:
+    if int(now) in started:
         time.sleep(int(now) + 1 - now)

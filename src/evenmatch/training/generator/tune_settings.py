@@ -1,4 +1,4 @@
-"""How a generator is tuned, as a TOML file says it."""
+"""Settings of a tuning run, read from a TOML file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _check_minimum(name: str, value: float, least: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class T5Shape:
-    """A small T5 made from nothing: its vocabulary, and how wide and deep it is."""
+    """The size of a small T5 with random weights: vocabulary, width, depth, heads, dropout."""
 
     words: int = 4000
     width: int = 128
@@ -30,23 +30,24 @@ class T5Shape:
         for name in ("words", "width", "layers", "heads", "inner"):
             _check_minimum(name, getattr(self, name), 1)
         if self.width % self.heads:
-            raise InputError(f"width {self.width} cannot be shared by {self.heads} heads equally")
+            raise InputError(f"width {self.width} is not a multiple of the {self.heads} heads")
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout must be at least 0 and below 1, got {self.dropout}")
 
 
 @dataclass(frozen=True, slots=True)
 class TuneSettings:
-    """Everything about one run; the defaults are Jin & Gildea's (2022).
+    """The settings of one run; the defaults are those of Jin & Gildea (2022).
 
-    `train` and `valid` are what `read_graphs` takes, `out` the folder of the run. `model` is an
-    encoder-decoder by name or folder; without one, a T5 of `shape` is made, with a vocabulary
-    learnt from `train`. The loss is `rl_weight` parts reward and the rest cross-entropy; with
-    `own_embeddings` the metric named in `reward` looks words up in the model's own input
-    embeddings. `every_text` makes each reference an example; otherwise one of an input's
-    references is drawn in each pass. A run ends after `patience` looks at `valid` without a better
-    BLEU; there is one after each pass, or after every `look_every` steps. Of `valid`, the first
-    `valid_count` are looked at, 0 being all; `clip` 0 leaves gradients as they are.
+    `train` and `valid` are inputs of `read_graphs`, `out` is the folder of the run. `model` is an
+    encoder-decoder by name or folder; without one, a T5 of size `shape` is initialised at random,
+    with a vocabulary learnt from `train`. The loss is `rl_weight` times the reward loss plus
+    1 - `rl_weight` times cross-entropy. With `own_embeddings`, the metric named in `reward` uses
+    the model's own input embeddings. With `every_text`, each reference is an example; otherwise
+    one reference of each input is sampled per epoch. The model is evaluated on `valid` after each
+    epoch, or every `look_every` steps; the run ends after `patience` evaluations without a higher
+    BLEU. `valid_count` limits `valid` to its first graphs (0 for all). `clip` is the largest
+    gradient norm (0 for no limit). A checkpoint is written every `keep_every` steps.
     """
 
     train: str
@@ -83,9 +84,9 @@ class TuneSettings:
 
 
 def read_tune_settings(path: str | PathLike[str]) -> TuneSettings:
-    """The settings in a TOML file; a key that means nothing is refused.
+    """Read settings from a TOML file; unknown keys are refused.
 
-    Settings of a small T5 stand under `[shape]`.
+    The table `[shape]` holds the settings of a small T5.
     """
     table = read_toml(path)
     shape = table.pop("shape", {})
@@ -97,8 +98,8 @@ def read_tune_settings(path: str | PathLike[str]) -> TuneSettings:
     return TuneSettings(**table, shape=T5Shape(**shape))
 
 
-def _scalar_types(made: type[TuneSettings] | type[T5Shape]) -> dict[str, type]:
-    """The settings that are one value, by name."""
+def _scalar_types(settings: type[TuneSettings] | type[T5Shape]) -> dict[str, type]:
+    """Return the types of all scalar settings by name."""
     by_name = {kind.__name__: kind for kind in TYPE_NAMES}
-    fields = {each.name: str(each.type) for each in dataclasses.fields(made)}
+    fields = {each.name: str(each.type) for each in dataclasses.fields(settings)}
     return {name: by_name[kind] for name, kind in fields.items() if kind in by_name}

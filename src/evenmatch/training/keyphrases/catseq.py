@@ -1,4 +1,7 @@
-"""catSeq: a GRU that reads a document both ways, and one that writes, attends and copies."""
+"""catSeq: a GRU encoder-decoder with attention and copying (Chan et al. 2019).
+
+In `CatSeq.parts`, "reader" is the bidirectional encoder and "writer" the decoder.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ from typing import Any
 from evenmatch.errors import InputError
 from evenmatch.training.keyphrases.sequences import PAD_ID, START_ID, UNKNOWN_ID, CatSeqBatch
 
-_EPSILON = 1e-8  # no probability is less, so that its logarithm stays finite
+_EPSILON = 1e-8  # added to probabilities, so that logarithms stay finite
 
 
 @dataclass(frozen=True, slots=True)
 class CatSeqShape:
-    """Sizes of the word vectors, of each reader (the writer has both), of the attention.
+    """Sizes of word vectors, of each encoder direction (half the decoder's), and of attention.
 
-    The usual ones are those of Chan et al. (2019).
+    The defaults are those of Chan et al. (2019).
     """
 
     embedding: int = 100
@@ -25,24 +28,24 @@ class CatSeqShape:
 
     def __post_init__(self) -> None:
         if min(self.embedding, self.hidden, self.attention) < 1:
-            raise InputError(f"a generator's sizes must be at least 1, got {self}")
+            raise InputError(f"the sizes of a generator must be at least 1, got {self}")
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout must be at least 0 and below 1, got {self.dropout}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """Documents as read: a state per word, what attention compares, and where words are real."""
+    """Encoded documents: a hidden state and an attention key per word, and the word mask."""
 
     hidden_states: Any  # (documents, words, 2 hidden)
     keys: Any  # (documents, words, attention)
     mask: Any  # (documents, words)
     extended_ids: Any  # (documents, words)
-    initial_state: Any  # (1, documents, 2 hidden), the writer's first state
-    unknown_count: int  # the most strange words that a document has
+    initial_state: Any  # (1, documents, 2 hidden), of the decoder
+    unknown_count: int  # the largest number of out-of-vocabulary words in a document
 
     def select(self, rows: Any) -> Memory:
-        """Some of the documents, or some of them several times."""
+        """Return the documents with these indices, which may repeat."""
         return Memory(
             self.hidden_states[rows],
             self.keys[rows],
@@ -55,22 +58,22 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DecoderOutput:
-    """What the writer has at each step: scores of words, where it looks, how far it writes."""
+    """The decoder's output at each step: word logits, attention weights, generation gate."""
 
     logits: Any  # (documents, steps, vocabulary)
     attention: Any  # (documents, steps, words)
-    generation_gate: Any  # (documents, steps, 1), the share of words of its own
+    generation_gate: Any  # (documents, steps, 1), the probability to generate and not to copy
 
 
 class CatSeq:
-    """The generator's weights, and what it does with them."""
+    """The model: its modules, encoding, likelihood of targets, and single decoding steps."""
 
     def __init__(self, shape: CatSeqShape, words: int, *, seed: int = 0) -> None:
         self.shape, self.words = shape, words
         self.parts = _build_modules(shape, words, seed)
 
     def encode(self, batch: CatSeqBatch) -> Memory:
-        """Read documents; one does not depend on those beside it."""
+        """Encode documents; the result does not depend on the other documents of the batch."""
         import torch
         from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -79,8 +82,8 @@ class CatSeq:
         packed = pack_padded_sequence(
             self.parts["vectors"](known), lengths, batch_first=True, enforce_sorted=False
         )
-        found, last = self.parts["reader"](packed)
-        states, _ = pad_packed_sequence(found, batch_first=True)
+        outputs, last = self.parts["reader"](packed)
+        states, _ = pad_packed_sequence(outputs, batch_first=True)
         return Memory(
             states,
             self.parts["key"](states),
@@ -90,70 +93,72 @@ class CatSeq:
             max(map(len, batch.unknown_words)),
         )
 
-    def log_likelihood(self, memory: Memory, targets: Any, dropping: Any = None) -> Any:
-        """The logarithm of the probability of each word to write, given those before it.
+    def log_likelihood(self, memory: Memory, targets: Any, dropout_generator: Any = None) -> Any:
+        """Return the log-probability of each target word, given the words before it.
 
-        `dropping` is a torch generator to drop by; without it nothing is dropped.
+        `dropout_generator` is the torch generator for dropout; without it, dropout is off.
         """
         import torch
 
         start = torch.full_like(targets[:, :1], START_ID)
-        looks, _ = self._decode(
-            memory, memory.initial_state, torch.cat([start, targets[:, :-1]], 1), dropping
+        output, _ = self._decode(
+            memory, memory.initial_state, torch.cat([start, targets[:, :-1]], 1), dropout_generator
         )
         inside = targets < self.words
         column = torch.where(inside, targets, UNKNOWN_ID)[..., None]
-        chosen = looks.logits.gather(-1, column)[..., 0] - looks.logits.logsumexp(-1)
-        copied = looks.attention * (memory.extended_ids[:, None, :] == targets[..., None])
-        own = looks.generation_gate[..., 0]
-        return torch.log(own * chosen.exp() * inside + (1 - own) * copied.sum(-1) + _EPSILON)
+        chosen = output.logits.gather(-1, column)[..., 0] - output.logits.logsumexp(-1)
+        copied = output.attention * (memory.extended_ids[:, None, :] == targets[..., None])
+        gate = output.generation_gate[..., 0]
+        return torch.log(gate * chosen.exp() * inside + (1 - gate) * copied.sum(-1) + _EPSILON)
 
     def step(self, memory: Memory, state: Any, tokens: Any) -> tuple[Any, Any, Any]:
-        """The probabilities of the next word, where the writer looks, and its new state.
+        """Return the probabilities of the next word, the attention weights and the new state.
 
-        Words that are strange here come after the vocabulary.
+        Out-of-vocabulary words of the documents come after the vocabulary.
         """
         import torch
 
-        looks, state = self._decode(memory, state, tokens[:, None], None)
-        weights, own = looks.attention[:, 0], looks.generation_gate[:, 0]
-        written = own * looks.logits[:, 0].softmax(-1)
-        room = written.new_zeros(len(tokens), memory.unknown_count)
-        both = torch.cat([written, room], dim=-1)
-        return both.scatter_add(1, memory.extended_ids, (1 - own) * weights), weights, state
+        output, state = self._decode(memory, state, tokens[:, None], None)
+        weights, gate = output.attention[:, 0], output.generation_gate[:, 0]
+        generated = gate * output.logits[:, 0].softmax(-1)
+        unknown = generated.new_zeros(len(tokens), memory.unknown_count)
+        extended = torch.cat([generated, unknown], dim=-1)
+        return extended.scatter_add(1, memory.extended_ids, (1 - gate) * weights), weights, state
 
     def _decode(
-        self, memory: Memory, state: Any, inputs: Any, dropping: Any
+        self, memory: Memory, state: Any, inputs: Any, dropout_generator: Any
     ) -> tuple[_DecoderOutput, Any]:
         import torch
 
         vectors = self.parts["vectors"](torch.where(inputs < self.words, inputs, UNKNOWN_ID))
-        written, state = self.parts["writer"](vectors, state.contiguous())
-        query = self.parts["query"](written)
-        alike = self.parts["likeness"](torch.tanh(memory.keys[:, None] + query[:, :, None]))[..., 0]
-        weights = alike.masked_fill(~memory.mask[:, None], -torch.inf).softmax(-1)
-        seen = torch.cat([weights @ memory.hidden_states, written], dim=-1)
-        mixed = self._dropout(self.parts["mixed"](seen), dropping)
+        hidden, state = self.parts["writer"](vectors, state.contiguous())
+        query = self.parts["query"](hidden)
+        scores = self.parts["likeness"](torch.tanh(memory.keys[:, None] + query[:, :, None]))
+        weights = scores[..., 0].masked_fill(~memory.mask[:, None], -torch.inf).softmax(-1)
+        context = torch.cat([weights @ memory.hidden_states, hidden], dim=-1)
+        mixed = self._dropout(self.parts["mixed"](context), dropout_generator)
         logits = self.parts["word"](mixed)
-        logits[..., [PAD_ID, START_ID]] = -torch.inf  # no word: who writes one would never end
-        own = torch.sigmoid(self.parts["own"](torch.cat([seen, vectors], dim=-1)))
-        return _DecoderOutput(logits, weights, own), state
+        logits[..., [PAD_ID, START_ID]] = -torch.inf  # never generated: decoding would not end
+        gate = torch.sigmoid(self.parts["own"](torch.cat([context, vectors], dim=-1)))
+        return _DecoderOutput(logits, weights, gate), state
 
-    def _dropout(self, values: Any, dropping: Any) -> Any:
-        if dropping is None or not self.shape.dropout:
+    def _dropout(self, values: Any, dropout_generator: Any) -> Any:
+        if dropout_generator is None or not self.shape.dropout:
             return values
         import torch
 
         keep = 1 - self.shape.dropout
-        return values * torch.empty_like(values).bernoulli_(keep, generator=dropping) / keep
+        return (
+            values * torch.empty_like(values).bernoulli_(keep, generator=dropout_generator) / keep
+        )
 
 
 def _build_modules(shape: CatSeqShape, words: int, seed: int) -> Any:
-    """The weights at first: torch's usual ones, and small ones for words."""
+    """Initialise the modules: torch's defaults, and small uniform word vectors."""
     import torch
     from torch import nn
 
-    wide = 2 * shape.hidden
+    width = 2 * shape.hidden
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         vectors = nn.Embedding(words, shape.embedding, padding_idx=PAD_ID)
@@ -165,12 +170,12 @@ def _build_modules(shape: CatSeqShape, words: int, seed: int) -> Any:
                 "reader": nn.GRU(
                     shape.embedding, shape.hidden, bidirectional=True, batch_first=True
                 ),
-                "writer": nn.GRU(shape.embedding, wide, batch_first=True),
-                "key": nn.Linear(wide, shape.attention, bias=False),
-                "query": nn.Linear(wide, shape.attention),
+                "writer": nn.GRU(shape.embedding, width, batch_first=True),
+                "key": nn.Linear(width, shape.attention, bias=False),
+                "query": nn.Linear(width, shape.attention),
                 "likeness": nn.Linear(shape.attention, 1, bias=False),
-                "mixed": nn.Linear(2 * wide, wide),
-                "word": nn.Linear(wide, words),
-                "own": nn.Linear(2 * wide + shape.embedding, 1),
+                "mixed": nn.Linear(2 * width, width),
+                "word": nn.Linear(width, words),
+                "own": nn.Linear(2 * width + shape.embedding, 1),
             }
         )

@@ -1,10 +1,10 @@
-"""A course of training: step by step, looked at now and then, kept so that it can go on."""
+"""The training loop of catSeq: steps, evaluations, early stopping and checkpoints."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,17 +12,17 @@ from evenmatch.errors import InputError
 from evenmatch.training.checkpoints import CheckpointFile
 from evenmatch.training.keyphrases.catseq import CatSeq
 
-# What a step is worth: the loss to go down by, and the number to tell people.
+# The loss of a step to minimise, and the number to record in the history.
 Step: TypeAlias = Callable[[int], tuple[Any, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class CatSeqTrainingSettings:
-    """How long and how fast: passes over the examples, examples a step, and the rate.
+    """Epochs, examples per step, learning rate, and when to evaluate and stop.
 
-    After every `look_every` steps the model is judged on other documents. With `halve` the rate is
-    halved when it is no better than the best so far; after `patience` such looks the course ends.
-    The model as it was at its best is what is kept.
+    Every `look_every` steps the model is evaluated on validation documents. With `halve`, the
+    learning rate is halved when the result does not exceed the best so far; after `patience` such
+    evaluations training ends. The model with the best evaluation is kept.
     """
 
     epochs: int = 20
@@ -44,34 +44,38 @@ class CatSeqTrainingSettings:
 
 @dataclass
 class CatSeqHistory:
-    """What happened so far: a number per step, and (step, quality) at each look."""
+    """A number per step so far, and (step, quality) of each evaluation."""
 
-    told: list[float] = field(default_factory=list)
-    looks: list[tuple[int, float]] = field(default_factory=list)
+    step_values: list[float] = field(default_factory=list)
+    evaluations: list[tuple[int, float]] = field(default_factory=list)
     ended: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the history as stored in checkpoints and history files."""
+        return {"told": self.step_values, "looks": self.evaluations, "ended": self.ended}
 
     @property
     def best(self) -> tuple[int, float]:
-        """The look with the highest quality, the first of equals."""
-        return max(self.looks, key=lambda look: look[1])
+        """The evaluation with the highest quality, the first of ties."""
+        return max(self.evaluations, key=lambda each: each[1])
 
     @property
     def non_improving(self) -> int:
-        """How many looks in all were no better than those before them."""
-        most, count = -math.inf, 0
-        for _, quality in self.looks:
-            count += quality <= most
-            most = max(most, quality)
+        """The number of evaluations that did not exceed the best one before them."""
+        best, count = -math.inf, 0
+        for _, quality in self.evaluations:
+            count += quality <= best
+            best = max(best, quality)
         return count
 
 
 @dataclass(frozen=True)
 class CatSeqCheckpointer:
-    """The file that a course goes on from; one of another recipe is refused."""
+    """The checkpoint of a training run; one with another recipe is refused."""
 
     path: Path
     recipe: Mapping[str, Any]
-    save_every: int = 100  # steps between two writings
+    save_every: int = 100  # steps between checkpoints
 
     def save(self, model: CatSeq, optimizer: Any, best: Any, history: CatSeqHistory) -> None:
         """Write the state after the last step."""
@@ -79,12 +83,12 @@ class CatSeqCheckpointer:
             "model": model.parts.state_dict(),
             "optimizer": optimizer.state_dict(),
             "best": best,
-            "history": asdict(history),
+            "history": history.to_dict(),
         }
         CheckpointFile(self.path, self.recipe).write(state)
 
     def load(self, model: CatSeq, optimizer: Any) -> tuple[Any, CatSeqHistory]:
-        """Put model and optimizer where they were; the best weights so far, and the history."""
+        """Restore model and optimizer; return the best weights so far, and the history."""
         found = CheckpointFile(self.path, self.recipe).read(_parse_state)
         if found is None:
             return _copy_weights(model), CatSeqHistory()
@@ -96,42 +100,43 @@ class CatSeqCheckpointer:
 
 def _parse_state(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], CatSeqHistory]:
     kept = state["history"]
-    looks = [(step, quality) for step, quality in kept["looks"]]
-    return state, CatSeqHistory(kept["told"], looks, kept["ended"])
+    evaluations = [(step, quality) for step, quality in kept["looks"]]
+    return state, CatSeqHistory(kept["told"], evaluations, kept["ended"])
 
 
 def run_catseq_loop(
     model: CatSeq,
-    course: CatSeqTrainingSettings,
-    keeper: CatSeqCheckpointer,
+    settings: CatSeqTrainingSettings,
+    checkpointer: CatSeqCheckpointer,
     *,
     steps: int,
     step: Step,
-    look: Callable[[], float],
-    enough: Callable[[], bool] = lambda: False,
+    evaluate: Callable[[], float],
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> CatSeqHistory:
-    """Take the steps that have not been taken, and leave the model at its best.
+    """Take the remaining steps, and leave the model with its best weights.
 
-    `enough` is asked after every step; when it says so, the course is kept as it is and has not
-    `ended`. Each step must follow from its number alone, so that going on changes nothing.
+    `should_stop` is called after every step; when it returns True, the run is saved and paused,
+    and its history has not `ended`. A step must depend on its number and the weights alone, so
+    that resuming changes nothing.
     """
     import torch
 
-    optimizer = torch.optim.Adam(model.parts.parameters(), lr=course.rate)
-    best, history = keeper.load(model, optimizer)
-    if not history.looks:
-        history.looks.append((0, look()))
+    optimizer = torch.optim.Adam(model.parts.parameters(), lr=settings.rate)
+    best, history = checkpointer.load(model, optimizer)
+    if not history.evaluations:
+        history.evaluations.append((0, evaluate()))
     while not history.ended:
-        loss, told = step(len(history.told))
-        _optimizer_step(model, optimizer, loss, course.clip)
-        history.told.append(told)
-        number = len(history.told)
-        if number % course.look_every == 0 or number == steps:
-            best = _record_evaluation(model, optimizer, course, history, look(), best)
-            history.ended = number == steps or history.non_improving >= course.patience
-        paused = enough()
-        if history.ended or paused or number % keeper.save_every == 0:
-            keeper.save(model, optimizer, best, history)
+        loss, value = step(len(history.step_values))
+        _optimizer_step(model, optimizer, loss, settings.clip)
+        history.step_values.append(value)
+        number = len(history.step_values)
+        if number % settings.look_every == 0 or number == steps:
+            best = _record_evaluation(model, optimizer, settings, history, evaluate(), best)
+            history.ended = number == steps or history.non_improving >= settings.patience
+        paused = should_stop()
+        if history.ended or paused or number % checkpointer.save_every == 0:
+            checkpointer.save(model, optimizer, best, history)
         if paused:
             break
     if history.ended:
@@ -151,17 +156,17 @@ def _optimizer_step(model: CatSeq, optimizer: Any, loss: Any, clip: float) -> No
 def _record_evaluation(
     model: CatSeq,
     optimizer: Any,
-    course: CatSeqTrainingSettings,
+    settings: CatSeqTrainingSettings,
     history: CatSeqHistory,
     quality: float,
     best: Any,
 ) -> Any:
-    """Enter a look; gives the best weights, which may be the present ones."""
+    """Record an evaluation and return the best weights, which may be the current ones."""
     better = quality > history.best[1]
-    history.looks.append((len(history.told), quality))
+    history.evaluations.append((len(history.step_values), quality))
     if better:
         return _copy_weights(model)
-    if course.halve:
+    if settings.halve:
         for group in optimizer.param_groups:
             group["lr"] /= 2
     return best

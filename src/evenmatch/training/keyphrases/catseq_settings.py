@@ -1,4 +1,4 @@
-"""How a keyphrase generator is made, as a TOML file says it."""
+"""Settings of a keyphrase generator, read from a TOML file."""
 
 from __future__ import annotations
 
@@ -15,26 +15,29 @@ from evenmatch.training.settings import check_toml_settings, read_toml
 
 _SettingsType = TypeVar("_SettingsType")
 
-
-# Chan et al.'s (2019): slower than learning to write, and in larger batches.
+# From Chan et al. (2019): a lower rate than for maximum likelihood, and larger batches.
 REINFORCEMENT_DEFAULTS = CatSeqTrainingSettings(epochs=20, batch=32, rate=5e-5, halve=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage of reinforcement: the reward, named f1, fg, fb or by any spec, and its course."""
+    """One stage of reinforcement learning: its reward (f1, fg, fb or any spec) and settings."""
 
     reward: str = "f1"
-    course: CatSeqTrainingSettings = REINFORCEMENT_DEFAULTS
+    training: CatSeqTrainingSettings = REINFORCEMENT_DEFAULTS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stage as stored in the recipes of checkpoints and results."""
+        return {"reward": self.reward, "course": dataclasses.asdict(self.training)}
 
 
 @dataclass(frozen=True, slots=True)
 class CatSeqSettings:
-    """Everything about a generator but its documents.
+    """All settings of a generator except its documents.
 
     `words` is the size of the vocabulary; documents with more than `longest` words or more than
-    `most_phrases` phrases are not learnt from. After learning from people's phrases come `stages`
-    of reinforcement, each going on from the one before.
+    `most_phrases` phrases are not used for training. After maximum likelihood on gold phrases
+    come the `stages` of reinforcement learning, each starting from the model before it.
     """
 
     words: int = 50_002
@@ -48,7 +51,7 @@ class CatSeqSettings:
 
 @dataclass(frozen=True, slots=True)
 class CatSeqPlan:
-    """Settings with the documents to learn from and those to look at, as a file names them."""
+    """Settings, and the files of training and validation documents."""
 
     train: tuple[str, ...]
     valid: tuple[str, ...]
@@ -56,10 +59,10 @@ class CatSeqPlan:
 
 
 def read_catseq_plan(path: str | PathLike[str]) -> CatSeqPlan:
-    """The plan in a TOML file; a key that means nothing is refused.
+    """Read a plan from a TOML file; unknown keys are refused.
 
-    `train` and `valid` are lists of what `read_documents` takes; `[shape]` and `[likelihood]` are
-    tables; each `[[stages]]` has a `reward` beside the settings of its course.
+    `train` and `valid` are lists of inputs of `read_documents`; `[shape]` and `[likelihood]` are
+    tables; each `[[stages]]` has a `reward` and the training settings of the stage.
     """
     table = read_toml(path)
     where = str(path)
@@ -73,7 +76,7 @@ _DATA_KEYS = ("train", "valid")
 def _parse_documents(given: Any, name: str, where: str) -> tuple[str, ...]:
     several = [given] if isinstance(given, str) else given
     if not (isinstance(several, list) and several and all(isinstance(x, str) for x in several)):
-        raise InputError(f"{where} needs {name}, a list of files of documents, got {given!r}")
+        raise InputError(f"{where} needs {name}, a list of document files, got {given!r}")
     return tuple(several)
 
 
@@ -94,20 +97,20 @@ def _parse_settings(table: Mapping[str, Any], where: str) -> CatSeqSettings:
 
 
 def _parse_stage(table: Mapping[str, Any], where: str) -> Stage:
-    course = {k: v for k, v in table.items() if k != "reward"}
+    training = {k: v for k, v in table.items() if k != "reward"}
     reward = table.get("reward", "")
     if not isinstance(reward, str) or not reward:
         raise InputError(f"{where} needs a reward: f1, fg, fb or the spec of a metric")
     return Stage(
-        reward, _replace_settings(REINFORCEMENT_DEFAULTS, course, where, others=("reward",))
+        reward, _replace_settings(REINFORCEMENT_DEFAULTS, training, where, others=("reward",))
     )
 
 
 def _replace_settings(
-    usual: _SettingsType, given: Any, where: str, *, others: tuple[str, ...] = ()
+    defaults: _SettingsType, given: Any, where: str, *, others: tuple[str, ...] = ()
 ) -> _SettingsType:
-    """The usual settings with those given, each of the kind it has to be."""
-    known = {each.name: getattr(usual, each.name) for each in dataclasses.fields(usual)}  # type: ignore[arg-type]  # a dataclass
+    """Return the defaults with the given settings replaced, after checking names and types."""
+    known = {each.name: getattr(defaults, each.name) for each in dataclasses.fields(defaults)}  # type: ignore[arg-type]  # a dataclass
     kinds = {name: type(value) for name, value in known.items() if isinstance(value, (int, float))}
     check_toml_settings(given, kinds, where, others=others)
-    return dataclasses.replace(usual, **given)  # type: ignore[type-var]  # a dataclass
+    return dataclasses.replace(defaults, **given)  # type: ignore[type-var]  # a dataclass

@@ -1,8 +1,7 @@
-"""Maximum likelihood: a generator learns to write the phrases people gave.
+"""The objectives of catSeq: maximum likelihood and self-critical policy gradient.
 
-Self-critical policy gradient: what is drawn counts as far as it beats what would be written.
-
-What written phrases are worth: a reward for the present ones and one for the absent ones.
+The policy gradient weighs sampled words by how far their reward exceeds that of the greedy output.
+Present and absent phrases get separate rewards, as in Chan et al. (2019).
 """
 
 from __future__ import annotations
@@ -41,74 +40,63 @@ from evenmatch.training.keyphrases.sequences import (
 from evenmatch.types import Array, Pair, Score, Scores
 
 _LIKELIHOOD_BATCH = 32
+_REWARD_BATCH = 64
+
+# As in the authors' rewards, a repeated phrase is wrong, and two empty lists score one half.
+_REWARD_OPTIONS = "duplicates='wrong', tokens='whitespace'"
+
+REWARD_SPECS = {
+    "f1": f"keyphrase_f1(k='G', {_REWARD_OPTIONS})",
+    "fg": f"fg({_REWARD_OPTIONS}, both_empty=0.5)",
+    "fb": f"fb({_REWARD_OPTIONS}, both_empty=0.5)",
+}
 
 
 def maximize_likelihood(
     model: CatSeq,
     vocabulary: Vocabulary,
     examples: Sequence[KeyphraseExample],
-    others: Sequence[KeyphraseExample],
+    validation: Sequence[KeyphraseExample],
     *,
-    course: CatSeqTrainingSettings,
-    keeper: CatSeqCheckpointer,
+    settings: CatSeqTrainingSettings,
+    checkpointer: CatSeqCheckpointer,
     seed: int,
-    enough: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> CatSeqHistory:
-    """Train the model in place; looks are at the mean log-probability of a word of `others`."""
-    schedule = BatchSchedule(examples, course.batch, seed)
+    """Train the model in place; evaluate the mean log-probability per word of `validation`."""
+    schedule = BatchSchedule(examples, settings.batch, seed)
 
     def step(number: int) -> tuple[Any, float]:
         batch = make_catseq_batch(schedule.examples_at(number), vocabulary)
-        loss = likelihood_loss(model, batch, dropping=torch_generator(seed, number))
+        generator = torch_generator(seed, number)
+        loss = likelihood_loss(model, batch, dropout_generator=generator)
         return loss, float(loss.detach())
 
     return run_catseq_loop(
         model,
-        course,
-        keeper,
-        steps=course.epochs * len(schedule),
+        settings,
+        checkpointer,
+        steps=settings.epochs * len(schedule),
         step=step,
-        look=lambda: mean_log_likelihood(model, vocabulary, others),
-        enough=enough,
+        evaluate=lambda: mean_log_likelihood(model, vocabulary, validation),
+        should_stop=should_stop,
     )
 
 
-class BatchSchedule:
-    """Which examples each step sees; every epoch has its own order, settled by the seed."""
-
-    def __init__(self, examples: Sequence[KeyphraseExample], size: int, seed: int) -> None:
-        self._examples, self._size, self._seed = examples, size, seed
-        self._lengths = [len(each.words) for each in examples]
-        self._now = (-1, epoch_batches(self._lengths, size, seed=seed, number=0))
-
-    def __len__(self) -> int:
-        return len(self._now[1])
-
-    def examples_at(self, number: int) -> list[KeyphraseExample]:
-        """The examples of a step."""
-        which, place = divmod(number, len(self))
-        if self._now[0] != which:
-            self._now = (
-                which,
-                epoch_batches(self._lengths, self._size, seed=self._seed, number=which),
-            )
-        return [self._examples[i] for i in self._now[1][place]]
-
-
-def likelihood_loss(model: CatSeq, batch: Any, *, dropping: Any = None) -> Any:
-    """Minus the log-probability of the words to write, over their number."""
+def likelihood_loss(model: CatSeq, batch: Any, *, dropout_generator: Any = None) -> Any:
+    """Return the mean negative log-probability of the target words."""
     import torch
 
     targets = torch.from_numpy(batch.targets)
     real = targets != PAD_ID
-    found = model.log_likelihood(model.encode(batch), targets, dropping)
-    return -(found * real).sum() / real.sum()
+    log_probabilities = model.log_likelihood(model.encode(batch), targets, dropout_generator)
+    return -(log_probabilities * real).sum() / real.sum()
 
 
 def mean_log_likelihood(
     model: CatSeq, vocabulary: Vocabulary, examples: Sequence[KeyphraseExample]
 ) -> float:
-    """The mean log-probability of a word to write, nothing dropped."""
+    """Return the mean log-probability of a target word, without dropout."""
     import torch
 
     total, count = 0.0, 0
@@ -121,35 +109,25 @@ def mean_log_likelihood(
     return total / count
 
 
-def torch_generator(*numbers: int) -> Any:
-    """A torch generator that some numbers settle."""
-    import torch
-
-    return torch.Generator().manual_seed(int(numpy_generator(*numbers).integers(2**62)))
-
-
-_REWARD_BATCH = 64
-
-
 def maximize_reward(
     model: CatSeq,
     vocabulary: Vocabulary,
     examples: Sequence[KeyphraseExample],
-    others: Sequence[KeyphraseExample],
+    validation: Sequence[KeyphraseExample],
     *,
     metric: Metric,
-    course: CatSeqTrainingSettings,
-    keeper: CatSeqCheckpointer,
+    settings: CatSeqTrainingSettings,
+    checkpointer: CatSeqCheckpointer,
     seed: int,
-    enough: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> CatSeqHistory:
-    """Train the model in place for the reward that `metric` gives.
+    """Train the model in place with the reward that `metric` gives.
 
-    What a step tells is the mean reward of what was drawn; looks are at the same reward of what the
-    model writes for `others`. Nothing is dropped, so that the gradient is that of the very policy
-    that was drawn from.
+    The history records the mean reward of the sampled outputs; evaluations are the mean reward of
+    the greedy outputs for `validation`. There is no dropout, so that the gradient is that of the
+    policy that was sampled from.
     """
-    schedule = BatchSchedule(examples, course.batch, seed)
+    schedule = BatchSchedule(examples, settings.batch, seed)
 
     def step(number: int) -> tuple[Any, float]:
         some, generator = schedule.examples_at(number), torch_generator(seed, number)
@@ -157,12 +135,12 @@ def maximize_reward(
 
     return run_catseq_loop(
         model,
-        course,
-        keeper,
-        steps=course.epochs * len(schedule),
+        settings,
+        checkpointer,
+        steps=settings.epochs * len(schedule),
         step=step,
-        look=lambda: mean_reward(model, vocabulary, others, metric),
-        enough=enough,
+        evaluate=lambda: mean_reward(model, vocabulary, validation, metric),
+        should_stop=should_stop,
     )
 
 
@@ -175,22 +153,23 @@ def policy_loss(
     generator: Any,
     longest: int = MAX_OUTPUT_LENGTH,
 ) -> tuple[Any, float]:
-    """The loss of words drawn for some documents, and the mean reward of what was drawn."""
+    """Return the self-critical loss of sampled outputs, and their mean reward."""
     import torch
 
     batch = make_catseq_batch(examples, vocabulary)
     memory = model.encode(batch)
-    usual = decode_batch(model, batch, vocabulary, memory=memory, longest=longest)
-    tried = decode_batch(
+    greedy = decode_batch(model, batch, vocabulary, memory=memory, longest=longest)
+    sampled = decode_batch(
         model, batch, vocabulary, choose=make_sampler(generator), memory=memory, longest=longest
     )
-    found = group_rewards(metric, [*examples, *examples], [*usual.words, *tried.words])
-    baseline, gained = found[: len(examples)], found[len(examples) :]
-    worth = torch.from_numpy(compute_returns(gained - baseline, tried.tokens)).float()
-    tokens = torch.from_numpy(tried.tokens)
+    rewards = group_rewards(metric, [*examples, *examples], [*greedy.words, *sampled.words])
+    baseline, reward = rewards[: len(examples)], rewards[len(examples) :]
+    returns = torch.from_numpy(compute_returns(reward - baseline, sampled.tokens)).float()
+    tokens = torch.from_numpy(sampled.tokens)
     real = tokens != PAD_ID
-    chances = model.log_likelihood(memory, tokens)
-    return -(chances * worth * real).sum() / real.sum(), mean_total_reward(gained)
+    log_probabilities = model.log_likelihood(memory, tokens)
+    loss = -(log_probabilities * returns * real).sum() / real.sum()
+    return loss, mean_total_reward(reward)
 
 
 def mean_reward(
@@ -201,7 +180,7 @@ def mean_reward(
     *,
     longest: int = MAX_OUTPUT_LENGTH,
 ) -> float:
-    """The mean reward of what the model writes, present and absent phrases together."""
+    """Return the mean total reward of greedy outputs, present plus absent phrases."""
     words: list[WordSequence] = []
     for start in range(0, len(examples), _REWARD_BATCH):
         batch = make_catseq_batch(examples[start : start + _REWARD_BATCH], vocabulary)
@@ -209,33 +188,22 @@ def mean_reward(
     return mean_total_reward(group_rewards(metric, examples, words))
 
 
-# As the authors reward: a phrase written twice is wrong, and nothing for nothing is half right.
-_REWARD_OPTIONS = "duplicates='wrong', tokens='whitespace'"
-
-
-REWARD_SPECS = {
-    "f1": f"keyphrase_f1(k='G', {_REWARD_OPTIONS})",
-    "fg": f"fg({_REWARD_OPTIONS}, both_empty=0.5)",
-    "fb": f"fb({_REWARD_OPTIONS}, both_empty=0.5)",
-}
-
-
 def reward_metric(given: str | Metric) -> Metric:
-    """The metric a reward is named by: f1, fg, fb, or any spec."""
+    """Return the metric of a reward: f1, fg, fb, or any spec."""
     metric = as_metric(REWARD_SPECS.get(given, given) if isinstance(given, str) else given)
     if isinstance(metric, KeyphraseMetric) and isinstance(metric.similarity, ByMetric):
-        # The same phrases come again and again in training, and comparing them takes a model.
+        # The same phrases recur in training, and comparing them needs a forward pass.
         kept = ByMetric(MemoizedMetric(metric.similarity.metric))
         return dataclasses.replace(metric, similarity=kept)
     return metric
 
 
 def group_rewards(
-    metric: Metric, examples: Sequence[KeyphraseExample], written: Sequence[WordSequence]
+    metric: Metric, examples: Sequence[KeyphraseExample], outputs: Sequence[WordSequence]
 ) -> Array:
-    """What the present and the absent phrases written for each document score: (documents, 2)."""
+    """Return the rewards of the present and absent phrases of each output: (documents, 2)."""
     pairs = []
-    for example, words in zip(examples, written, strict=True):
+    for example, words in zip(examples, outputs, strict=True):
         source = " ".join(example.words)
         for group, gold in zip(
             parse_phrases(words), (example.present, example.absent), strict=True
@@ -246,29 +214,29 @@ def group_rewards(
 
 
 def compute_returns(gains: Array, tokens: Array) -> Array:
-    """What each word gains: rewards are paid where a group ends, to all words up to there.
+    """Return the return of each word: the sum of the rewards of groups that end at or after it.
 
-    The present group ends at its mark, or at the last word where the mark was never written; the
-    absent group at the last word. So words up to the mark gain both, and later ones the second.
+    The present group ends at the separator token, or at the last word if there is none; the absent
+    group at the last word. So words up to the separator get both rewards, later ones the second.
     """
     steps = np.arange(tokens.shape[1])
     last = (tokens != PAD_ID).sum(1) - 1
-    marked = tokens == SPLIT_ID
-    split = np.where(marked.any(1), marked.argmax(1), last)
-    paid = [steps <= end[:, None] for end in (split, last)]
-    return gains[:, :1] * paid[0] + gains[:, 1:] * paid[1]
+    is_split = tokens == SPLIT_ID
+    split = np.where(is_split.any(1), is_split.argmax(1), last)
+    present, absent = (steps <= end[:, None] for end in (split, last))
+    return gains[:, :1] * present + gains[:, 1:] * absent
 
 
-def mean_total_reward(found: Array) -> float:
-    """The mean over documents of the rewards of both groups together."""
-    return float(found.sum(1).mean())
+def mean_total_reward(rewards: Array) -> float:
+    """Return the mean over documents of the sum of both groups' rewards."""
+    return float(rewards.sum(1).mean())
 
 
 @dataclass(frozen=True)
 class MemoizedMetric:
-    """A metric that remembers what it said of two texts.
+    """A metric that caches the scores of pairs of texts.
 
-    At `most` pairs it forgets them all, so that a long training stays within memory.
+    The cache is cleared at `max_pairs` pairs, to bound its memory.
     """
 
     base: Metric
@@ -277,7 +245,7 @@ class MemoizedMetric:
     higher_is_better: ClassVar[bool] = True
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """The scores in order; only pairs not seen before are scored."""
+        """Return the scores in order; only pairs that are not cached are scored."""
         keys = [(pair.candidate, pair.references[0]) for pair in pairs]
         new = {k: p for k, p in zip(keys, pairs, strict=True) if k not in self.cache}
         if len(self.cache) + len(new) > self.max_pairs:
@@ -290,13 +258,42 @@ class MemoizedMetric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Those of the metric."""
+        """The bounds of the base metric."""
         return self.base.bounds
 
     @property
     def signature(self) -> str:
-        """That of the metric: what is remembered is what it said."""
+        """The signature of the base metric, whose scores the cache holds."""
         return self.base.signature
+
+
+class BatchSchedule:
+    """The examples of each step; the order of every epoch depends on the seed alone."""
+
+    def __init__(self, examples: Sequence[KeyphraseExample], size: int, seed: int) -> None:
+        self._examples, self._size, self._seed = examples, size, seed
+        self._lengths = [len(each.words) for each in examples]
+        self._now = (-1, epoch_batches(self._lengths, size, seed=seed, number=0))
+
+    def __len__(self) -> int:
+        return len(self._now[1])
+
+    def examples_at(self, number: int) -> list[KeyphraseExample]:
+        """Return the examples of a step."""
+        epoch, step = divmod(number, len(self))
+        if self._now[0] != epoch:
+            self._now = (
+                epoch,
+                epoch_batches(self._lengths, self._size, seed=self._seed, number=epoch),
+            )
+        return [self._examples[i] for i in self._now[1][step]]
+
+
+def torch_generator(*numbers: int) -> Any:
+    """Return a torch generator seeded by these numbers."""
+    import torch
+
+    return torch.Generator().manual_seed(int(numpy_generator(*numbers).integers(2**62)))
 
 
 def _join_phrases(phrases: Sequence[WordSequence]) -> str:

@@ -1,8 +1,7 @@
-"""Documents as a keyphrase generator reads and writes them: words, present phrases, absent ones.
+"""Documents and keyphrases as word sequences, vocabularies and padded batches of token ids.
 
-The words a generator can write by itself; others it can copy from the document.
-
-Examples side by side as tensors, padded to one length.
+A target sequence holds the present phrases, then the absent ones. Words outside the vocabulary can
+only be copied from the document; they get temporary ids above the vocabulary.
 """
 
 from __future__ import annotations
@@ -24,23 +23,20 @@ from evenmatch.types import Array
 from evenmatch.units.keyphrases import get_stemmer
 
 WordSequence: TypeAlias = tuple[str, ...]
-
-
 PAD, START, END, UNKNOWN, NEXT, SPLIT = "<pad>", "<bos>", "<eos>", "<unk>", "<sep>", "<peos>"
-
-
 SPECIAL_TOKENS = (PAD, START, END, UNKNOWN, NEXT, SPLIT)
 
-
-_WORD = re.compile(r"<\w+>|[^\W_]+(?:'[^\W_]+)?|[.,()]")
-
+PAD_ID, START_ID, END_ID, UNKNOWN_ID, NEXT_ID, SPLIT_ID = (
+    SPECIAL_TOKENS.index(token) for token in (PAD, START, END, UNKNOWN, NEXT, SPLIT)
+)
 
 _DIGIT_TOKEN = "<digit>"
+_WORD = re.compile(r"<\w+>|[^\W_]+(?:'[^\W_]+)?|[.,()]")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyphraseExample:
-    """A document's words, its phrases that stand in it, by place, and those that do not."""
+    """A document's words, its present phrases in order of occurrence, and its absent phrases."""
 
     words: WordSequence
     present: tuple[WordSequence, ...] = ()
@@ -48,7 +44,7 @@ class KeyphraseExample:
 
     @property
     def target(self) -> WordSequence:
-        """What is to be written: phrases with marks between them, and one at the end.
+        """The target sequence: phrases with special tokens between them and at the end.
 
         >>> " ".join(KeyphraseExample((), (("a", "b"), ("c",)), (("d",),)).target)
         'a b <sep> c <peos> d <eos>'
@@ -56,20 +52,10 @@ class KeyphraseExample:
         return (*_join_with_separator(self.present), SPLIT, *_join_with_separator(self.absent), END)
 
 
-def tokenize_text(text: str) -> WordSequence:
-    """Words in lower case, numbers as one word, and the signs that part sentences.
-
-    >>> tokenize_text("Fast 3-D parsing, e.g. by GPU (2x)")
-    ('fast', '<digit>', 'd', 'parsing', ',', 'e', '.', 'g', '.', 'by', 'gpu', '(', '2x', ')')
-    """
-    found = (word for word in _WORD.findall(text.lower()) if word not in SPECIAL_TOKENS)
-    return tuple(_DIGIT_TOKEN if word.isdigit() else word for word in found)
-
-
 def make_keyphrase_example(document: Document, longest: int) -> KeyphraseExample:
-    """A document to read; words beyond the longest are not read.
+    """Convert a document to an example of at most `longest` words.
 
-    A phrase is present when its stems stand in a row among those of the words that are read.
+    A phrase is present if its stems occur consecutively among the stems of these words.
     """
     words = tokenize_text(document.text)[:longest]
     stems = [get_stemmer().stem(word) for word in words]
@@ -82,9 +68,9 @@ def make_keyphrase_example(document: Document, longest: int) -> KeyphraseExample
 def make_keyphrase_examples(
     documents: Iterable[Document], *, longest: int = 400, most_phrases: int = 14
 ) -> list[KeyphraseExample]:
-    """Documents to learn from: those too long, with too many phrases or without any are left out.
+    """Convert documents to training examples; drop those too long or with too many or no phrases.
 
-    The limits are those of Chan et al. (2019).
+    The default limits are those of Chan et al. (2019).
     """
     found = []
     for document in documents:
@@ -94,18 +80,28 @@ def make_keyphrase_examples(
             found.append(example)
     if not found:
         raise InputError(
-            f"there is no document with at most {longest} words and 1 to {most_phrases} keyphrases "
-            "to learn from; give others, or raise longest or most_phrases"
+            f"no document has at most {longest} words and 1 to {most_phrases} keyphrases; "
+            "give other documents to train on, or raise longest or most_phrases"
         )
     return found
+
+
+def tokenize_text(text: str) -> WordSequence:
+    """Split a text into lower-case words and . , ( ); every number becomes <digit>.
+
+    >>> tokenize_text("Fast 3-D parsing, e.g. by GPU (2x)")
+    ('fast', '<digit>', 'd', 'parsing', ',', 'e', '.', 'g', '.', 'by', 'gpu', '(', '2x', ')')
+    """
+    found = (word for word in _WORD.findall(text.lower()) if word not in SPECIAL_TOKENS)
+    return tuple(_DIGIT_TOKEN if word.isdigit() else word for word in found)
 
 
 def parse_phrases(
     words: Iterable[str],
 ) -> tuple[tuple[WordSequence, ...], tuple[WordSequence, ...]]:
-    """The present and the absent phrases in what was written; all are present without a mark.
+    """Return the present and absent phrases of an output; without `<peos>` all are present.
 
-    A second mark between present and absent only ends a phrase; phrases without a word are none.
+    A second `<peos>` only ends a phrase; empty phrases are dropped.
 
     >>> parse_phrases("a b <sep> c <peos> d <eos>".split())
     ((('a', 'b'), ('c',)), (('d',),))
@@ -128,30 +124,11 @@ def parse_phrases(
     return tuple(groups[0]), tuple(groups[1])
 
 
-def _join_with_separator(phrases: Sequence[WordSequence]) -> Iterator[str]:
-    for number, phrase in enumerate(phrases):
-        if number:
-            yield NEXT
-        yield from phrase
-
-
-def _find_phrase(phrase: WordSequence, stems: Sequence[str]) -> int:
-    """Where the phrase first stands, or -1."""
-    wanted = [get_stemmer().stem(word) for word in phrase]
-    starts = range(len(stems) - len(wanted) + 1)
-    return next((i for i in starts if stems[i : i + len(wanted)] == wanted), -1)
-
-
-PAD_ID, START_ID, END_ID, UNKNOWN_ID, NEXT_ID, SPLIT_ID = (
-    SPECIAL_TOKENS.index(mark) for mark in (PAD, START, END, UNKNOWN, NEXT, SPLIT)
-)
-
-
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by number, marks first.
+    """Words by id, special tokens first.
 
-    Other words of a document get numbers above these for as long as it is read.
+    Out-of-vocabulary words of a document get temporary ids above the vocabulary.
     """
 
     words: tuple[str, ...]
@@ -161,8 +138,8 @@ class Vocabulary:
             self.words
         ):
             raise InputError(
-                f"a vocabulary starts with {' '.join(SPECIAL_TOKENS)} and has no word twice; "
-                "make one with vocabulary_of"
+                f"a vocabulary starts with {' '.join(SPECIAL_TOKENS)} and has no duplicates; "
+                "make one with build_vocabulary"
             )
 
     def __len__(self) -> int:
@@ -170,71 +147,71 @@ class Vocabulary:
 
     @cached_property
     def word_ids(self) -> dict[str, int]:
-        """The number of each word."""
-        return {word: number for number, word in enumerate(self.words)}
+        """The id of each word."""
+        return {word: index for index, word in enumerate(self.words)}
 
     def encode(self, words: Sequence[str]) -> list[int]:
-        """The numbers of words, that of `<unk>` for one that has none."""
+        """Return the ids of words, that of `<unk>` for words outside the vocabulary."""
         return [self.word_ids.get(word, UNKNOWN_ID) for word in words]
 
     def unknown_words(self, words: Sequence[str]) -> tuple[str, ...]:
-        """The words of a document that have no number, each once, in order."""
+        """Return the distinct words of a document outside the vocabulary, in order."""
         return tuple(dict.fromkeys(word for word in words if word not in self.word_ids))
 
-    def encode_extended(self, words: Sequence[str], strange: Sequence[str]) -> list[int]:
-        """The numbers of words, where those strange to us have numbers for the time being."""
-        own = {word: len(self) + place for place, word in enumerate(strange)}
-        return [self.word_ids.get(word, own.get(word, UNKNOWN_ID)) for word in words]
+    def encode_extended(self, words: Sequence[str], unknown: Sequence[str]) -> list[int]:
+        """Return the ids of words, with temporary ids for the `unknown` words."""
+        temporary = {word: len(self) + index for index, word in enumerate(unknown)}
+        return [self.word_ids.get(word, temporary.get(word, UNKNOWN_ID)) for word in words]
 
-    def word(self, number: int, strange: Sequence[str]) -> str:
-        """The word of a number, which may be one for the time being."""
-        return self.words[number] if number < len(self) else strange[number - len(self)]
+    def word(self, index: int, unknown: Sequence[str]) -> str:
+        """Return the word of an id, which may be a temporary one."""
+        return self.words[index] if index < len(self) else unknown[index - len(self)]
 
 
 def build_vocabulary(examples: Sequence[KeyphraseExample], size: int) -> Vocabulary:
-    """The most frequent words of documents and phrases, so many with the marks."""
+    """Return a vocabulary of `size` entries: special tokens and the most frequent words."""
     if size <= len(SPECIAL_TOKENS):
         raise InputError(
-            f"a vocabulary needs more than its {len(SPECIAL_TOKENS)} marks, got {size} words"
+            f"a vocabulary must be larger than its {len(SPECIAL_TOKENS)} special tokens, got {size}"
         )
     counts: Counter[str] = Counter()
     for each in examples:
         counts.update(each.words)
         counts.update(chain.from_iterable((*each.present, *each.absent)))
-    # Ties by the alphabet, so that the order of documents settles nothing.
+    # Ties are broken alphabetically, so that the order of documents does not matter.
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     return Vocabulary((*SPECIAL_TOKENS, *ranked[: size - len(SPECIAL_TOKENS)]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CatSeqBatch:
-    """Documents with their closing marks, and what to write.
+    """Encoded documents, each with a closing token, and their targets.
 
-    `known` has `<unk>` where `copied` has a document's own number for a strange word.
+    Out-of-vocabulary words have the id of `<unk>` in `source_ids`, temporary ids in `extended_ids`.
     """
 
     examples: tuple[KeyphraseExample, ...]
     unknown_words: tuple[tuple[str, ...], ...]
     source_ids: Array  # (documents, words)
     extended_ids: Array
-    lengths: Array  # closing mark included
+    lengths: Array  # closing token included
     targets: Array  # (documents, steps)
 
 
 def make_catseq_batch(examples: Sequence[KeyphraseExample], vocabulary: Vocabulary) -> CatSeqBatch:
-    """Examples as one batch."""
+    """Encode examples as one batch."""
     sources = [(*each.words, END) for each in examples]
-    strange = tuple(map(vocabulary.unknown_words, sources))
+    unknown = tuple(map(vocabulary.unknown_words, sources))
     copied = [
-        vocabulary.encode_extended(words, own) for words, own in zip(sources, strange, strict=True)
+        vocabulary.encode_extended(words, own) for words, own in zip(sources, unknown, strict=True)
     ]
     targets = [
         vocabulary.encode_extended(each.target, own)
-        for each, own in zip(examples, strange, strict=True)
+        for each, own in zip(examples, unknown, strict=True)
     ]
     return CatSeqBatch(
         tuple(examples),
-        strange,
+        unknown,
         pad_token_ids([vocabulary.encode(words) for words in sources]),
         pad_token_ids(copied),
         np.array([len(words) for words in sources]),
@@ -243,19 +220,33 @@ def make_catseq_batch(examples: Sequence[KeyphraseExample], vocabulary: Vocabula
 
 
 def pad_token_ids(rows: Sequence[Sequence[int]]) -> Array:
-    """Rows of numbers, made as long as the longest."""
+    """Pad rows of token ids to the length of the longest."""
     found = np.full((len(rows), max(map(len, rows))), PAD_ID, dtype=np.int64)
-    for place, row in enumerate(rows):
-        found[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        found[index, : len(row)] = row
     return found
 
 
 def epoch_batches(lengths: Sequence[int], size: int, *, seed: int, number: int) -> list[Array]:
-    """The batches of one pass over examples, the same whenever it is asked for."""
-    own = numpy_generator(seed, number).integers(2**31)
-    return list(length_grouped_batches(lengths, FitSettings(batch=size, seed=int(own))))
+    """Return the batches of epoch `number`, which depend on the arguments alone."""
+    epoch_seed = numpy_generator(seed, number).integers(2**31)
+    return list(length_grouped_batches(lengths, FitSettings(batch=size, seed=int(epoch_seed))))
 
 
 def numpy_generator(*numbers: int) -> np.random.Generator:
-    """Random numbers that some numbers settle: no state has to be kept to go on with them."""
+    """Return a generator seeded by these numbers, so that resuming needs no stored state."""
     return np.random.default_rng(np.random.SeedSequence(numbers))
+
+
+def _join_with_separator(phrases: Sequence[WordSequence]) -> Iterator[str]:
+    for number, phrase in enumerate(phrases):
+        if number:
+            yield NEXT
+        yield from phrase
+
+
+def _find_phrase(phrase: WordSequence, stems: Sequence[str]) -> int:
+    """Return the position of the phrase's first occurrence, or -1."""
+    wanted = [get_stemmer().stem(word) for word in phrase]
+    starts = range(len(stems) - len(wanted) + 1)
+    return next((i for i in starts if stems[i : i + len(wanted)] == wanted), -1)

@@ -1,4 +1,4 @@
-"""train_catseq: a generator of keyphrases, by likelihood and then by stages of reinforcement."""
+"""train_catseq: train a keyphrase generator by maximum likelihood, then by reinforcement."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ CHECKPOINT_FILE, HISTORY_FILE = "checkpoint.pt", "history.json"
 
 @dataclass(frozen=True, slots=True)
 class CatSeqData:
-    """What is learnt from and what is looked at."""
+    """Training and validation examples."""
 
     examples: tuple[KeyphraseExample, ...]
     validation: tuple[KeyphraseExample, ...]
 
     @property
     def digest(self) -> str:
-        """The examples by content."""
+        """A hash of all examples."""
         text = json.dumps([[asdict(e) for e in side] for side in (self.examples, self.validation)])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class CatSeqRun:
-    """One course of training: its name, its folder, and what happened; `ended` or paused."""
+    """One training run: its name, its folder, and its history, which has ended or is paused."""
 
     name: str
     folder: Path
@@ -68,144 +68,146 @@ def train_catseq(
     plan: str | PathLike[str] | CatSeqPlan,
     out: str | PathLike[str],
     *,
-    enough: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> list[CatSeqRun]:
-    """Carry out a plan, or a TOML file with one, in a folder; go on where it was stopped.
+    """Run a plan, given as such or as a TOML file, in the folder `out`; resume a stopped one.
 
     The generators are in the folders `likelihood`, `stage-1`, `stage-2`, …, each with its history.
-    `enough` is asked after every step, and pauses training when it says so.
+    `should_stop` is called after every step; training pauses when it returns True.
     """
-    wanted = plan if isinstance(plan, CatSeqPlan) else read_catseq_plan(plan)
-    settings = wanted.settings
-    lessons = prepare_catseq_data(
-        _read_documents(wanted.train), _read_documents(wanted.valid), settings
+    parsed = plan if isinstance(plan, CatSeqPlan) else read_catseq_plan(plan)
+    data = prepare_catseq_data(
+        _read_documents(parsed.train), _read_documents(parsed.valid), parsed.settings
     )
-    return list(run_stages(lessons, settings, Path(out).expanduser(), enough=enough))
+    runs = run_stages(data, parsed.settings, Path(out).expanduser(), should_stop=should_stop)
+    return list(runs)
 
 
 def prepare_catseq_data(
-    documents: Sequence[Document], others: Sequence[Document], settings: CatSeqSettings
+    documents: Sequence[Document], validation: Sequence[Document], settings: CatSeqSettings
 ) -> CatSeqData:
-    """Documents prepared; those that are too long or have too many phrases are left out."""
+    """Convert documents to examples, without those that are too long or have too many phrases."""
     limits = {"longest": settings.longest, "most_phrases": settings.most_phrases}
     return CatSeqData(
-        *(tuple(make_keyphrase_examples(side, **limits)) for side in (documents, others))
+        *(tuple(make_keyphrase_examples(side, **limits)) for side in (documents, validation))
     )
 
 
 def run_stages(
-    lessons: CatSeqData, settings: CatSeqSettings, folder: Path, *, enough: Callable[[], bool]
+    data: CatSeqData, settings: CatSeqSettings, folder: Path, *, should_stop: Callable[[], bool]
 ) -> Iterator[CatSeqRun]:
-    """Every course in turn, up to one that was paused."""
-    done = train_likelihood(lessons, settings, folder / "likelihood", enough=enough)
+    """Run maximum likelihood and each stage in turn, up to a run that is paused."""
+    done = train_likelihood(data, settings, folder / "likelihood", should_stop=should_stop)
     yield done
     for number, stage in enumerate(settings.stages, 1):
         if not done.history.ended:
             return
         name = f"stage-{number}"
-        done = train_stage(lessons, stage, done.folder, folder / name, settings.seed, enough=enough)
+        done = train_stage(
+            data, stage, done.folder, folder / name, settings.seed, should_stop=should_stop
+        )
         yield done
 
 
 def train_likelihood(
-    lessons: CatSeqData, settings: CatSeqSettings, folder: Path, *, enough: Callable[[], bool]
+    data: CatSeqData, settings: CatSeqSettings, folder: Path, *, should_stop: Callable[[], bool]
 ) -> CatSeqRun:
-    """Learn to write people's phrases, from the start or from where it was stopped."""
+    """Train on gold phrases by maximum likelihood, from scratch or from a checkpoint."""
     recipe = {
-        "texts": lessons.digest,
+        "texts": data.digest,
         "shape": asdict(settings.shape),
         "course": asdict(settings.likelihood),
         "words": settings.words,
         "seed": settings.seed,
     }
 
-    def begin() -> KeyphraseGenerator:
-        vocabulary = build_vocabulary(lessons.examples, settings.words)
+    def initialize() -> KeyphraseGenerator:
+        vocabulary = build_vocabulary(data.examples, settings.words)
         model = CatSeq(settings.shape, len(vocabulary), seed=settings.seed)
         return KeyphraseGenerator(model, vocabulary, settings.longest)
 
-    def learn(generator: KeyphraseGenerator, keeper: CatSeqCheckpointer) -> CatSeqHistory:
+    def train(generator: KeyphraseGenerator, checkpointer: CatSeqCheckpointer) -> CatSeqHistory:
         return maximize_likelihood(
             generator.model,
             generator.vocabulary,
-            *(lessons.examples, lessons.validation),
-            course=settings.likelihood,
-            keeper=keeper,
+            *(data.examples, data.validation),
+            settings=settings.likelihood,
+            checkpointer=checkpointer,
             seed=settings.seed,
-            enough=enough,
+            should_stop=should_stop,
         )
 
-    return _run_or_load(folder, recipe, begin, learn)
+    return _run_or_load(folder, recipe, initialize, train)
 
 
 def train_stage(
-    lessons: CatSeqData,
+    data: CatSeqData,
     stage: Stage,
     before: Path,
     folder: Path,
     seed: int,
     *,
-    enough: Callable[[], bool],
+    should_stop: Callable[[], bool],
 ) -> CatSeqRun:
-    """One stage of reinforcement on the generator in the folder `before`."""
+    """Run one stage of reinforcement learning from the generator in the folder `before`."""
     metric = reward_metric(stage.reward)
     recipe = {
-        "texts": lessons.digest,
+        "texts": data.digest,
         "reward": metric.signature,
-        "course": asdict(stage.course),
+        "course": asdict(stage.training),
         "before": _weights_digest(before),
         "seed": seed,
     }
 
-    def learn(generator: KeyphraseGenerator, keeper: CatSeqCheckpointer) -> CatSeqHistory:
+    def train(generator: KeyphraseGenerator, checkpointer: CatSeqCheckpointer) -> CatSeqHistory:
         return maximize_reward(
             generator.model,
             generator.vocabulary,
-            *(lessons.examples, lessons.validation),
+            *(data.examples, data.validation),
             metric=metric,
-            course=stage.course,
-            keeper=keeper,
+            settings=stage.training,
+            checkpointer=checkpointer,
             seed=seed,
-            enough=enough,
+            should_stop=should_stop,
         )
 
-    return _run_or_load(folder, recipe, lambda: load_generator(before), learn)
+    return _run_or_load(folder, recipe, lambda: load_generator(before), train)
 
 
 def _run_or_load(
     folder: Path,
     recipe: dict[str, Any],
-    begin: Callable[[], KeyphraseGenerator],
-    learn: Callable[[KeyphraseGenerator, CatSeqCheckpointer], CatSeqHistory],
+    initialize: Callable[[], KeyphraseGenerator],
+    train: Callable[[KeyphraseGenerator, CatSeqCheckpointer], CatSeqHistory],
 ) -> CatSeqRun:
-    """A course as it was kept, or taken now; a finished one is not taken again."""
-    keeper = CatSeqCheckpointer(folder / CHECKPOINT_FILE, recipe)
+    """Return a finished run from its folder; otherwise start or resume it."""
+    checkpointer = CatSeqCheckpointer(folder / CHECKPOINT_FILE, recipe)
     if is_generator(folder) and (folder / HISTORY_FILE).is_file():
         return CatSeqRun(folder.name, folder, _read_history(folder, recipe))
-    generator = begin()
-    history = learn(generator, keeper)
+    generator = initialize()
+    history = train(generator, checkpointer)
     if history.ended:
-        text = json.dumps({"recipe": recipe, **asdict(history)})
+        text = json.dumps({"recipe": recipe, **history.to_dict()})
         with atomic_write(str(folder / HISTORY_FILE)) as place:
             Path(place).write_text(text, "utf-8")
         generator.save(folder)
-        keeper.path.unlink()
+        checkpointer.path.unlink()
     return CatSeqRun(folder.name, folder, history)
 
 
 def _read_history(folder: Path, recipe: dict[str, Any]) -> CatSeqHistory:
-    """What happened in a course that has ended, if it was this one."""
+    """Return the history of a finished run; a folder with another recipe is refused."""
     kept = json.loads((folder / HISTORY_FILE).read_text("utf-8"))
     if kept["recipe"] != recipe:
         raise DataError(
             f"{folder} was trained with other settings or documents; "
-            "use those, or another folder, or remove it to start again"
+            "use those, choose another folder, or remove it to start again"
         )
     return CatSeqHistory(kept["told"], [(int(n), value) for n, value in kept["looks"]], True)
 
 
 def _weights_digest(folder: Path) -> str:
-    """The weights that a stage starts from, by content."""
+    """Return a hash of a generator's weights."""
     return hashlib.sha256((folder / WEIGHTS_FILE).read_bytes()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""A cross-encoder in training: one model that reads both texts side by side and gives a number."""
+"""Train a cross-encoder: one model that encodes both texts together and predicts a score."""
 
 from __future__ import annotations
 
@@ -22,33 +22,36 @@ from evenmatch.types import Array, Run
 
 @dataclass(frozen=True, eq=False)
 class TrainableCrossEncoder:
-    """A model for sequence classification with one output, and what it is given for each pair."""
+    """A sequence-classification model with one output, and the tokenized training pairs."""
 
     module: Any
     tokenizer: Any
     encoded_pairs: Sequence[TokenizedPair]
 
     def __call__(self, batch: Array) -> Any:
-        """The numbers for some of the pairs, with gradients."""
+        """Predict the scores of the pairs with these indices, with gradients."""
         given = [dict(self.encoded_pairs[i].inputs) for i in batch]
         inputs = self.tokenizer.pad(given, return_tensors="pt")
         return self.module(**inputs.to(self.module.device)).logits.reshape(-1)
 
     @property
     def pair_lengths(self) -> list[int]:
-        """How many pieces each pair has, marks included."""
-        return [seen.length for seen in self.encoded_pairs]
+        """The number of tokens of each pair, special tokens included."""
+        return [pair.length for pair in self.encoded_pairs]
 
-    def parameter_groups(self, lesson: FitSettings) -> list[dict[str, Any]]:
-        """What is trained, at its rate: the upper blocks slowly, what is new fast."""
-        body = self.module.base_model
-        within = {id(weight) for weight in body.parameters()}
-        head = [weight for weight in self.module.parameters() if id(weight) not in within]
-        upper = [weight for weight in body.parameters() if weight.requires_grad]
-        return [{"params": upper, "lr": lesson.rate}, {"params": head, "lr": lesson.head_rate}]
+    def parameter_groups(self, settings: FitSettings) -> list[dict[str, Any]]:
+        """Return the optimizer's groups: unfrozen backbone at `rate`, new head at `head_rate`."""
+        backbone = self.module.base_model
+        known = {id(weight) for weight in backbone.parameters()}
+        head = [weight for weight in self.module.parameters() if id(weight) not in known]
+        unfrozen = [weight for weight in backbone.parameters() if weight.requires_grad]
+        return [
+            {"params": unfrozen, "lr": settings.rate},
+            {"params": head, "lr": settings.head_rate},
+        ]
 
     def save(self, folder: Path) -> None:
-        """Write the model and its tokenizer as any model's folder is."""
+        """Write model and tokenizer in the layout of Hugging Face checkpoints."""
         folder.mkdir(parents=True, exist_ok=True)
         with quiet_transformers():
             self.module.save_pretrained(folder)
@@ -63,44 +66,46 @@ def load_cross_encoder(
     seed: int,
     device: str = "cpu",
 ) -> TrainableCrossEncoder:
-    """A model with a new head to train above its first `frozen` blocks, and the texts to read.
+    """Load a model with a new head and its first `frozen` blocks frozen, and tokenize the pairs.
 
-    Dropout stays off, so that the seed settles everything.
+    Dropout is off, so that training depends on the seed alone.
     """
     import torch
 
     check_frozen(checkpoint, frozen, count_layers(checkpoint))
     with torch.random.fork_rng():
-        torch.manual_seed(seed)  # the new head's first weights
+        torch.manual_seed(seed)  # for the initial weights of the head
         module, _ = load_auto_model(
             "AutoModelForSequenceClassification", checkpoint, False, outputs=1
         )
     _freeze_blocks(module.base_model, checkpoint, frozen)
-    read = PairTokenizer(checkpoint, 0, "truncate", False)(texts)
+    tokenized = PairTokenizer(checkpoint, 0, "truncate", False)(texts)
     return TrainableCrossEncoder(
-        move_to_device(module.eval(), device), load_transformers_tokenizer(checkpoint, False), read
+        move_to_device(module.eval(), device),
+        load_transformers_tokenizer(checkpoint, False),
+        tokenized,
     )
 
 
-def _freeze_blocks(body: Any, checkpoint: Checkpoint, frozen: int) -> None:
-    """Hold still whatever comes before the first block that learns."""
-    owner, name = find_stack(body, count_layers(checkpoint))
+def _freeze_blocks(backbone: Any, checkpoint: Checkpoint, frozen: int) -> None:
+    """Freeze every parameter before the first block that is trained."""
+    owner, name = find_stack(backbone, count_layers(checkpoint))
     if owner is None:
         raise InputError(
-            f"{checkpoint.display_name} has no blocks of its own to freeze; "
-            "train an encoder like BERT, such as 'minilm'"
+            f"{checkpoint.display_name} has no separate blocks that could be frozen; "
+            "use a BERT-like encoder, such as 'minilm'"
         )
     first = next(getattr(owner, name)[frozen].parameters())
-    for weight in body.parameters():
+    for weight in backbone.parameters():
         if weight is first:
             return
         weight.requires_grad_(False)
 
 
 def train_cross_encoder(
-    checkpoint: Checkpoint, examples: TrainingExamples, frozen: int, lesson: FitSettings, run: Run
+    checkpoint: Checkpoint, examples: TrainingExamples, frozen: int, settings: FitSettings, run: Run
 ) -> TrainableCrossEncoder:
-    """A cross-encoder trained to predict the targets by squared loss, the reference read first."""
+    """Train a cross-encoder on the targets with squared loss; the input is reference, candidate."""
     import torch
 
     texts = [
@@ -108,24 +113,24 @@ def train_cross_encoder(
         for c, r in zip(examples.candidates, examples.references, strict=True)
     ]
     cross = load_cross_encoder(
-        checkpoint, texts, frozen=frozen, seed=lesson.seed, device=run.device
+        checkpoint, texts, frozen=frozen, seed=settings.seed, device=run.device
     )
     mean, spread = float(examples.targets.mean()), float(examples.targets.std())
-    wanted = torch.tensor((examples.targets - mean) / spread, dtype=torch.float32)
-    wanted = wanted.to(cross.module.device)
+    targets = torch.tensor((examples.targets - mean) / spread, dtype=torch.float32)
+    targets = targets.to(cross.module.device)
 
     def loss(batch: Array) -> Any:
-        return ((cross(batch) - wanted[batch]) ** 2).mean()
+        return ((cross(batch) - targets[batch]) ** 2).mean()
 
     run_training_loop(
-        cross.parameter_groups(lesson), cross.pair_lengths, lesson, loss, run.progress
+        cross.parameter_groups(settings), cross.pair_lengths, settings, loss, run.progress
     )
     _rescale_output(cross.module, mean, spread)
     return cross
 
 
 def _rescale_output(module: Any, mean: float, spread: float) -> None:
-    """Bring the number a model gives to the scale of its ratings, within its last layer."""
+    """Fold the scale of the ratings into the last layer, so the model outputs raw ratings."""
     import torch
 
     last = [m for m in module.modules() if isinstance(m, torch.nn.Linear) and m.out_features == 1]

@@ -1,8 +1,8 @@
-"""distil: a small metric trained to say what a larger one says.
+"""distil: train a small, fast metric to imitate a larger one.
 
-A shallow encoder trained to see texts as a deeper one does.
-
-How closely a student says what its teacher says, and how much sooner.
+A teacher that aligns transformer vectors gets a student with a shallower encoder, trained on the
+teacher's similarity matrices. Any other teacher gets a bi-encoder trained on its scores. Both are
+then compared on held-out pairs, for agreement and for speed.
 """
 
 from __future__ import annotations
@@ -51,6 +51,9 @@ from evenmatch.vectors.transformer import Transformer
 
 DISTIL_SETTINGS = FitSettings(epochs=2, rate=3e-4)
 
+# Weight of the loss on the vectors themselves: similarities alone leave length and rotation free.
+_STATE_LOSS_WEIGHT = 0.1
+
 
 def distil(
     teacher: str | Metric,
@@ -60,46 +63,51 @@ def distil(
     test: Sequence[PairSource] = (),
     model: str = "minilm",
     blocks: int = 2,
-    lesson: FitSettings = DISTIL_SETTINGS,
+    settings: FitSettings = DISTIL_SETTINGS,
     **run: Any,
 ) -> MetricCard:
-    """Train a student of `blocks` blocks to imitate `teacher`, save it in `out`, and compare them.
+    """Train a student of `blocks` blocks to imitate `teacher`, save it in `out`, and compare both.
 
-    A teacher that aligns vectors of a transformer gets a student that differs in its encoder only;
-    any other gets two towers over the first blocks of `model` that predict its scores. `data`, and
-    each of `test`, is pairs, a file of them, or rated data by name, whose ratings are not used.
-    Without `test` every tenth pair is set apart for it. `run` is as in `score`.
+    A teacher that aligns transformer vectors gets a student that differs only in its encoder; any
+    other teacher gets a bi-encoder over the first blocks of `model` that predicts its scores.
+    `data`, and each item of `test`, is a list of pairs, a file of pairs, or the name of rated data,
+    whose ratings are not used. Without `test`, every tenth pair is held out. `run` is as in
+    `score`.
     """
-    folder, how, wanted = check_output_folder(out), make_run(**run), as_metric(teacher)
+    folder, run_settings, teacher_metric = (
+        check_output_folder(out),
+        make_run(**run),
+        as_metric(teacher),
+    )
     pairs, tests = split_train_test(data, test)
     start = time.monotonic()
-    if isinstance(wanted, AlignMetric) and isinstance(wanted.vectors, Transformer):
-        source = wanted.vectors.model
-        _train_align_metric(folder, wanted, pairs, blocks, lesson, how)
+    if isinstance(teacher_metric, AlignMetric) and isinstance(teacher_metric.vectors, Transformer):
+        source = teacher_metric.vectors.model
+        _train_align_metric(folder, teacher_metric, pairs, blocks, settings, run_settings)
     else:
         source = model
-        _train_bi_encoder(folder, wanted, pairs, model, blocks, lesson, how)
+        _train_bi_encoder(folder, teacher_metric, pairs, model, blocks, settings, run_settings)
     seconds = time.monotonic() - start
     student: Metric = read_metric(str(folder))
-    judged = compare_to_teacher(student, wanted, tests, how, seed=lesson.seed)
+    imitation = compare_to_teacher(student, teacher_metric, tests, run_settings, seed=settings.seed)
     facts = {
         "teacher": metric_name(teacher),
-        "teacher's signature": wanted.signature,
+        "teacher's signature": teacher_metric.signature,
         "trained on": f"{len(pairs)} pairs" + (f" of {data}" if isinstance(data, str) else ""),
         "encoder": f"{PretrainedBackbone(source).checkpoint().label}, its first {blocks} blocks",
-        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(lesson).items()),
+        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
         "time": f"{seconds:.0f} s",
     }
-    made = MetricCard(
+    card = MetricCard(
         folder,
         f"A small metric that imitates {metric_name(teacher)}",
         student.signature,
         facts,
-        {"Agreement with the teacher on other texts": judged.table()},
-        {"folder": str(folder), "signature": student.signature, **facts, **judged.document()},
+        {"Agreement with the teacher on held-out texts": imitation.table()},
+        {"folder": str(folder), "signature": student.signature, **facts, **imitation.document()},
     )
-    write_card(made)
-    return made
+    write_card(card)
+    return card
 
 
 def _train_align_metric(
@@ -107,108 +115,82 @@ def _train_align_metric(
     teacher: AlignMetric,
     pairs: Sequence[Pair],
     blocks: int,
-    lesson: FitSettings,
+    settings: FitSettings,
     run: Run,
 ) -> None:
     encoder = teacher.vectors
     assert isinstance(encoder, Transformer)
-    body = encoder.backbone
-    upper = load_partly_frozen(body.checkpoint(), 0, run.device, blocks)
-    examples = make_training_examples(
-        pairs, range(len(pairs))
-    )  # what they score is not learnt from
-    towers = make_bi_encoder(upper, body, examples.texts, run)
-    states = store_teacher_states(encoder, examples.texts, towers.lengths, run)
-    train_student(towers, states, examples, lesson, run)
-    save_encoder(upper, body.checkpoint(), folder)
+    checkpoint = encoder.backbone.checkpoint()
+    student = load_partly_frozen(checkpoint, 0, run.device, blocks)
+    # The targets are not used: the loss compares similarity matrices, not scores.
+    examples = make_training_examples(pairs, range(len(pairs)))
+    bi_encoder = make_bi_encoder(student, encoder.backbone, examples.texts, run)
+    states = store_teacher_states(encoder, examples.texts, bi_encoder.lengths, run)
+    train_student(bi_encoder, states, examples, settings, run)
+    save_encoder(student, checkpoint, folder)
     vectors = dataclasses.replace(encoder, model=FOLDER_PLACEHOLDER, layer=blocks)
     written = spec(dataclasses.replace(teacher, vectors=vectors))
     write_metric(folder, written.replace(repr(FOLDER_PLACEHOLDER), FOLDER_PLACEHOLDER))
 
 
-def _train_bi_encoder(
-    folder: Path,
-    teacher: Metric,
-    pairs: Sequence[Pair],
-    model: str,
-    blocks: int,
-    lesson: FitSettings,
-    run: Run,
-) -> None:
-    body = PretrainedBackbone(model)
-    single = [Pair(pair.candidate, pair.references[:1]) for pair in pairs]
-    scores = [score.value for score in score_metrics([teacher], single, run)[0].segments]
-    examples = make_training_examples(single, scores)
-    upper = load_partly_frozen(body.checkpoint(), 0, run.device, blocks)
-    towers = make_bi_encoder(upper, body, examples.texts, run)
-    head = train_bi_encoder(towers, examples, (blocks,), lesson, run)
-    save_encoder(upper, body.checkpoint(), folder)
-    save_bi_encoder_head(
-        dataclasses.replace(head, higher_is_better=teacher.higher_is_better), folder
-    )
-    write_metric(folder, f"fitted(model={FOLDER_PLACEHOLDER})")
-
-
-# The vectors themselves count as well, if less: similarities leave their lengths and turn free.
-_STATE_LOSS_WEIGHT = 0.1
-
-
 def store_teacher_states(
     encoder: Transformer, texts: Sequence[str], lengths: Array, run: Run
 ) -> HiddenStateMemmap:
-    """The states of every text at the layer the teacher reads."""
+    """Store the hidden states of every text at the teacher's layer."""
     layer = encoder.layer_index()
-    kept: HiddenStateMemmap | None = None
+    store: HiddenStateMemmap | None = None
     index = 0
-    for some in iter_chunks(texts):
-        for states in encoder.backbone.encode(some, [layer], run):
+    for chunk in iter_chunks(texts):
+        for states in encoder.backbone.encode(chunk, [layer], run):
             vectors = states.layers[layer]
-            kept = kept or HiddenStateMemmap(lengths.tolist(), vectors.shape[1])
-            kept.write(index, vectors)
+            store = store or HiddenStateMemmap(lengths.tolist(), vectors.shape[1])
+            store.write(index, vectors)
             index += 1
-    assert kept is not None
-    return kept
+    assert store is not None
+    return store
 
 
 def train_student(
-    towers: TrainableBiEncoder,
+    bi_encoder: TrainableBiEncoder,
     teacher: HiddenStateMemmap,
     examples: TrainingExamples,
-    lesson: FitSettings,
+    settings: FitSettings,
     run: Run,
 ) -> None:
-    """Train the encoder, in place, to compare two texts' pieces as the teacher does.
+    """Train the encoder in place to give the similarity matrices that the teacher gives.
 
-    The loss is the squared difference of every similarity of a candidate's piece and a
-    reference's, so that whatever solver aligns them sees what it would have seen.
+    The loss is the squared difference of the similarities of every candidate token with every
+    reference token, so any alignment solver gets the same input from student and teacher.
     """
     import torch
 
-    height = towers.encoder.height
+    height = bi_encoder.encoder.height
 
     def loss(batch: Array) -> Any:
         both = examples.candidates[batch], examples.references[batch]
-        (x, x_there), (y, y_there) = towers.encode_groups(*both, layers=[height])
-        states, there = ((x[height], y[height]), (x_there, y_there))
-        wanted = [
-            _pad_teacher_states(teacher, texts, of, towers.device)
+        (x, x_mask), (y, y_mask) = bi_encoder.encode_groups(*both, layers=[height])
+        states, masks = ((x[height], y[height]), (x_mask, y_mask))
+        targets = [
+            _pad_teacher_states(teacher, texts, of, bi_encoder.device)
             for texts, of in zip(both, states, strict=True)
         ]
-        cells = there[0][:, :, None] & there[1][:, None, :]
-        difference = (_cosine_matrix(*states) - _cosine_matrix(*wanted)) ** 2
-        matches = (difference * cells).sum() / cells.sum()
-        apart = [
-            (((a - b) ** 2).mean(-1) * real).sum() / real.sum()
-            for a, b, real in zip(states, wanted, there, strict=True)
+        cells = masks[0][:, :, None] & masks[1][:, None, :]
+        difference = (_cosine_matrix(*states) - _cosine_matrix(*targets)) ** 2
+        similarity_loss = (difference * cells).sum() / cells.sum()
+        state_losses = [
+            (((a - b) ** 2).mean(-1) * mask).sum() / mask.sum()
+            for a, b, mask in zip(states, targets, masks, strict=True)
         ]
-        return matches + _STATE_LOSS_WEIGHT * torch.stack(apart).mean()
+        return similarity_loss + _STATE_LOSS_WEIGHT * torch.stack(state_losses).mean()
 
-    groups = [{"params": towers.encoder.parameters(), "lr": lesson.rate}]
-    run_training_loop(groups, towers.pair_lengths(examples).tolist(), lesson, loss, run.progress)
+    groups = [{"params": bi_encoder.encoder.parameters(), "lr": settings.rate}]
+    run_training_loop(
+        groups, bi_encoder.pair_lengths(examples).tolist(), settings, loss, run.progress
+    )
 
 
 def _pad_teacher_states(teacher: HiddenStateMemmap, texts: Array, states: Any, device: str) -> Any:
-    """The teacher's states, padded as the student's are."""
+    """Return the teacher's hidden states, padded to the shape of the student's."""
     import torch
 
     found, _ = teacher.read_padded(texts)
@@ -224,33 +206,33 @@ def _cosine_matrix(x: Any, y: Any) -> Any:
     return x @ y.transpose(-1, -2)
 
 
-@dataclass(frozen=True, slots=True)
-class Imitation:
-    """Correlations with the teacher, and how long both took over the same pairs."""
-
-    agreement: HeldOutAgreement
-    teacher_seconds: float
-    student_seconds: float
-
-    def table(self) -> TextTable:
-        """A line per set of texts."""
-        return self.agreement.table()
-
-    @property
-    def speedup(self) -> float:
-        """How many times as fast the student scores, alignment included."""
-        return self.teacher_seconds / self.student_seconds
-
-    def document(self) -> dict[str, Any]:
-        """The same for programs."""
-        times = {"teacher_seconds": self.teacher_seconds, "student_seconds": self.student_seconds}
-        return {**self.agreement.document(), **times, "faster": self.speedup}
+def _train_bi_encoder(
+    folder: Path,
+    teacher: Metric,
+    pairs: Sequence[Pair],
+    model: str,
+    blocks: int,
+    settings: FitSettings,
+    run: Run,
+) -> None:
+    backbone = PretrainedBackbone(model)
+    single = [Pair(pair.candidate, pair.references[:1]) for pair in pairs]
+    scores = [score.value for score in score_metrics([teacher], single, run)[0].segments]
+    examples = make_training_examples(single, scores)
+    student = load_partly_frozen(backbone.checkpoint(), 0, run.device, blocks)
+    bi_encoder = make_bi_encoder(student, backbone, examples.texts, run)
+    head = train_bi_encoder(bi_encoder, examples, (blocks,), settings, run)
+    save_encoder(student, backbone.checkpoint(), folder)
+    save_bi_encoder_head(
+        dataclasses.replace(head, higher_is_better=teacher.higher_is_better), folder
+    )
+    write_metric(folder, f"fitted(model={FOLDER_PLACEHOLDER})")
 
 
 def compare_to_teacher(
     student: Metric, teacher: Metric, tests: Mapping[str, Sequence[Pair]], run: Run, *, seed: int
 ) -> Imitation:
-    """Both metrics over each set of pairs, correlated."""
+    """Score each set of pairs with both metrics, and correlate and time them."""
     rows, spent = [], [0.0, 0.0]
     for name, pairs in tests.items():
         sides = []
@@ -261,3 +243,26 @@ def compare_to_teacher(
             sides.append(np.array([[score.value for score in scores.segments]]))
         rows.append(correlate_subset(name, "", Panel(sides[1][None], sides[0]), len(pairs), seed))
     return Imitation(HeldOutAgreement(tuple(rows)), *spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Imitation:
+    """Correlations of the student with its teacher, and the time both took on the same pairs."""
+
+    agreement: HeldOutAgreement
+    teacher_seconds: float
+    student_seconds: float
+
+    def table(self) -> TextTable:
+        """Return a table with one row per test set."""
+        return self.agreement.table()
+
+    @property
+    def speedup(self) -> float:
+        """How many times faster the student scores, alignment included."""
+        return self.teacher_seconds / self.student_seconds
+
+    def document(self) -> dict[str, Any]:
+        """Return correlations and times as JSON-compatible values."""
+        times = {"teacher_seconds": self.teacher_seconds, "student_seconds": self.student_seconds}
+        return {**self.agreement.document(), **times, "faster": self.speedup}

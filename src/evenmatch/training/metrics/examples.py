@@ -1,8 +1,7 @@
-"""What a metric is trained on: pairs of texts as numbers, and the score each should have.
+"""Training data of metrics: examples with targets, held-out splits, and held-out evaluation.
 
-Pairs of texts to train on, whatever they come from: a list, a file, or rated data.
-
-How well a trained metric does on what it was not trained on.
+`TrainingExamples` holds pairs of texts with the score each should get. `split_ratings` and
+`split_train_test` set data aside; `evaluate_held_out` correlates a trained metric with it.
 """
 
 from __future__ import annotations
@@ -29,11 +28,15 @@ from evenmatch.stats.panel import Panel
 from evenmatch.types import Array, Pair, Run
 
 MIN_EXAMPLES = 8
+RESAMPLES = 1000
+_HOLD_OUT_EVERY = 10
+_UNNAMED = "pairs"
+PairSource: TypeAlias = str | PathLike[str] | Sequence[Pair]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingExamples:
-    """Distinct texts; each example's candidate and reference among them, and its target."""
+    """Distinct texts, and for each example the indices of its two texts and its target."""
 
     texts: tuple[str, ...]
     candidates: Array
@@ -45,7 +48,7 @@ class TrainingExamples:
 
 
 def make_training_examples(pairs: Sequence[Pair], targets: Sequence[float]) -> TrainingExamples:
-    """Pairs with their targets; of several references the first, and no pair with an empty side."""
+    """Return the pairs as examples: first reference only, pairs with an empty side dropped."""
     kept = [
         (pair.candidate, pair.references[0], target)
         for pair, target in zip(pairs, targets, strict=True)
@@ -53,7 +56,8 @@ def make_training_examples(pairs: Sequence[Pair], targets: Sequence[float]) -> T
     ]
     if len(kept) < MIN_EXAMPLES:
         raise InputError(
-            f"{len(kept)} rated pairs of texts are too few to train on; give {MIN_EXAMPLES}"
+            f"{len(kept)} rated pairs of texts are too few to train on; "
+            f"give at least {MIN_EXAMPLES}"
         )
     number = {
         text: i for i, text in enumerate(dict.fromkeys(t for c, r, _ in kept for t in (c, r)))
@@ -70,7 +74,7 @@ def make_training_examples(pairs: Sequence[Pair], targets: Sequence[float]) -> T
 
 
 def rated_pairs(sets: Sequence[RatedSet]) -> tuple[list[Pair], list[float]]:
-    """Every rated output with its references, and its rating; outputs of people are left out."""
+    """Return every rated system output with its rating; human references are excluded."""
     pairs: list[Pair] = []
     ratings: list[float] = []
     for each in (given.exclude_humans() for given in sets):
@@ -80,17 +84,8 @@ def rated_pairs(sets: Sequence[RatedSet]) -> tuple[list[Pair], list[float]]:
     return pairs, ratings
 
 
-PairSource: TypeAlias = str | PathLike[str] | Sequence[Pair]
-
-
-_HOLD_OUT_EVERY = 10
-
-
-_UNNAMED = "pairs"
-
-
 def read_training_pairs(data: PairSource) -> list[Pair]:
-    """Every pair of a list, of a file such as `evenmatch score` takes, or of rated data."""
+    """Return the pairs of a list, of a file that `evenmatch score` accepts, or of rated data."""
     if not isinstance(data, (str, PathLike)):
         return list(data)
     given = fspath(data)
@@ -102,26 +97,93 @@ def read_training_pairs(data: PairSource) -> list[Pair]:
 def split_train_test(
     data: PairSource, tests: Sequence[PairSource]
 ) -> tuple[list[Pair], Mapping[str, list[Pair]]]:
-    """Pairs to train on, and those to judge by under their names: given, or every tenth."""
+    """Return training pairs, and test pairs by name: those given, or every tenth pair."""
     pairs = read_training_pairs(data)
     if tests:
         return pairs, {
             _source_name(test, i): read_training_pairs(test) for i, test in enumerate(tests, 1)
         }
-    apart = pairs[::_HOLD_OUT_EVERY]
-    if len(apart) < 2:
+    held_out = pairs[::_HOLD_OUT_EVERY]
+    if len(held_out) < 2:
         raise InputError(
-            f"{len(pairs)} pairs are too few to set some apart; give others to judge by"
+            f"{len(pairs)} pairs are too few to hold some out; give separate test pairs"
         )
     rest = [pair for i, pair in enumerate(pairs) if i % _HOLD_OUT_EVERY]
-    return rest, {"held out": apart}
+    return rest, {"held out": held_out}
 
 
-def _source_name(data: PairSource, number: int) -> str:
-    return fspath(data) if isinstance(data, (str, PathLike)) else f"{_UNNAMED} {number}"
+def split_ratings(
+    sets: Sequence[RatedSet], share: float, seed: int
+) -> tuple[list[RatedSet], list[RatedSet]]:
+    """Split ratings into train and test; `share` of the segment names is held out in every set."""
+    names = list(dict.fromkeys(name for each in sets for name in each.segments))
+    count = max(1, round(share * len(names)))
+    if not 0 < share < 1 or count >= len(names):
+        raise InputError(
+            f"a share of {share} of {len(names)} segments cannot be held out; "
+            "give a share between 0 and 1, or separate test data"
+        )
+    sampled = np.random.default_rng(seed).permutation(len(names))[:count]
+    test_names = {names[i] for i in sampled}
+    masks = [np.array([name in test_names for name in each.segments]) for each in sets]
+    return (
+        [_mask_ratings(each, ~mask) for each, mask in zip(sets, masks, strict=True)],
+        [_mask_ratings(each, mask) for each, mask in zip(sets, masks, strict=True)],
+    )
 
 
-RESAMPLES = 1000
+def evaluate_held_out(
+    metric: Metric, sets: Sequence[RatedSet], run: Run, *, seed: int = 0
+) -> HeldOutAgreement:
+    """Correlate the metric with the human ratings of each set that has rated outputs."""
+    machines = [each.exclude_humans() for each in sets]
+    rated = [each for each in machines if len(each.cells(rated=True)[0]) > 1]
+    if not rated:
+        raise InputError(
+            "the test data have no rated outputs with references; give other test data"
+        )
+    cells = [each.cells(rated=True) for each in rated]
+    pairs = [pair for each, own in zip(rated, cells, strict=True) for pair in each.pairs(own)]
+    values = [score.value for score in score_metrics([metric], pairs, run)[0].segments]
+    sign = 1.0 if metric.higher_is_better else -1.0
+    rows, start = [], 0
+    for each, own in zip(rated, cells, strict=True):
+        part = np.multiply(sign, values[start : start + len(own[0])])
+        start += len(own[0])
+        panel = Panel(each.to_matrix(part.tolist(), own)[None], each.ratings)
+        rows.append(correlate_subset(each.name, each.subset, panel, len(part), seed))
+    return HeldOutAgreement(tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutAgreement:
+    """Correlations by subset, and their mean."""
+
+    rows: tuple[SubsetCorrelation, ...]
+
+    @property
+    def mean(self) -> SubsetCorrelation:
+        """The mean over subsets; its interval adds squared margins (Zou & Donner 2008)."""
+        count = len(self.rows)
+        value = math.fsum(row.value for row in self.rows) / count
+        below = math.hypot(*(row.value - row.low for row in self.rows)) / count
+        above = math.hypot(*(row.high - row.value for row in self.rows)) / count
+        n = sum(row.n for row in self.rows)
+        names = ", ".join(dict.fromkeys(row.data for row in self.rows))
+        return SubsetCorrelation(names, "mean", value, value - below, value + above, n)
+
+    def table(self) -> TextTable:
+        """Return a table with one row per subset and one for the mean."""
+        every = self.rows if len(self.rows) == 1 else (*self.rows, self.mean)
+        body = [
+            [r.data, r.subset or "-", f"{r.value:.3f}", f"{r.low:.3f}", f"{r.high:.3f}", str(r.n)]
+            for r in every
+        ]
+        return [["data", "subset", "r", "2.5%", "97.5%", "n"], *body]
+
+    def document(self) -> dict[str, Any]:
+        """Return the correlations as JSON-compatible values."""
+        return {"mean": asdict(self.mean), "rows": [asdict(row) for row in self.rows]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,84 +198,16 @@ class SubsetCorrelation:
     n: int
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOutAgreement:
-    """Agreement subset by subset, and its mean."""
-
-    rows: tuple[SubsetCorrelation, ...]
-
-    @property
-    def mean(self) -> SubsetCorrelation:
-        """The mean over subsets; squared distances to the bounds add up (Zou & Donner 2008)."""
-        count = len(self.rows)
-        value = math.fsum(row.value for row in self.rows) / count
-        below = math.hypot(*(row.value - row.low for row in self.rows)) / count
-        above = math.hypot(*(row.high - row.value for row in self.rows)) / count
-        n = sum(row.n for row in self.rows)
-        names = ", ".join(dict.fromkeys(row.data for row in self.rows))
-        return SubsetCorrelation(names, "mean", value, value - below, value + above, n)
-
-    def table(self) -> TextTable:
-        """A line per subset and one for the mean."""
-        every = self.rows if len(self.rows) == 1 else (*self.rows, self.mean)
-        body = [
-            [r.data, r.subset or "-", f"{r.value:.3f}", f"{r.low:.3f}", f"{r.high:.3f}", str(r.n)]
-            for r in every
-        ]
-        return [["data", "subset", "r", "2.5%", "97.5%", "n"], *body]
-
-    def document(self) -> dict[str, Any]:
-        """The same for programs."""
-        return {"mean": asdict(self.mean), "rows": [asdict(row) for row in self.rows]}
-
-
-def evaluate_held_out(
-    metric: Metric, sets: Sequence[RatedSet], run: Run, *, seed: int = 0
-) -> HeldOutAgreement:
-    """The metric's agreement with people on each set that has rated outputs."""
-    machines = [each.exclude_humans() for each in sets]
-    rated = [each for each in machines if len(each.cells(rated=True)[0]) > 1]
-    if not rated:
-        raise InputError("there are no rated outputs with references to judge by; give other data")
-    cells = [each.cells(rated=True) for each in rated]
-    pairs = [pair for each, own in zip(rated, cells, strict=True) for pair in each.pairs(own)]
-    values = [score.value for score in score_metrics([metric], pairs, run)[0].segments]
-    sign = 1.0 if metric.higher_is_better else -1.0
-    rows, start = [], 0
-    for each, own in zip(rated, cells, strict=True):
-        part = np.multiply(sign, values[start : start + len(own[0])])
-        start += len(own[0])
-        panel = Panel(each.to_matrix(part.tolist(), own)[None], each.ratings)
-        rows.append(correlate_subset(each.name, each.subset, panel, len(part), seed))
-    return HeldOutAgreement(tuple(rows))
-
-
 def correlate_subset(data: str, subset: str, panel: Panel, n: int, seed: int) -> SubsetCorrelation:
-    """The correlation of a panel's one metric with the other side, over all its outputs."""
+    """Correlate the single metric of a panel with the panel's ratings, over all outputs."""
     (found,) = correlation_intervals(
         panel, level="pooled", method="pearson", over="segments", resamples=RESAMPLES, seed=seed
     )
     return SubsetCorrelation(data, subset, found.value, found.low, found.high, n)
 
 
-def split_ratings(
-    sets: Sequence[RatedSet], share: float, seed: int
-) -> tuple[list[RatedSet], list[RatedSet]]:
-    """Ratings to train on and to judge by, a `share` of the segments; names go one way in all."""
-    names = list(dict.fromkeys(name for each in sets for name in each.segments))
-    count = max(1, round(share * len(names)))
-    if not 0 < share < 1 or count >= len(names):
-        raise InputError(
-            f"a share of {share} of {len(names)} segments cannot be held out; "
-            "give one between 0 and 1, or data to judge by"
-        )
-    drawn = np.random.default_rng(seed).permutation(len(names))[:count]
-    out = {names[i] for i in drawn}
-    apart = [np.array([name in out for name in each.segments]) for each in sets]
-    return (
-        [_mask_ratings(each, ~away) for each, away in zip(sets, apart, strict=True)],
-        [_mask_ratings(each, away) for each, away in zip(sets, apart, strict=True)],
-    )
+def _source_name(data: PairSource, number: int) -> str:
+    return fspath(data) if isinstance(data, (str, PathLike)) else f"{_UNNAMED} {number}"
 
 
 def _mask_ratings(each: RatedSet, kept: Any) -> RatedSet:

@@ -1,4 +1,8 @@
-"""fit: a metric trained on people's ratings."""
+"""fit: train a metric on human ratings.
+
+Two architectures: a bi-encoder (`kind="towers"`), which encodes each text by itself, and a
+cross-encoder (`kind="cross"`), which encodes both texts together.
+"""
 
 from __future__ import annotations
 
@@ -45,77 +49,87 @@ def fit(
     kind: FitArchitecture = "towers",
     model: str = "minilm",
     frozen: int = 2,
-    lesson: FitSettings = FitSettings(),
+    settings: FitSettings = FitSettings(),
     hold_out: float = 0.1,
     **run: Any,
 ) -> MetricCard:
-    """Train a metric on ratings, save it in the folder `out`, and judge it on others.
+    """Train a metric on ratings, save it in the folder `out` and evaluate it on held-out ratings.
 
-    `data` and `test` are what `read_ratings` takes or gives; without `test` a share of the
-    segments, `hold_out`, is set apart for the judgement. `towers` read each text on its own,
-    `cross` both side by side. The encoder's embeddings and first `frozen` blocks stay as they
-    are. `run` is as in `score`.
+    `data` and `test` are anything that `read_ratings` takes or returns; without `test`, the share
+    `hold_out` of the segments is held out. `kind` is 'towers' for a bi-encoder, which encodes each
+    text by itself, or 'cross' for a cross-encoder, which encodes both texts together. The
+    encoder's embeddings and first `frozen` blocks are not trained. `run` is as in `score`.
     """
-    folder, how = check_output_folder(out), make_run(**run)
+    folder, run_settings = check_output_folder(out), make_run(**run)
     if kind not in _TRAINERS:
         raise UnknownNameError(
             f"no kind of metric is called {kind!r}; known: {', '.join(_TRAINERS)}"
         )
     sets, tests = as_rated_sets(data), as_rated_sets(test or ())
     if test is None:
-        sets, tests = split_ratings(sets, hold_out, lesson.seed)
+        sets, tests = split_ratings(sets, hold_out, settings.seed)
     examples = make_training_examples(*rated_pairs(sets))
     start = time.monotonic()
-    _TRAINERS[kind](folder, examples, model, frozen, lesson, how)
+    _TRAINERS[kind](folder, examples, model, frozen, settings, run_settings)
     seconds = time.monotonic() - start
     metric: Metric = read_metric(str(folder))
-    judged = evaluate_held_out(metric, tests, how, seed=lesson.seed)
+    agreement = evaluate_held_out(metric, tests, run_settings, seed=settings.seed)
     facts = {
         "trained on": f"{join_set_names(sets)} ({len(examples)} rated outputs)",
         "encoder": f"{PretrainedBackbone(model).checkpoint().label}, {frozen} blocks frozen",
         "kind": f"{kind}: {_DESCRIPTIONS[kind]}",
-        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(lesson).items()),
+        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
         "time": f"{seconds:.0f} s",
     }
-    made = MetricCard(
+    card = MetricCard(
         folder,
         "A metric fitted to ratings",
         metric.signature,
         facts,
-        {f"Agreement on held-out ratings: {join_set_names(tests)}": judged.table()},
-        {"folder": str(folder), "signature": metric.signature, **facts, **judged.document()},
+        {f"Agreement on held-out ratings: {join_set_names(tests)}": agreement.table()},
+        {"folder": str(folder), "signature": metric.signature, **facts, **agreement.document()},
     )
-    write_card(made)
-    return made
+    write_card(card)
+    return card
 
 
 def _train_bi_encoder(
-    folder: Path, examples: TrainingExamples, model: str, frozen: int, lesson: FitSettings, run: Run
+    folder: Path,
+    examples: TrainingExamples,
+    model: str,
+    frozen: int,
+    settings: FitSettings,
+    run: Run,
 ) -> None:
-    body = PretrainedBackbone(model)
-    checkpoint = body.checkpoint()
-    upper = load_partly_frozen(checkpoint, frozen, run.device)
+    backbone = PretrainedBackbone(model)
+    checkpoint = backbone.checkpoint()
+    encoder = load_partly_frozen(checkpoint, frozen, run.device)
     last = count_layers(checkpoint)
-    # Two thirds up, where encoders know most of words, if anything learns there.
+    # Layers two thirds up represent word meaning best; used only if that layer is trained.
     middle = round(2 * last / 3)
     layers = (middle, last) if frozen < middle < last else (last,)
-    towers = make_bi_encoder(upper, body, examples.texts, run)
-    head = train_bi_encoder(towers, examples, layers, lesson, run)
-    save_encoder(upper, checkpoint, folder)
+    bi_encoder = make_bi_encoder(encoder, backbone, examples.texts, run)
+    head = train_bi_encoder(bi_encoder, examples, layers, settings, run)
+    save_encoder(encoder, checkpoint, folder)
     save_bi_encoder_head(head, folder)
     write_metric(folder, f"fitted(model={FOLDER_PLACEHOLDER})")
 
 
 def _train_cross_encoder(
-    folder: Path, examples: TrainingExamples, model: str, frozen: int, lesson: FitSettings, run: Run
+    folder: Path,
+    examples: TrainingExamples,
+    model: str,
+    frozen: int,
+    settings: FitSettings,
+    run: Run,
 ) -> None:
-    train_cross_encoder(PretrainedBackbone(model).checkpoint(), examples, frozen, lesson, run).save(
-        folder
-    )
+    checkpoint = PretrainedBackbone(model).checkpoint()
+    train_cross_encoder(checkpoint, examples, frozen, settings, run).save(folder)
     write_metric(folder, f"regression(model={FOLDER_PLACEHOLDER})")
 
 
 _TRAINERS = {"towers": _train_bi_encoder, "cross": _train_cross_encoder}
-
-
-_DESCRIPTIONS = {"towers": "each text read alone", "cross": "both texts read side by side"}
+_DESCRIPTIONS = {
+    "towers": "bi-encoder, each text encoded by itself",
+    "cross": "cross-encoder, both texts encoded together",
+}

@@ -1,8 +1,8 @@
-"""fit_keyphrases: a scorer of phrases trained on what systems predicted, for the FB score.
+"""fit_keyphrases: train the cross-encoder that compares keyphrases in the FB score.
 
-The training of a scorer of phrases: an encoder that reads both, one number, squared error.
-
-Pairs of phrases with the score FG gives them: what the scorer of phrases learns from.
+FB replaces the lexical phrase similarity of FG by a trained one. The training data are pairs of
+predicted and gold phrases with their FG similarity (`make_phrase_pairs`); the model encodes both
+phrases together and predicts that similarity (`train_phrase_scorer`).
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ from evenmatch.vectors.hashed import Bare
 
 PHRASE_SCORER_SETTINGS = FitSettings(epochs=1, batch=32, rate=1e-4, head_rate=1e-3)
 
+# Nine in ten pairs have no word in common. As in the authors' released code, one such pair per
+# predicted phrase is used, with half the weight.
+_NEGATIVE_WEIGHT = 0.5
+
 
 def fit_keyphrases(
     data: str | Sequence[DocumentSet],
@@ -49,128 +53,116 @@ def fit_keyphrases(
     model: str = "minilm",
     frozen: int = 2,
     most: int = 20_000,
-    lesson: FitSettings = PHRASE_SCORER_SETTINGS,
+    settings: FitSettings = PHRASE_SCORER_SETTINGS,
     hold_out: float = 0.1,
     **run: Any,
 ) -> MetricCard:
-    """Train a scorer of phrases on FG's scores, save it in `out`, and judge it on other documents.
+    """Train a phrase scorer on FG's similarities, save it in `out`, evaluate it on held-out data.
 
-    `data` is what `read_documents` takes or gives, with predictions. At most so many pairs of
-    phrases, at random, are learnt from. The encoder's embeddings and first `frozen` blocks stay as
-    they are. A share of the documents, `hold_out`, is set apart: for pairs of phrases that were not
-    learnt from, and for FB through Algorithm 1 beside FG. `run` is as in `score`.
+    `data` is anything that `read_documents` takes or returns, with predictions. At most `most`
+    pairs of phrases, sampled at random, are used for training. The encoder's embeddings and first
+    `frozen` blocks are not trained. The share `hold_out` of the documents is held out; on it, the
+    scorer is compared with FG on unseen pairs of phrases, and FB with FG on whole documents.
+    `run` is as in `score`.
     """
-    folder, how = check_output_folder(out), make_run(**run)
+    folder, run_settings = check_output_folder(out), make_run(**run)
     sets = read_documents(data) if isinstance(data, str) else data
     documents = [document for each in sets for document in each.documents]
-    learnt_from, judged_by = split_documents(documents, hold_out, lesson.seed)
-    every = make_phrase_pairs(learnt_from, seed=lesson.seed)
-    tuples = every.sample(most, seed=lesson.seed)
+    train, test = split_documents(documents, hold_out, settings.seed)
+    train_pairs = make_phrase_pairs(train, seed=settings.seed)
+    sampled = train_pairs.sample(most, seed=settings.seed)
     start = time.monotonic()
     losses = train_phrase_scorer(
-        tuples, folder, model=model, frozen=frozen, lesson=lesson, progress=how.progress
+        sampled,
+        folder,
+        model=model,
+        frozen=frozen,
+        settings=settings,
+        progress=run_settings.progress,
     )
     seconds, tenth = time.monotonic() - start, -(-len(losses) // 10)
     write_metric(folder, f"fb(model={FOLDER_PLACEHOLDER})")
-    apart = drop_seen_pairs(make_phrase_pairs(judged_by, seed=lesson.seed), every)
-    pairs, scores = _evaluate_pairs(apart, str(folder)), _evaluate_documents(judged_by, str(folder))
+    unseen = drop_seen_pairs(make_phrase_pairs(test, seed=settings.seed), train_pairs)
+    evaluations = {
+        f"{len(unseen)} unseen pairs of phrases of {len(test)} held-out documents": (
+            _evaluate_pairs(unseen, str(folder))
+        ),
+        "FB and FG on the held-out documents": _evaluate_documents(test, str(folder)),
+    }
     facts = {
-        "trained on": f"{len(tuples)} pairs of phrases of {len(learnt_from)} documents of "
+        "trained on": f"{len(sampled)} pairs of phrases of {len(train)} documents of "
         + ", ".join(each.name for each in sets),
-        "trained from": f"{model}, its first {frozen} blocks as they were",
-        "lesson": f"{lesson.epochs} epochs, batches of {lesson.batch}, rates {lesson.rate:g} and "
-        f"{lesson.head_rate:g}, seed {lesson.seed}",
-        "loss": f"{np.mean(losses[:tenth]):.4f} at first, {np.mean(losses[-tenth:]):.4f} at last",
+        "trained from": f"{model}, its first {frozen} blocks frozen",
+        "lesson": f"{settings.epochs} epochs, batches of {settings.batch}, "
+        f"rates {settings.rate:g} and {settings.head_rate:g}, seed {settings.seed}",
+        "loss": f"{np.mean(losses[:tenth]):.4f} in the first tenth of steps, "
+        f"{np.mean(losses[-tenth:]):.4f} in the last tenth",
         "seconds": f"{seconds:.0f}",
     }
-    judged = {
-        f"{len(apart)} other pairs of phrases of {len(judged_by)} other documents": pairs,
-        "FB through Algorithm 1 beside FG, on those documents": scores,
-    }
-    document = {"facts": facts, "judged": {what: list(table) for what, table in judged.items()}}
-    made = MetricCard(
-        folder, "A scorer of phrases", fb(str(folder)).signature, facts, judged, document
+    card = MetricCard(
+        folder,
+        "A scorer of phrases",
+        fb(str(folder)).signature,
+        facts,
+        evaluations,
+        {"facts": facts, "judged": {what: list(table) for what, table in evaluations.items()}},
     )
-    write_card(made)
-    return made
-
-
-def _evaluate_pairs(tuples: PhrasePairs, folder: str) -> TextTable:
-    """How near the scorer comes to FG's phrase scores, beside the encoder it started from."""
-    metrics: dict[str, Metric] = {"the scorer": PhraseScorer(folder), "f_disc, untrained": f_disc()}
-    header = ["compared by", "Pearson", "Spearman", "mean error"]
-    constant = float(abs(tuples.scores - np.median(tuples.scores)).mean())
-    rows = [["always the median", "-", "-", format_number(constant)]]
-    for name, metric in metrics.items():
-        scored = metric([Pair(p, (q,)) for p, q in tuples.phrases]).segments
-        values = np.array([score.value for score in scored])
-        rows.append([name, *map(format_number, _agreement(values, tuples.scores))])
-    return [header, *rows]
-
-
-def _agreement(values: Array, wanted: Array) -> tuple[float, float, float]:
-    return (
-        float(correlation(values, wanted, "pearson")),
-        float(correlation(values, wanted, "spearman")),
-        float(abs(values - wanted).mean()),
-    )
-
-
-def _evaluate_documents(documents: Sequence[Document], folder: str) -> TextTable:
-    """Both scores of every system on these documents, and how far they agree."""
-    systems = list(dict.fromkeys(name for each in documents for name in each.predictions))
-    header = ["prediction", "FG", "FB", "Pearson", "documents"]
-    rows = []
-    for system in systems:
-        pairs = [each.to_pair(system) for each in documents if system in each.predictions]
-        judged = score_keyphrase_metrics([fg("paper"), fb(folder)], pairs)
-        lexical, trained = (np.array([s.value for s in scores.segments]) for scores, _ in judged)
-        together = float(correlation(lexical, trained, "pearson"))
-        means = map(format_number, (lexical.mean(), trained.mean(), together))
-        rows.append([system, *means, str(len(pairs))])
-    return [header, *rows]
+    write_card(card)
+    return card
 
 
 def train_phrase_scorer(
-    tuples: PhrasePairs,
+    pairs: PhrasePairs,
     folder: Path,
     *,
     model: str,
     frozen: int,
-    lesson: FitSettings,
+    settings: FitSettings,
     progress: Callable[[int, int], None] | None,
 ) -> list[float]:
-    """Train a scorer, save it as a model for sequence classification, and give the losses.
+    """Train a scorer, save it as a sequence-classification model, and return the losses.
 
-    Paper 004's: [CLS] predicted [SEP] gold [SEP], one score, learnt by squared error. The
-    embeddings and first `frozen` blocks stay as they are.
+    As in Luo et al. (2021): [CLS] predicted [SEP] gold [SEP], one output, squared error. The
+    embeddings and first `frozen` blocks are not trained.
     """
     import torch
 
     checkpoint = find_checkpoint(model)
-    scorer = load_cross_encoder(checkpoint, tuples.phrases, frozen=frozen, seed=lesson.seed)
-    wanted, weights = (torch.tensor(a).float() for a in (tuples.scores, tuples.weights))
+    scorer = load_cross_encoder(checkpoint, pairs.phrases, frozen=frozen, seed=settings.seed)
+    wanted, weights = (torch.tensor(a).float() for a in (pairs.scores, pairs.weights))
 
     def loss(batch: Array) -> Any:
-        at = torch.from_numpy(np.asarray(batch))
-        found = torch.sigmoid(scorer(batch))
-        return (weights[at] * (found - wanted[at]) ** 2).sum() / weights[at].sum()
+        rows = torch.from_numpy(np.asarray(batch))
+        predicted = torch.sigmoid(scorer(batch))
+        return (weights[rows] * (predicted - wanted[rows]) ** 2).sum() / weights[rows].sum()
 
     losses = run_training_loop(
-        scorer.parameter_groups(lesson), scorer.pair_lengths, lesson, loss, progress
+        scorer.parameter_groups(settings), scorer.pair_lengths, settings, loss, progress
     )
     scorer.save(folder)
     return losses
 
 
-# Of the pairs without a common word one per predicted phrase is kept, at half the weight: they are
-# nine in ten, and the released code does the same.
-_NEGATIVE_WEIGHT = 0.5
+def make_phrase_pairs(documents: Sequence[Document], *, seed: int = 0) -> PhrasePairs:
+    """Return the distinct pairs of predicted and gold phrases of a document with a common word.
+
+    In addition, each predicted phrase is paired with one random gold phrase of its document that
+    has no word in common with it.
+    """
+    draw = np.random.default_rng(seed)
+    found: dict[tuple[str, str], float] = {}
+    for document in documents:
+        for prediction in document.predictions:
+            found.update(_score_phrase_pairs(document, prediction, draw))
+    if not found:
+        raise InputError("no document has both predicted and gold phrases to train on")
+    scores = np.array([*found.values()])
+    return PhrasePairs(tuple(found), scores, np.where(scores > 0, 1.0, _NEGATIVE_WEIGHT))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhrasePairs:
-    """Predicted phrases, gold phrases, how alike FG finds them, and how much each pair counts."""
+    """Pairs of predicted and gold phrases, their FG similarity, and their weight in the loss."""
 
     phrases: tuple[tuple[str, str], ...]
     scores: Array
@@ -180,31 +172,38 @@ class PhrasePairs:
         return len(self.phrases)
 
     def select(self, numbers: Sequence[int]) -> PhrasePairs:
-        """Some of them."""
+        """Return the pairs with these indices."""
         at = np.asarray(numbers, dtype=np.intp)
         return PhrasePairs(tuple(self.phrases[i] for i in at), self.scores[at], self.weights[at])
 
     def sample(self, most: int, *, seed: int = 0) -> PhrasePairs:
-        """At most so many of them, at random."""
+        """Return at most `most` pairs, chosen at random."""
         if len(self) <= most:
             return self
         return self.select(np.random.default_rng(seed).permutation(len(self))[:most].tolist())
 
 
-def make_phrase_pairs(documents: Sequence[Document], *, seed: int = 0) -> PhrasePairs:
-    """Every different pair of a predicted and a gold phrase of one document that share a word.
+def split_documents(
+    documents: Sequence[Document], share: float, seed: int
+) -> tuple[list[Document], list[Document]]:
+    """Split documents at random into train and test; `share` of them are test."""
+    count = round(share * len(documents))
+    if not 0 < count < len(documents):
+        raise InputError(
+            f"a share of {share} of {len(documents)} documents leaves none to train on or to "
+            "test on; give more documents, or a share such as 0.1"
+        )
+    held_out = set(np.random.default_rng(seed).permutation(len(documents))[:count].tolist())
+    return (
+        [each for i, each in enumerate(documents) if i not in held_out],
+        [each for i, each in enumerate(documents) if i in held_out],
+    )
 
-    And for each predicted phrase one gold phrase, at random, that shares none with it.
-    """
-    draw = np.random.default_rng(seed)
-    found: dict[tuple[str, str], float] = {}
-    for document in documents:
-        for prediction in document.predictions:
-            found.update(_score_phrase_pairs(document, prediction, draw))
-    if not found:
-        raise InputError("there is no predicted phrase beside a gold one to learn from")
-    scores = np.array([*found.values()])
-    return PhrasePairs(tuple(found), scores, np.where(scores > 0, 1.0, _NEGATIVE_WEIGHT))
+
+def drop_seen_pairs(pairs: PhrasePairs, seen: PhrasePairs) -> PhrasePairs:
+    """Return the pairs of phrases that are not in `seen`."""
+    known = set(seen.phrases)
+    return pairs.select([i for i, pair in enumerate(pairs.phrases) if pair not in known])
 
 
 def _score_phrase_pairs(
@@ -223,24 +222,37 @@ def _score_phrase_pairs(
             yield (p, cols[int(draw.choice(wrong))]), 0.0
 
 
-def split_documents(
-    documents: Sequence[Document], share: float, seed: int
-) -> tuple[list[Document], list[Document]]:
-    """Documents to learn from, and others to judge by."""
-    count = round(share * len(documents))
-    if not 0 < count < len(documents):
-        raise InputError(
-            f"a share of {share} of {len(documents)} documents leaves none to learn from or to "
-            "judge by; give more documents, or a share such as 0.1"
-        )
-    apart = set(np.random.default_rng(seed).permutation(len(documents))[:count].tolist())
+def _evaluate_pairs(pairs: PhrasePairs, folder: str) -> TextTable:
+    """Compare scorer, untrained encoder and the constant median with FG's phrase similarities."""
+    metrics: dict[str, Metric] = {"the scorer": PhraseScorer(folder), "f_disc, untrained": f_disc()}
+    header = ["compared by", "Pearson", "Spearman", "mean error"]
+    constant = float(abs(pairs.scores - np.median(pairs.scores)).mean())
+    rows = [["always the median", "-", "-", format_number(constant)]]
+    for name, metric in metrics.items():
+        scored = metric([Pair(p, (q,)) for p, q in pairs.phrases]).segments
+        values = np.array([score.value for score in scored])
+        rows.append([name, *map(format_number, _agreement(values, pairs.scores))])
+    return [header, *rows]
+
+
+def _agreement(values: Array, wanted: Array) -> tuple[float, float, float]:
     return (
-        [each for i, each in enumerate(documents) if i not in apart],
-        [each for i, each in enumerate(documents) if i in apart],
+        float(correlation(values, wanted, "pearson")),
+        float(correlation(values, wanted, "spearman")),
+        float(abs(values - wanted).mean()),
     )
 
 
-def drop_seen_pairs(tuples: PhrasePairs, seen: PhrasePairs) -> PhrasePairs:
-    """The pairs of phrases that are not among those seen."""
-    known = set(seen.phrases)
-    return tuples.select([i for i, pair in enumerate(tuples.phrases) if pair not in known])
+def _evaluate_documents(documents: Sequence[Document], folder: str) -> TextTable:
+    """Return FG and FB of every system on these documents, and their correlation."""
+    systems = list(dict.fromkeys(name for each in documents for name in each.predictions))
+    header = ["prediction", "FG", "FB", "Pearson", "documents"]
+    rows = []
+    for system in systems:
+        pairs = [each.to_pair(system) for each in documents if system in each.predictions]
+        scored = score_keyphrase_metrics([fg("paper"), fb(folder)], pairs)
+        lexical, trained = (np.array([s.value for s in scores.segments]) for scores, _ in scored)
+        pearson = float(correlation(lexical, trained, "pearson"))
+        numbers = map(format_number, (lexical.mean(), trained.mean(), pearson))
+        rows.append([system, *numbers, str(len(pairs))])
+    return [header, *rows]

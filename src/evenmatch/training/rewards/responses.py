@@ -1,4 +1,4 @@
-"""What a policy wrote, out of what trainers hand over: chat messages, or prompt and response."""
+"""Extract a policy's response from what trainers pass: chat messages, or prompt and response."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import Any
 
 from evenmatch.errors import InputError
 
-# What tokenizers of language models write for tokens that are no text: <|im_end|>, </s>, <eos>.
+# Special tokens in decoded text, such as <|im_end|>, </s> and <eos>.
 _SPECIAL_TOKENS = re.compile(
     r"<\|[^<>|]{1,40}\|>|</?s>|<(?:bos|eos|pad|unk|end_of_turn|start_of_turn)>"
 )
-
 
 _EXPECTED = "strings or lists of messages with 'role' and 'content'"
 
 
 def extract_response(query: str, prompt: str) -> str:
-    """A query without the prompt that it begins with, and without special tokens.
+    """Return a query without its leading prompt and without special tokens.
 
-    The prompt may stand behind special tokens of its own.
+    Special tokens may precede the prompt.
 
     >>> extract_response("<s>Who? The cat.</s>", "Who?")
     'The cat.'
@@ -31,7 +30,7 @@ def extract_response(query: str, prompt: str) -> str:
 
 
 def completion_text(completion: Any) -> str:
-    """A completion as text: itself, or what the assistant said last.
+    """Return a completion as text: the string itself, or the assistant's last message.
 
     >>> completion_text([{"role": "assistant", "content": "The cat."}])
     'The cat.'
@@ -49,7 +48,7 @@ def completion_text(completion: Any) -> str:
 
 
 def as_references(given: Any) -> tuple[str, ...]:
-    """One reference or several, in any sequence, as a row of them.
+    """Return one reference, or a sequence of several, as a tuple.
 
     >>> as_references("a cat"), as_references(["a cat", "the cat"])
     (('a cat',), ('a cat', 'the cat'))
@@ -65,7 +64,7 @@ def as_references(given: Any) -> tuple[str, ...]:
 
 
 def _message_text(content: Any) -> str:
-    """A message's text; of parts, those that are text."""
+    """Return a message's text; of a message in parts, the text parts."""
     if isinstance(content, str) or content is None:
         return content or ""
     return "".join(part.get("text", "") for part in content if isinstance(part, Mapping))

@@ -1,6 +1,8 @@
-"""Any metric as a reward between 0 and 1, and what ordinary operators make of rewards.
+"""Rewards for reinforcement learning: metrics scaled to 0..1 and combined by operators.
 
-Metrics and shapes asked for rewards: between 0 and 1, odd texts counted and not raised.
+`reward` wraps a metric, `length_term` and `repetition_term` reward the form of a text, and
+`+`, `-`, `*` and `clip` combine rewards. Texts that cannot be scored get 0 and are listed; they
+never raise an error, so that nothing a policy writes can stop its training.
 """
 
 from __future__ import annotations
@@ -28,15 +30,20 @@ from evenmatch.training.rewards.terms import (
 from evenmatch.types import Pair, Run, Score
 from evenmatch.version import __version__
 
+# Such texts get no reward. In particular a policy gains nothing by matching an empty reference.
+_ODD_FLAGS = frozenset({"empty_candidate", "empty_reference", "unknown_only"})
+
+_PROBE_PAIR = Pair("a plain text", ("a plain text",))
+
 
 def reward(metric: str | Metric, **run: Any) -> Reward:
-    """A metric as a reward: between 0 and 1, higher for better, and never an error for odd text.
+    """Turn a metric into a reward between 0 and 1, higher for better, that never raises on a text.
 
-    What a metric's bounds are decides how its score becomes a reward: scores between 0 and 1 stay
-    as they are; other finite ranges are divided by their upper bound, what is below 0 being 0;
-    log-probabilities become probabilities; unbounded scores go through x / (1 + x) or, of either
-    sign, through the logistic function; where lower is better, the reward is 1 minus that. `run`
-    settings (device, threads, batch_tokens, cache) are those of `score`.
+    The metric's bounds decide how a score becomes a reward: scores between 0 and 1 stay as they
+    are; scores in another finite range are divided by the upper bound, and negative ones become 0;
+    log-probabilities become probabilities; scores without an upper bound go through x / (1 + x),
+    and those without any bound through the logistic function. Where lower is better, the reward is
+    1 minus that. `run` settings (device, threads, batch_tokens, cache) are those of `score`.
 
     >>> overlap = reward("align(vectors=hashed, alignment=lsa)")
     >>> (overlap - 0.5).clip(0, 1)([Pair("a b", ("a b",)), Pair("", ("a b",))])
@@ -46,10 +53,10 @@ def reward(metric: str | Metric, **run: Any) -> Reward:
 
 
 def length_term(low: float = 0.8, high: float = 1.25) -> Reward:
-    """A reward for length: 1 from `low` to `high` times the reference's words, less outside.
+    """Return a reward for length: 1 from `low` to `high` times the reference's words, less outside.
 
-    Half the words that `low` asks for, or twice those that `high` allows, are worth 0.5. Of several
-    references the one that suits best counts.
+    Half the words at `low`, or twice the words at `high`, give 0.5. Of several references, the
+    one with the highest reward counts.
 
     >>> length_term()([Pair("a b", ("a b",)), Pair("a b a b a b a b a b", ("a b c d",))])
     [1.0, 0.5]
@@ -58,7 +65,7 @@ def length_term(low: float = 0.8, high: float = 1.25) -> Reward:
 
 
 def repetition_term(size: int = 2) -> Reward:
-    """A reward for not repeating: the share of runs of `size` words that are new in the text.
+    """Return a reward for not repeating: the share of n-grams of `size` words that are new.
 
     >>> repetition_term()([Pair("the cat the cat the", ("a cat",))])
     [0.5]
@@ -68,36 +75,36 @@ def repetition_term(size: int = 2) -> Reward:
 
 @dataclass(frozen=True)
 class Reward:
-    """What a text is worth to a trainer; `+`, `-`, `*` and `clip` make new rewards of old ones."""
+    """A function from pairs to rewards; `+`, `-`, `*` and `clip` make new rewards."""
 
     term: RewardTerm
 
     def __call__(self, pairs: Sequence[Pair]) -> list[float]:
-        """One finite number per pair, in order."""
+        """Return one finite number per pair, in order."""
         return list(self.evaluate(pairs).values)
 
     def evaluate(self, pairs: Sequence[Pair]) -> RewardValues:
-        """The rewards, and the rows that were too odd to judge: no words, or none known.
+        """Return the rewards, and the rows that could not be scored: no words, or none known.
 
-        In such a row every metric counts as 0; nothing a policy can write ends the training.
+        In such a row every metric counts as 0, so nothing a policy writes stops the training.
         """
-        judged = score_leaf_terms(leaf_terms(self.term), pairs)
-        odd = sorted({row for found in judged.values() for row in found.odd})
-        worth = {leaf: found.values for leaf, found in judged.items()}
+        scored = score_leaf_terms(leaf_terms(self.term), pairs)
+        odd = sorted({row for found in scored.values() for row in found.odd})
+        leaf_values = {leaf: found.values for leaf, found in scored.items()}
         return RewardValues(
-            tuple(self.term.value_at(worth, row) for row in range(len(pairs))), tuple(odd)
+            tuple(self.term.value_at(leaf_values, row) for row in range(len(pairs))), tuple(odd)
         )
 
     @property
     def signature(self) -> str:
-        """The expression of its metrics, then what they rest on."""
+        """The reward's expression, then the versions and hashes that its metrics depend on."""
         metrics = [leaf.metric for leaf in leaf_terms(self.term) if isinstance(leaf, MetricTerm)]
         facts = [fact for metric in metrics for fact in metric.signature.split(" · ")[1:]]
         every = dict.fromkeys([f"evenmatch {__version__}", *facts])
         return " · ".join([self.term.to_expression(), *every])
 
     def clip(self, low: float, high: float) -> Reward:
-        """The reward, but never below `low` or above `high`."""
+        """Return the reward limited to the range from `low` to `high`."""
         return Reward(ClippedTerm(self.term, float(low), float(high)))
 
     def __add__(self, other: Reward | float) -> Reward:
@@ -119,6 +126,54 @@ class Reward:
         return _combine("*", other, self)
 
 
+@dataclass(frozen=True, slots=True)
+class RewardValues:
+    """Rewards in input order, and in `odd` the rows whose texts could not be scored."""
+
+    values: tuple[float, ...]
+    odd: tuple[int, ...] = ()
+
+
+def score_leaf_terms(
+    leaves: Sequence[LeafTerm], pairs: Sequence[Pair]
+) -> dict[LeafTerm, RewardValues]:
+    """Return the rewards of each leaf; metrics with equal run settings share one scoring pass."""
+    check_pairs(pairs)
+    valid = [_replace_surrogates(pair) for pair in pairs]
+    metrics = [leaf for leaf in leaves if isinstance(leaf, MetricTerm)]
+    found: dict[LeafTerm, RewardValues] = {
+        leaf: _score_shape_term(leaf, valid) for leaf in leaves if not isinstance(leaf, MetricTerm)
+    }
+    for run in dict.fromkeys(leaf.run for leaf in metrics):
+        group = [leaf for leaf in metrics if leaf.run == run]
+        rows = _score_or_none([leaf.metric for leaf in group], valid, run)
+        found |= {
+            leaf: scores_to_rewards(leaf.metric, row) for leaf, row in zip(group, rows, strict=True)
+        }
+    return found
+
+
+def scores_to_rewards(metric: Metric, scores: Sequence[Score | None]) -> RewardValues:
+    """Convert the scores of a metric to rewards; None stands for a text that the metric refused."""
+    bounds, higher = metric.bounds, metric.higher_is_better
+    odd = [s is None or bool(s.flags & _ODD_FLAGS) or not math.isfinite(s.value) for s in scores]
+    values = [
+        0.0 if s is None or is_odd else as_reward(s.value, bounds, higher)
+        for s, is_odd in zip(scores, odd, strict=True)
+    ]
+    return RewardValues(tuple(values), tuple(row for row, is_odd in enumerate(odd) if is_odd))
+
+
+def as_reward(value: float, bounds: tuple[float, float], higher_is_better: bool) -> float:
+    """Scale a score to the range from 0 to 1, higher for better.
+
+    >>> as_reward(0.0, (-math.inf, 0.0), True), as_reward(1.0, (0.0, math.inf), False)
+    (1.0, 0.5)
+    """
+    share = min(max(_to_unit_interval(value, *bounds), 0.0), 1.0)
+    return share if higher_is_better else 1.0 - share
+
+
 def _combine(operator: str, left: Reward | float, right: Reward | float) -> Reward:
     return Reward(BinaryTerm(operator, _as_term(left), _as_term(right)))
 
@@ -128,41 +183,7 @@ def _as_term(side: Any) -> RewardTerm:
         return side.term
     if isinstance(side, (int, float)) and not isinstance(side, bool) and math.isfinite(side):
         return ConstantTerm(float(side))
-    raise InputError(f"a reward joins with rewards and finite numbers only, got {side!r}")
-
-
-# Nothing can be said of such a text; that two empty texts are alike is no merit of a policy.
-_ODD_FLAGS = frozenset({"empty_candidate", "empty_reference", "unknown_only"})
-
-
-_PROBE_PAIR = Pair("a plain text", ("a plain text",))
-
-
-@dataclass(frozen=True, slots=True)
-class RewardValues:
-    """Rewards in input order, and the rows whose text was too odd to judge."""
-
-    values: tuple[float, ...]
-    odd: tuple[int, ...] = ()
-
-
-def score_leaf_terms(
-    leaves: Sequence[LeafTerm], pairs: Sequence[Pair]
-) -> dict[LeafTerm, RewardValues]:
-    """What each leaf gives each pair, between 0 and 1; equal texts are read once for all."""
-    check_pairs(pairs)
-    sound = [_replace_surrogates(pair) for pair in pairs]
-    metrics = [leaf for leaf in leaves if isinstance(leaf, MetricTerm)]
-    found: dict[LeafTerm, RewardValues] = {
-        leaf: _score_shape_term(leaf, sound) for leaf in leaves if not isinstance(leaf, MetricTerm)
-    }
-    for run in dict.fromkeys(leaf.run for leaf in metrics):
-        asked = [leaf for leaf in metrics if leaf.run == run]
-        rows = _score_or_none([leaf.metric for leaf in asked], sound, run)
-        found |= {
-            leaf: scores_to_rewards(leaf.metric, row) for leaf, row in zip(asked, rows, strict=True)
-        }
-    return found
+    raise InputError(f"a reward can be combined with rewards and finite numbers, got {side!r}")
 
 
 def _score_shape_term(leaf: LengthTerm | RepetitionTerm, pairs: Sequence[Pair]) -> RewardValues:
@@ -171,33 +192,14 @@ def _score_shape_term(leaf: LengthTerm | RepetitionTerm, pairs: Sequence[Pair]) 
     return RewardValues(tuple(value or 0.0 for value in values), odd)
 
 
-def scores_to_rewards(metric: Metric, scores: Sequence[Score | None]) -> RewardValues:
-    """Scores of a metric as rewards; None is a text that the metric refused."""
-    bounds, higher = metric.bounds, metric.higher_is_better
-    odd = [s is None or bool(s.flags & _ODD_FLAGS) or not math.isfinite(s.value) for s in scores]
-    values = [
-        0.0 if s is None or strange else as_reward(s.value, bounds, higher)
-        for s, strange in zip(scores, odd, strict=True)
-    ]
-    return RewardValues(tuple(values), tuple(row for row, strange in enumerate(odd) if strange))
-
-
-def as_reward(value: float, bounds: tuple[float, float], higher_is_better: bool) -> float:
-    """A score as a number between 0 and 1, higher for better.
-
-    >>> as_reward(0.0, (-math.inf, 0.0), True), as_reward(1.0, (0.0, math.inf), False)
-    (1.0, 0.5)
-    """
-    share = min(max(_to_unit_interval(value, *bounds), 0.0), 1.0)
-    return share if higher_is_better else 1.0 - share
-
-
 def _to_unit_interval(value: float, low: float, high: float) -> float:
     if math.isfinite(high):
         if math.isfinite(low):
-            start = max(low, 0.0) if high > 0 else low  # of a cosine, only what is above 0 counts
+            start = max(low, 0.0) if high > 0 else low  # negative cosines count as 0
             return (value - start) / (high - start)
-        return math.exp(min(value - high, 0.0))  # a log-probability, or anything that ends above
+        return math.exp(
+            min(value - high, 0.0)
+        )  # log-probabilities, and any score with only an upper bound
     if math.isfinite(low):
         above = max(value - low, 0.0)
         return above / (1.0 + above)
@@ -205,7 +207,7 @@ def _to_unit_interval(value: float, low: float, high: float) -> float:
 
 
 def _replace_surrogates(pair: Pair) -> Pair:
-    """The pair without halves of characters, which no tokenizer takes."""
+    """Replace lone surrogates, which no tokenizer accepts, by question marks."""
     texts = [t.encode("utf-8", "replace").decode() for t in (pair.candidate, *pair.references)]
     return Pair(texts[0], tuple(texts[1:]), pair.source)
 
@@ -213,11 +215,11 @@ def _replace_surrogates(pair: Pair) -> Pair:
 def _score_or_none(
     metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run
 ) -> list[Sequence[Score | None]]:
-    """The scores of each metric; where a text is refused, None in its row and the others scored."""
+    """Score the pairs with each metric; None in the rows that a metric refuses."""
     try:
         return [scores.segments for scores in score_metrics(metrics, pairs, run)]
     except EvenmatchError:
-        # A model that is not there fails on any text: that is for the user to know.
+        # A missing model fails on every text; that error must reach the user.
         score_metrics(metrics, [_PROBE_PAIR], run)
     return [[_score_single(metric, pair, run) for pair in pairs] for metric in metrics]
 

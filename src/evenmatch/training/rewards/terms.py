@@ -1,6 +1,7 @@
-"""What a text's shape is worth to a trainer: its length, and how little it repeats itself.
+"""The expression tree of a reward: metrics, form terms and numbers, combined and clipped.
 
-The expression a reward is: metrics, shapes and numbers, joined by operators and clipped.
+Leaves score texts: `MetricTerm`, `LengthTerm` and `RepetitionTerm`. All other terms compute with
+the values of the leaves.
 """
 
 from __future__ import annotations
@@ -15,10 +16,33 @@ from evenmatch.protocols import Metric
 from evenmatch.types import Pair, Run
 from evenmatch.units.text import Words
 
+OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+class RewardTerm(Protocol):
+    """A node of the expression: computes its value in a row from the values of its leaves."""
+
+    def value_at(self, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int, /) -> float: ...
+    def to_expression(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class MetricTerm:
+    """A metric and its run settings."""
+
+    metric: Metric
+    run: Run = Run()
+
+    def value_at(self, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
+        return leaf_values[self][row]
+
+    def to_expression(self) -> str:
+        return f"reward({self.metric.signature.split(' · ')[0]})"
+
 
 @dataclass(frozen=True)
 class LengthTerm:
-    """How well a text's length in words suits that of the reference it suits best."""
+    """How close a text's length in words is to that of the reference closest in length."""
 
     low: float
     high: float
@@ -26,20 +50,19 @@ class LengthTerm:
     def __post_init__(self) -> None:
         if not 0 < self.low <= 1 <= self.high:
             raise InputError(
-                f"length_term takes low up to 1 and high from 1 on, both above 0, "
-                f"got {self.low} and {self.high}"
+                f"length_term needs 0 < low <= 1 <= high, got low={self.low} and high={self.high}"
             )
 
     def rate(self, pair: Pair) -> float | None:
-        """Between 0 and 1; None where either side has no words."""
+        """Return a value between 0 and 1, or None if either side has no words."""
         words = len(lowercase_words(pair.candidate))
         wanted = [n for n in (len(lowercase_words(r)) for r in pair.references) if n]
         if not (words and wanted):
             return None
         return max(length_reward(words, n, self.low, self.high) for n in wanted)
 
-    def value_at(self, judged: Mapping[Any, Sequence[float]], row: int) -> float:
-        return judged[self][row]
+    def value_at(self, leaf_values: Mapping[Any, Sequence[float]], row: int) -> float:
+        return leaf_values[self][row]
 
     def to_expression(self) -> str:
         return f"length_term(low={self.low!r}, high={self.high!r})"
@@ -47,81 +70,33 @@ class LengthTerm:
 
 @dataclass(frozen=True)
 class RepetitionTerm:
-    """How little a text repeats itself: the share of its runs of words that are new."""
+    """How little a text repeats itself: the share of its word n-grams that are new."""
 
     size: int
 
     def __post_init__(self) -> None:
         if type(self.size) is not int or self.size < 1:
-            raise InputError(f"repetition_term takes runs of at least 1 word, got {self.size!r}")
+            raise InputError(f"repetition_term needs a size of at least 1 word, got {self.size!r}")
 
     def rate(self, pair: Pair) -> float | None:
-        """Between 0 and 1; None for a text without words."""
+        """Return a value between 0 and 1, or None for a text without words."""
         words = lowercase_words(pair.candidate)
         return 1 - repeated_share(words, self.size) if words else None
 
-    def value_at(self, judged: Mapping[Any, Sequence[float]], row: int) -> float:
-        return judged[self][row]
+    def value_at(self, leaf_values: Mapping[Any, Sequence[float]], row: int) -> float:
+        return leaf_values[self][row]
 
     def to_expression(self) -> str:
         return f"repetition_term(size={self.size})"
 
 
-def repeated_share(words: Sequence[str], size: int = 2) -> float:
-    """The share of runs of `size` words that stood in the text before; 0 where there are none.
-
-    >>> repeated_share("the cat and the cat".split())
-    0.25
-    """
-    runs = [tuple(words[i : i + size]) for i in range(len(words) - size + 1)]
-    return 1 - len(set(runs)) / len(runs) if runs else 0.0
-
-
-def length_reward(words: int, wanted: int, low: float, high: float) -> float:
-    """1 for a length between `low` and `high` times what is wanted, less the further outside.
-
-    >>> [length_reward(n, 10, 0.8, 1.25) for n in (4, 8, 10, 25)]
-    [0.5, 1.0, 1.0, 0.5]
-    """
-    return min(1.0, words / (low * wanted), high * wanted / words)
-
-
-def lowercase_words(text: str) -> tuple[str, ...]:
-    """The words of a text, in lower case, punctuation being words as well."""
-    return tuple(word.lower() for word in Words()(text).words)
-
-
-OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-
-
-class RewardTerm(Protocol):
-    """A part of the expression: worth a number in each row, once its leaves were asked."""
-
-    def value_at(self, judged: Mapping[LeafTerm, Sequence[float]], row: int, /) -> float: ...
-    def to_expression(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class MetricTerm:
-    """A metric, and how its work is carried out."""
-
-    metric: Metric
-    run: Run = Run()
-
-    def value_at(self, judged: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
-        return judged[self][row]
-
-    def to_expression(self) -> str:
-        return f"reward({self.metric.signature.split(' · ')[0]})"
-
-
 @dataclass(frozen=True)
 class ConstantTerm:
-    """A number that stands for itself."""
+    """A constant."""
 
     number: float
 
-    def value_at(self, judged: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
+    def value_at(self, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
         return self.number
 
     def to_expression(self) -> str:
@@ -130,15 +105,17 @@ class ConstantTerm:
 
 @dataclass(frozen=True)
 class BinaryTerm:
-    """Two terms and the operator between them."""
+    """Two terms combined by an operator."""
 
     operator: str
     left: RewardTerm
     right: RewardTerm
 
-    def value_at(self, judged: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
+    def value_at(self, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
         join = OPERATORS[self.operator]
-        return float(join(self.left.value_at(judged, row), self.right.value_at(judged, row)))
+        return float(
+            join(self.left.value_at(leaf_values, row), self.right.value_at(leaf_values, row))
+        )
 
     def to_expression(self) -> str:
         return f"({self.left.to_expression()} {self.operator} {self.right.to_expression()})"
@@ -146,7 +123,7 @@ class BinaryTerm:
 
 @dataclass(frozen=True)
 class ClippedTerm:
-    """A term that never leaves a range."""
+    """A term limited to a range."""
 
     term: RewardTerm
     low: float
@@ -154,21 +131,21 @@ class ClippedTerm:
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
-            raise InputError(f"cannot clip to {self.low}..{self.high}; the lower bound comes first")
+            raise InputError(f"cannot clip to {self.low}..{self.high}; give the lower bound first")
 
-    def value_at(self, judged: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
-        return min(max(self.term.value_at(judged, row), self.low), self.high)
+    def value_at(self, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
+        return min(max(self.term.value_at(leaf_values, row), self.low), self.high)
 
     def to_expression(self) -> str:
         return f"clip({self.term.to_expression()}, {self.low!r}, {self.high!r})"
 
 
-# What looks at texts; everything else works on the numbers these give.
+# The terms that score texts.
 LeafTerm: TypeAlias = MetricTerm | LengthTerm | RepetitionTerm
 
 
 def leaf_terms(term: RewardTerm) -> list[LeafTerm]:
-    """The metrics and shapes of an expression, each once."""
+    """Return the distinct leaves of an expression."""
     match term:
         case MetricTerm() | LengthTerm() | RepetitionTerm():
             return [term]
@@ -177,3 +154,27 @@ def leaf_terms(term: RewardTerm) -> list[LeafTerm]:
         case ClippedTerm(term=inner):
             return leaf_terms(inner)
     return []
+
+
+def length_reward(words: int, wanted: int, low: float, high: float) -> float:
+    """Return 1 for a length from `low` to `high` times `wanted`, less the further outside it is.
+
+    >>> [length_reward(n, 10, 0.8, 1.25) for n in (4, 8, 10, 25)]
+    [0.5, 1.0, 1.0, 0.5]
+    """
+    return min(1.0, words / (low * wanted), high * wanted / words)
+
+
+def repeated_share(words: Sequence[str], size: int = 2) -> float:
+    """Return the share of n-grams of `size` words that occurred earlier in the text, else 0.
+
+    >>> repeated_share("the cat and the cat".split())
+    0.25
+    """
+    ngrams = [tuple(words[i : i + size]) for i in range(len(words) - size + 1)]
+    return 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0
+
+
+def lowercase_words(text: str) -> tuple[str, ...]:
+    """Split a text into lower-case words; punctuation marks are words too."""
+    return tuple(word.lower() for word in Words()(text).words)
