@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.distributed.conftest import METRICS, expected, read_jsonl, records, write_jsonl
 
 ROWS = records(40)
-LIMIT = 3500  # bytes a file may have: a part fits, the record of all parts does not
+LIMIT = 3500  # bytes a file may have: a part fits, the manifest of all parts does not
 
 
 def run(folder: Path, *options: str, limit: int = resource.RLIM_INFINITY) -> tuple[int, str]:

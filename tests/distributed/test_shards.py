@@ -24,7 +24,7 @@ def candidates(shards: list[Shard]) -> list[str]:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """A folder of the same pairs in every form there is, cut at odd places."""
+    """A folder with the same pairs in every supported format, in chunks of uneven size."""
     rows = records(60)
     folder = tmp_path / "in"
     (folder / "deep").mkdir(parents=True)

@@ -134,7 +134,7 @@ def test_a_blend_takes_along_what_it_is_made_of(
 
 
 def test_stand_ins_give_the_last_metrics_scores(sets: list[RatedSet], tmp_path: Path) -> None:
-    # By itself the last metric says nothing; what stands in for it says what ratings are made of.
+    # The last metric alone is uninformative; its stand-ins determine the ratings.
     mute = "align(vectors=hashed, similarity=floor(low=2.0))"
     stand_ins = dict.fromkeys("abc", HASHED)
     made = em.calibrate(sets, tmp_path / "m", ["chrf", mute], stand_ins=stand_ins)

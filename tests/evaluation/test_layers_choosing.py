@@ -34,7 +34,7 @@ CANDIDATES = [
 
 
 def rated(layer: int, *, subset: str = "", humans: frozenset[str] = frozenset()) -> RatedSet:
-    """Ratings as if people thought what the model does at that layer."""
+    """Ratings equal to the scores of the model at that layer."""
     references = tuple((text,) for text in REFERENCES)
     ratings = [
         [s.value for s in em.score(own, REFERENCES, f"f_disc(layer={layer})").segments]

@@ -16,7 +16,7 @@ from evenmatch.stats.panel import Panel, make_panel
 
 
 def noisy(segments: int, seed: int, noise: tuple[float, ...] = (2.0, 0.3, 1.0)) -> Panel:
-    """People's ratings of one system, and metrics that see them through noise."""
+    """Human ratings of one system, and metrics that are the ratings plus noise."""
     rng = np.random.default_rng(seed)
     human = rng.normal(size=(1, segments))
     return make_panel([human + n * rng.normal(size=human.shape) for n in noise], human)

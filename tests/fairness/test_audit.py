@@ -79,7 +79,7 @@ def test_metrics_are_audited_on_our_own_pairs_without_any_data() -> None:
     assert found.metrics == ["chrf", "rouge1"]
     rows = {(row["attribute"], row["metric"]): row for row in found.rows}
     assert rows["gender", "chrf"]["bias"] > 0
-    assert rows["gender", "rouge1"]["raw"] == 0.0  # neither pronoun stands in the reference
+    assert rows["gender", "rouge1"]["raw"] == 0.0  # neither pronoun is in the reference
 
 
 def test_the_worst_pairs_come_first_with_their_texts_and_scores() -> None:

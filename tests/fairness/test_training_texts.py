@@ -1,4 +1,4 @@
-"""No text that debiasing is trained on by default stands in a set that it is judged on."""
+"""No default training text of debiasing occurs in a set that it is audited on."""
 
 from __future__ import annotations
 
