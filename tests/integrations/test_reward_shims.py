@@ -65,6 +65,14 @@ def test_verl_asks_for_one_text_or_for_many() -> None:
 
 
 @pytest.mark.model
+def test_a_metric_name_or_spec_serves_as_a_reward() -> None:
+    spec = "align(vectors=hashed, alignment=lsa)"
+    for metric in (spec, em.build(spec)):
+        assert em.for_trl(metric) == em.for_trl(em.reward(spec))
+        assert em.for_openrlhf(metric) == em.for_openrlhf(em.reward(spec))
+        assert em.for_verl(metric) == em.for_verl(em.reward(spec))
+
+
 def test_the_files_can_be_named_to_trainers_as_they_are() -> None:
     from evenmatch.integrations import rl
 

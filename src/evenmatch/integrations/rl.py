@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenmatch.errors import InputError
+from evenmatch.protocols import Metric
 from evenmatch.training.rewards.responses import as_references, completion_text, extract_response
 from evenmatch.training.rewards.rewards import Reward, reward
 from evenmatch.types import Pair
@@ -58,14 +59,14 @@ class TrlReward:
 
 
 def for_trl(
-    reward: Reward, *, references: str = "references", name: str = "evenmatch"
+    reward: Reward | str | Metric, *, references: str = "references", name: str = "evenmatch"
 ) -> TrlReward:
     """Make a reward function for TRL's trainers (GRPO, RLOO and others that take such functions).
 
-    `references` is the column of the data set with a reference, or a list of references, for each
+    `reward` is a reward, or the name, spec or object of a metric. `references` is the column of the data set with a reference, or a list of references, for each
     prompt. The share of texts that could not be scored is logged as `<name>/odd`.
     """
-    return TrlReward(reward, references, name)
+    return TrlReward(_to_reward(reward), references, name)
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,9 @@ class OpenRlhfReward:
         return {"rewards": values, "scores": values, "extra_logs": {"odd": torch.tensor(odd)}}
 
 
-def for_openrlhf(reward: Reward) -> OpenRlhfReward:
-    """Make a `reward_func` for OpenRLHF."""
-    return OpenRlhfReward(reward)
+def for_openrlhf(reward: Reward | str | Metric) -> OpenRlhfReward:
+    """Make a `reward_func` for OpenRLHF from a reward, or the name, spec or object of a metric."""
+    return OpenRlhfReward(_to_reward(reward))
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,16 @@ class VerlReward:
         return self.reward([Pair(text, as_references(truth)) for text, truth in pairs])
 
 
-def for_verl(reward: Reward) -> VerlReward:
-    """Make a `compute_score` for verl; its method `compute_batch` is for the batch manager."""
-    return VerlReward(reward)
+def for_verl(reward: Reward | str | Metric) -> VerlReward:
+    """Make a `compute_score` for verl from a reward, or the name, spec or object of a metric.
+
+    Its method `compute_batch` is for the batch manager.
+    """
+    return VerlReward(_to_reward(reward))
+
+
+def _to_reward(given: Reward | str | Metric) -> Reward:
+    return given if isinstance(given, Reward) else reward(given)
 
 
 # The names that OpenRLHF and verl look for when they are given this file.
