@@ -70,7 +70,7 @@ def test_tensors_of_single_precision_keep_it(solver: str) -> None:
 
 
 @ALL
-def test_memory_is_bounded_by_cutting_what_is_large(
+def test_large_groups_are_split_to_bound_memory(
     solver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ragged(40, 12, seed=4)

@@ -56,7 +56,7 @@ def test_large_matrices_neither_overflow_nor_stall(solver: str, shape: tuple[int
 
 @ALL
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_a_scale_is_no_matter_to_refining(solver: str, scale: float) -> None:
+def test_refinement_does_not_depend_on_scale(solver: str, scale: float) -> None:
     similarity = np.random.default_rng(2).uniform(0.1, 1, (6, 5))
     if solver != "row_mask":
         plain, scaled = (em.solve(s, solver).cols for s in (similarity, similarity * scale))
@@ -88,7 +88,7 @@ def test_no_method_calls_itself_exact(solver: str) -> None:
         ("auction(iterations=6)", 6),
     ],
 )
-def test_the_steps_taken_are_told(solver: str, steps: int) -> None:
+def test_the_number_of_steps_is_reported(solver: str, steps: int) -> None:
     given = [np.random.default_rng(n).uniform(0, 1, (4, n)) for n in (5, 9)]
     assert [found.steps for found in em.solve_batch(given, solver)] == [steps, steps]
 
@@ -121,7 +121,7 @@ def test_settings_without_meaning_are_refused(spec: str, message: str) -> None:
         em.build(spec)
 
 
-def test_masses_are_no_matter() -> None:
+def test_masses_have_no_effect() -> None:
     similarity = np.random.default_rng(3).uniform(0, 1, (4, 4))
     for solver in METHODS:
         found = em.build(solver)([Problem(similarity, np.arange(4.0), np.ones(4))])[0]

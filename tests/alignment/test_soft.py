@@ -255,7 +255,7 @@ def test_refining_goes_the_same_way_in_torch_as_in_numpy() -> None:
     assert refine_cells(cells, steps, 0.8).tolist() == found.tolist()
 
 
-def test_the_layout_in_memory_is_no_matter() -> None:
+def test_the_memory_layout_has_no_effect() -> None:
     plain = torch.rand(3, 6, 5, dtype=torch.float64, generator=torch.manual_seed(10))
     turned = plain.transpose(1, 2).contiguous().transpose(1, 2)
     found = [differentiable.refine_with_gradient(s, [4] * 3, 0.8) for s in (plain, turned)]

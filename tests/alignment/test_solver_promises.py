@@ -125,7 +125,7 @@ def test_where_no_unit_has_mass_all_have_the_same() -> None:
     assert nothing.tolist() == equal.tolist()
 
 
-def test_the_steps_of_an_approximation_are_told() -> None:
+def test_an_approximation_reports_its_steps() -> None:
     short = em.solve(np.random.default_rng(0).uniform(0, 1, (5, 7)), "sinkhorn(iterations=3)")
     assert short.steps == 3
     assert not short.exact

@@ -81,13 +81,13 @@ def test_a_warm_run_does_not_load_torch(tmp_path: Path) -> None:
         f"em.score(['a cat'], ['the cat'], ['bertscore', 'f_cont'], cache={str(tmp_path)!r})\n"
         "print('torch' in sys.modules)"
     )
-    told = [
+    torch_loaded = [
         subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, check=True
         ).stdout.strip()
         for _ in range(2)
     ]
-    assert told == ["True", "False"]
+    assert torch_loaded == ["True", "False"]
 
 
 def test_windows_and_truncation_are_different_entries(tmp_path: Path) -> None:

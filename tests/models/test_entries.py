@@ -15,8 +15,8 @@ from evenmatch.types import Array
 def made(vectors: Array, flags: frozenset[str] = frozenset()) -> HiddenStates:
     n = len(vectors)
     spans = np.arange(2 * n, dtype=np.int32).reshape(n, 2)
-    marks = {0: "[CLS]", n - 1: "[SEP]"} if n > 1 else {}
-    return HiddenStates("a text", np.arange(n) * 7, spans, marks, {3: vectors}, flags)
+    special = {0: "[CLS]", n - 1: "[SEP]"} if n > 1 else {}
+    return HiddenStates("a text", np.arange(n) * 7, spans, special, {3: vectors}, flags)
 
 
 @given(

@@ -65,7 +65,7 @@ def test_several_layers_come_out_of_one_pass(family: Family, folder_of: FolderOf
 
 
 @ALL
-def test_the_marks_of_a_text_are_found(family: Family, folder_of: FolderOf) -> None:
+def test_the_special_tokens_of_a_text_are_found(family: Family, folder_of: FolderOf) -> None:
     tokens = PretrainedBackbone(str(folder_of(family.name))).tokenizer()
     assert (len(tokens.opening_tokens), len(tokens.closing_tokens)) == family.special_tokens
     plain, marked = (
@@ -84,15 +84,15 @@ def test_the_marks_of_a_text_are_found(family: Family, folder_of: FolderOf) -> N
 def test_blocks_above_the_layer_are_not_computed(family: Family, folder_of: FolderOf) -> None:
     from torch.nn.modules.module import register_module_forward_hook
 
-    body = PretrainedBackbone(str(folder_of(family.name)))
-    body.encode(["rain"], [BLOCKS], Run())
+    backbone = PretrainedBackbone(str(folder_of(family.name)))
+    backbone.encode(["rain"], [BLOCKS], Run())
     counted: list[str] = []
     hook = register_module_forward_hook(lambda module, *_: counted.append(type(module).__name__))
     try:
         calls = {}
         for layer in (1, 2, BLOCKS):
             counted.clear()
-            body.encode(["rain"], [layer], Run())
+            backbone.encode(["rain"], [layer], Run())
             calls[layer] = max(counted.count(name) for name in set(counted) if name in BLOCK_NAMES)
     finally:
         hook.remove()
@@ -120,12 +120,12 @@ def test_the_number_of_blocks_is_read_from_the_config(family: Family, folder_of:
 
 @ALL
 def test_a_batch_changes_no_vector(family: Family, folder_of: FolderOf) -> None:
-    body = PretrainedBackbone(str(folder_of(family.name)))
+    backbone = PretrainedBackbone(str(folder_of(family.name)))
     texts = [*TEXTS, "", "the dog sat on the box", "the fox sat on the mat", TEXTS[0]]
-    alone = [body.encode([text], [2], Run())[0].layers[2] for text in texts]
+    alone = [backbone.encode([text], [2], Run())[0].layers[2] for text in texts]
     for tokens in (1, 16, 4096):
         for text, one, states in zip(
-            texts, alone, body.encode(texts, [2], Run(batch_tokens=tokens)), strict=True
+            texts, alone, backbone.encode(texts, [2], Run(batch_tokens=tokens)), strict=True
         ):
             assert states.text == text
             assert states.layers[2] == pytest.approx(one, abs=1e-6)

@@ -15,52 +15,54 @@ ALL = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name
 
 
 @ALL
-def test_a_text_is_cut_at_the_true_limit_of_its_model(family: Family, folder_of: FolderOf) -> None:
+def test_a_text_is_truncated_at_the_true_limit_of_its_model(
+    family: Family, folder_of: FolderOf
+) -> None:
     folder = folder_of(family.name)
-    body = PretrainedBackbone(str(folder))
-    assert body.tokenizer().max_tokens == LIMIT
+    backbone = PretrainedBackbone(str(folder))
+    assert backbone.tokenizer().max_tokens == LIMIT
     opening, closing = family.special_tokens
-    for pieces in (LIMIT - 1, LIMIT, LIMIT + 1, 3 * LIMIT):
-        text = of_length(body, pieces)
-        (states,) = body.encode([text], [1], Run())
-        assert len(states.token_ids) == min(pieces, LIMIT)
-        assert ("truncated" in states.flags) == (pieces > LIMIT)
+    for tokens in (LIMIT - 1, LIMIT, LIMIT + 1, 3 * LIMIT):
+        text = of_length(backbone, tokens)
+        (states,) = backbone.encode([text], [1], Run())
+        assert len(states.token_ids) == min(tokens, LIMIT)
+        assert ("truncated" in states.flags) == (tokens > LIMIT)
         assert sorted(states.special_tokens) == [
             *range(opening),
             *range(len(states.token_ids) - closing, len(states.token_ids)),
         ]
 
 
-def of_length(body: PretrainedBackbone, pieces: int) -> str:
-    """A text that the model's tokenizer cuts into so many pieces, marks included."""
+def of_length(backbone: PretrainedBackbone, tokens: int) -> str:
+    """A text that the model's tokenizer splits into so many tokens, special tokens included."""
     words: list[str] = []
-    while len(body.tokenizer()([" ".join(words)])[0].token_ids) < pieces:
+    while len(backbone.tokenizer()([" ".join(words)])[0].token_ids) < tokens:
         words.append("d")
     text = " ".join(words)
-    if len(body.tokenizer()([text])[0].token_ids) > pieces:  # where a letter makes two pieces
+    if len(backbone.tokenizer()([text])[0].token_ids) > tokens:  # where a letter makes two tokens
         text = " ".join(words[:-1]) + "d"
-    assert len(body.tokenizer()([text])[0].token_ids) == pieces
+    assert len(backbone.tokenizer()([text])[0].token_ids) == tokens
     return text
 
 
 @ALL
 def test_too_long_can_be_an_error(family: Family, folder_of: FolderOf) -> None:
     folder = str(folder_of(family.name))
-    body = PretrainedBackbone(folder, long="error")
-    body.encode([of_length(body, LIMIT)], [1], Run())
+    backbone = PretrainedBackbone(folder, long="error")
+    backbone.encode([of_length(backbone, LIMIT)], [1], Run())
     with pytest.raises(em.InputError, match=rf"has {LIMIT + 1} tokens and .* takes {LIMIT}; short"):
-        body.encode([of_length(body, LIMIT + 1)], [1], Run())
+        backbone.encode([of_length(backbone, LIMIT + 1)], [1], Run())
 
 
 @ALL
 def test_windows_cover_every_piece(family: Family, folder_of: FolderOf) -> None:
     folder = str(folder_of(family.name))
     whole, cut = PretrainedBackbone(folder, long="windows"), PretrainedBackbone(folder)
-    for pieces in (LIMIT + 1, 2 * LIMIT, 5 * LIMIT):
-        text = of_length(whole, pieces)
+    for tokens in (LIMIT + 1, 2 * LIMIT, 5 * LIMIT):
+        text = of_length(whole, tokens)
         (states,) = whole.encode([text], [0, 2], Run())
         assert states.token_ids.tolist() == whole.tokenizer()([text])[0].token_ids.tolist()
-        assert states.layers[2].shape[0] == pieces
+        assert states.layers[2].shape[0] == tokens
         assert states.flags == frozenset()
         # The beginning is seen as a truncated text's is, up to where the window's edge is felt.
         (start,) = cut.encode([text], [2], Run())
@@ -71,8 +73,8 @@ def test_windows_cover_every_piece(family: Family, folder_of: FolderOf) -> None:
 @ALL
 def test_windows_change_nothing_for_a_text_that_fits(family: Family, folder_of: FolderOf) -> None:
     folder = str(folder_of(family.name))
-    for pieces in (5, LIMIT):
-        text = of_length(PretrainedBackbone(folder), pieces)
+    for tokens in (5, LIMIT):
+        text = of_length(PretrainedBackbone(folder), tokens)
         whole, plain = (
             PretrainedBackbone(folder, long).encode([text], [3], Run())[0].layers[3]
             for long in ("windows", "truncate")

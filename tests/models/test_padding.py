@@ -77,7 +77,7 @@ def test_paddings_are_units_without_weight(folder_of: FolderOf) -> None:
     assert unmarked.vectors == pytest.approx(plain.vectors, abs=1e-5)
 
 
-def test_a_padded_text_is_cut_off_at_its_length(folder_of: FolderOf) -> None:
+def test_a_padded_text_is_truncated_at_its_length(folder_of: FolderOf) -> None:
     encoder = em.Transformer(str(folder_of("bert")), layer=1, pad_to=6)
     found = encoder([em.Pieces(marks=True)("the cat sat on the mat and looked at the dog")])[0]
     assert found.weights.tolist() == [0, 1, 1, 1, 1, 0]
@@ -151,11 +151,11 @@ def test_a_model_without_a_padding_token_is_refused(
 
     from evenmatch.models import backbone
 
-    body = PretrainedBackbone(str(folder_of("bert")), pad_to=10)
-    without = dataclasses.replace(PretrainedBackbone(body.model).tokenizer(), padding=None)
+    padded = PretrainedBackbone(str(folder_of("bert")), pad_to=10)
+    without = dataclasses.replace(PretrainedBackbone(padded.model).tokenizer(), padding=None)
     monkeypatch.setattr(backbone, "load_model_tokenizer", lambda *_: without)
     with pytest.raises(InputError, match="has no padding token; leave its texts unpadded"):
-        body.encode(["rain"], [1], Run())
+        padded.encode(["rain"], [1], Run())
 
 
 def test_windows_of_padded_texts_hold_fewer_pairs() -> None:

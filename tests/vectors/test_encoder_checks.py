@@ -76,7 +76,7 @@ class Editor:
 
 @dataclass(frozen=True)
 class Splitting:
-    """Cuts the text its own way, whatever units it was given."""
+    """Splits the text itself and ignores the given units."""
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         return encoded([em.Words()(u.text + " ") if "." in u.text else u for u in batch])
@@ -84,7 +84,7 @@ class Splitting:
 
 @dataclass(frozen=True)
 class WordsOnly:
-    """Cannot cut a text itself, and gives nothing for one."""
+    """Cannot split a text itself, and returns nothing for one."""
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         if any(units.by_model for units in batch):

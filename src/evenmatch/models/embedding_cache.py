@@ -1,7 +1,7 @@
 """Cache hidden states on disk, so that a text goes through a model only once.
 
-`encode_cached` is the way in. An entry of the cache holds one text's hidden states at one layer, in
-one of two formats:
+`encode_cached` is the entry point. An entry of the cache holds one text's hidden states at one
+layer, in one of two formats:
 
 - Compact: each vector as 16-bit integers with one scale. Half-precision floats take the same space
   but change a BERTScore by up to 1.2e-5; this changes it by about 3e-6 at most, because the step is

@@ -1,7 +1,8 @@
 """Pool the vectors of a model's tokens into vectors of units.
 
-`embed_units` is the way in. If the units are the model's own tokens, it selects their vectors. For
-any other units, `pool_tokens` finds the tokens under each unit by character offsets and pools them.
+`embed_units` is the entry point. If the units are the model's own tokens, it selects their vectors.
+For any other units, `pool_tokens` finds the tokens under each unit by character offsets and pools
+them.
 """
 
 from __future__ import annotations
