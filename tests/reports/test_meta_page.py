@@ -32,7 +32,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.addresses += [str(v) for k, v in attrs if k in ("src", "href", "srcset", "data")]
-        if tag != "meta":
+        if tag not in ("meta", "img"):  # these have no end tag
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

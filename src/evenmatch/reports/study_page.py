@@ -151,14 +151,12 @@ def lisa_gradient_page(document: Mapping[str, Any]) -> str:
 
 def study_page(document: Mapping[str, Any]) -> str:
     """Return the page of a study report: findings, figures, tables and notes."""
+    tables = [sortable_table(table, name) for name, table in document["tables"].items()]
     figures = [_figure_image(name, figure) for name, figure in document.get("figures", {}).items()]
     parts = (
         section("Findings", "", _bullet_list(document["findings"])),
         section("Figures", "", "\n".join(figures)),
-        *(
-            section(name, "", sortable_table(table, name))
-            for name, table in document["tables"].items()
-        ),
+        section("Tables", SORT_HINT, "\n".join(tables)),
         notes_section(document.get("notes", ()), document.get("command", "")),
     )
     return render_page(document["title"], parts)

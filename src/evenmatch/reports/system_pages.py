@@ -55,8 +55,8 @@ def _differences_section(found: Comparison) -> str:
         for m, estimates in by_metric.items()
     ]
     text = (
-        "Score of the first system minus score of the second. Intervals that exclude zero mark "
-        "significant differences; stars give the significance level that both tests reach."
+        "Score of the first system minus score of the second. An interval that excludes zero "
+        "suggests a difference; stars mark differences that are significant in both tests."
     )
     return figures_section("Differences", text, figures)
 
