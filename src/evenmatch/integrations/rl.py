@@ -64,7 +64,8 @@ def for_trl(
     """Make a reward function for TRL's trainers (GRPO, RLOO and others that take such functions).
 
     `reward` is a reward, or the name, spec or object of a metric. `references` is the column of
-    the data set with a reference, or a list of references, for each prompt. The share of texts that could not be scored is logged as `<name>/odd`.
+    the data set with a reference, or a list of references, for each prompt. The share of texts
+    that could not be scored is logged as `<name>/odd`.
     """
     return TrlReward(_to_reward(reward), references, name)
 
