@@ -28,7 +28,7 @@ def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
     cells = ResultStore(tmp_path)
     cells.save("a", {}, {})
     (tmp_path / "cells" / "a.json").write_text("[]")
-    with pytest.raises(DataError, match=r"a\.json is no result of a study; remove it"):
+    with pytest.raises(DataError, match=r"a\.json is not a result of a study; remove it"):
         cells.load("a", {})
 
 

@@ -41,14 +41,12 @@ def arm(*values: float) -> Arm:
     ],
     ids=["above", "below", "equal", "one seed against it"],
 )
-def test_a_claim_is_seen_beyond_chance_and_for_every_seed(
-    values: tuple[float, ...], verdict: str
-) -> None:
-    seen, found = evaluate_claim(arm(*values), arm(0.3, 0.3), "F")
+def test_a_claim_needs_the_interval_and_every_seed(values: tuple[float, ...], verdict: str) -> None:
+    difference, found = evaluate_claim(arm(*values), arm(0.3, 0.3), "F")
     assert found == verdict
-    assert seen.value == pytest.approx(np.mean(values) - 0.3)
+    assert difference.value == pytest.approx(np.mean(values) - 0.3)
 
 
 def test_a_claim_reads_as_a_line() -> None:
     claim = Claim("more is more", {"Inspec": evaluate_claim(arm(0.5), arm(0.3), "F")})
-    assert format_claim(claim) == "more is more: Inspec +20.00 [+20.00, +20.00], seen"
+    assert format_claim(claim) == "more is more: Inspec +20.00 [+20.00, +20.00], replicated"

@@ -45,9 +45,9 @@ SMALL = KeyphraseDesign(
         likelihood=CatSeqTrainingSettings(epochs=2, batch=10, rate=0.01, look_every=6),
     ),
     stage=Stage(
-        course=CatSeqTrainingSettings(epochs=1, batch=20, rate=0.003, look_every=2, halve=False)
+        training=CatSeqTrainingSettings(epochs=1, batch=20, rate=0.003, look_every=2, halve=False)
     ),
-    scorer={"frozen": 5, "lesson": FitSettings(batch=16)},
+    scorer={"frozen": 5, "settings": FitSettings(batch=16)},
 )
 
 
@@ -156,7 +156,7 @@ def test_the_report_says_what_was_found_and_what_is_missing(runs: KeyphraseExper
     more = KeyphraseDesign(SMALL.arms, (1, 2, 3), SMALL.settings, SMALL.stage)
     report = keyphrase_report(KeyphraseExperiment(corpus(), more, runs.folder))
     assert report.findings[0].startswith("8 runs are done, 4 are not: MLE seed 3")
-    claim = "rewarding F1 raises F1 beyond likelihood (F1@M: RL(F1) less MLE): A "
+    claim = "rewarding F1 raises F1 beyond likelihood (F1@M: RL(F1) minus MLE): A "
     assert any(line.startswith(claim) and "; B " in line for line in report.findings)
     assert {"fg-a", "words-b", "looks-MLE", "looks-2RL-FG"} <= set(report.figures)
 
@@ -202,9 +202,11 @@ def test_in_two_minutes_the_loss_falls_and_the_reward_rises(data: Path, tmp_path
             likelihood=CatSeqTrainingSettings(epochs=3, batch=10, rate=3e-3, look_every=40),
         ),
         stage=Stage(
-            course=CatSeqTrainingSettings(epochs=1, batch=20, rate=1e-3, look_every=6, halve=False)
+            training=CatSeqTrainingSettings(
+                epochs=1, batch=20, rate=1e-3, look_every=6, halve=False
+            )
         ),
-        scorer={"frozen": 5, "lesson": FitSettings(batch=32)},
+        scorer={"frozen": 5, "settings": FitSettings(batch=32)},
     )
     few = KeyphraseCorpus(whole.train[-800:], whole.valid[:40], tests)
     start = time.monotonic()

@@ -125,8 +125,8 @@ def test_claims_name_who_separates_most_by_either_measure(runs: GridScores) -> N
     best = max(own, key=lambda r: r.effect.value).algorithm
     widest = max(own, key=lambda r: r.aligned - r.shuffled).algorithm
     claim = next(c for c in describe_claims(rows) if c.startswith("minilm layer 6, no padding:"))
-    assert f"under {best} by effect size" in claim
-    assert f"under {widest} by difference of means" in claim
+    assert f": {best} separates pairs from negatives best by effect size" in claim
+    assert f"and {widest} by difference of means" in claim
 
 
 def test_the_folder_has_a_table_figures_and_a_page_that_loads_nothing(

@@ -42,8 +42,8 @@ def shadowed_pairs(count: int, seed: int) -> list[VectorPair]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_training_through_the_metric_lowers_the_loss(method: str) -> None:
-    lesson = GradientSettings(method, steps=25, batch=8, rate=0.03, look_every=25)
-    curve = train_projection(shadowed_pairs(48, seed=0), shadowed_pairs(24, seed=1), lesson)
+    settings = GradientSettings(method, steps=25, batch=8, rate=0.03, look_every=25)
+    curve = train_projection(shadowed_pairs(48, seed=0), shadowed_pairs(24, seed=1), settings)
     assert len(curve.losses) == 25
     assert np.mean(curve.losses[-5:]) < 0.7 * np.mean(curve.losses[:5])
     before, after = curve.held_out[0], curve.held_out[-1]
@@ -54,10 +54,10 @@ def test_training_through_the_metric_lowers_the_loss(method: str) -> None:
 
 def test_training_is_the_same_twice() -> None:
     pairs = shadowed_pairs(16, seed=0)
-    lesson = GradientSettings("gumbel", steps=3, batch=4)
+    settings = GradientSettings("gumbel", steps=3, batch=4)
     assert (
-        train_projection(pairs, pairs, lesson).losses
-        == train_projection(pairs, pairs, lesson).losses
+        train_projection(pairs, pairs, settings).losses
+        == train_projection(pairs, pairs, settings).losses
     )
 
 
@@ -82,12 +82,12 @@ def test_the_loss_is_lowest_where_the_diagonal_stands_out() -> None:
     assert float(contrastive_loss(torch.zeros(4, 4))) == pytest.approx(np.log(4), abs=1e-6)
 
 
-def test_lessons_without_meaning_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     with pytest.raises(InputError, match="there is no method 'magic'; known: straight_through"):
         GradientSettings("magic")
     with pytest.raises(InputError, match="a batch needs 2 pairs to have a negative, got 1"):
         GradientSettings(batch=1)
-    with pytest.raises(InputError, match="3 pairs to train on are less than a batch of 16"):
+    with pytest.raises(InputError, match="3 pairs to train on are fewer than a batch of 16"):
         train_projection(shadowed_pairs(3, 0), shadowed_pairs(20, 0), GradientSettings())
 
 

@@ -38,12 +38,12 @@ def test_texts_seen_before_and_empty_ones_are_left_out() -> None:
 
 def test_sources_take_the_place_of_references() -> None:
     assert sample_sentence_pairs("nine", PAIRS, 2, 0, sources=True).others[0].startswith("s")
-    with pytest.raises(InputError, match="pair 1 of none has no source; give one or leave out"):
+    with pytest.raises(InputError, match="pair 1 of none has no source; add one"):
         sample_sentence_pairs("none", [Pair("a", ("b",))], 2, 0, sources=True)
 
 
 def test_one_pair_has_no_negative() -> None:
-    with pytest.raises(InputError, match="one has 1 different pairs; negatives need at least 2"):
+    with pytest.raises(InputError, match="one has 1 distinct pairs; negatives need at least 2"):
         sample_sentence_pairs("one", PAIRS[:1], 5, 0)
 
 

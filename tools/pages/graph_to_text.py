@@ -91,12 +91,12 @@ def replicates(found: Sequence[GraphArmScores]) -> Iterator[str]:
     """The paper's claims beside what is seen, and what could be seen at all."""
     claims = list(check_graph_claims(found))
     yield from claim_lines(claims, "test graphs")
-    kept = [claim.said for claim in claims if claim.seen[BLEU][1] == REPLICATED]
+    kept = [claim.statement for claim in claims if claim.results[BLEU][1] == REPLICATED]
     lost = [
-        f"{c.said} ({format_interval(c.seen[BLEU][0], signed=True, times=100, places=2)})"
+        f"{c.statement} ({format_interval(c.results[BLEU][0], signed=True, times=100, places=2)})"
         for c in claims
     ]
-    lost = [text for text, c in zip(lost, claims, strict=True) if c.seen[BLEU][1] != REPLICATED]
+    lost = [text for text, c in zip(lost, claims, strict=True) if c.results[BLEU][1] != REPLICATED]
     yield f"- By BLEU, this replicates: {'; '.join(kept) or 'nothing'}."
     yield f"- This does not: {'; '.join(lost) or 'nothing'}."
     for line in describe_power(found):

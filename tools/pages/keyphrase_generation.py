@@ -70,7 +70,7 @@ def main(folders: Sequence[str]) -> None:
 def _ablations(corpus: KeyphraseCorpus) -> list[str]:
     """The arms with a part of FG left out that were run at all."""
     known = KeyphraseExperiment(corpus, KeyphraseDesign(tuple(ABLATIONS)), STORED)
-    there = {result.node.rewards for result in known.results()}
+    there = {result.run.rewards for result in known.results()}
     return [arm for arm, rewards in ABLATIONS.items() if rewards in there]
 
 

@@ -20,13 +20,13 @@ def table_lines(table: TextTable) -> Iterator[str]:
 
 def claim_lines(claims: Sequence[Claim], over: str) -> Iterator[str]:
     """Yield a table of claims and whether each is replicated, with the criterion."""
-    columns = list(dict.fromkeys(where for claim in claims for where in claim.seen))
+    columns = list(dict.fromkeys(where for claim in claims for where in claim.results))
     rows = [
         [
-            claim.said,
+            claim.statement,
             *(
-                f"{claim.seen[c][1]} ({100 * claim.seen[c][0].value:+.2f})"
-                if c in claim.seen
+                f"{claim.results[c][1]} ({100 * claim.results[c][0].value:+.2f})"
+                if c in claim.results
                 else ""
                 for c in columns
             ),
@@ -36,7 +36,7 @@ def claim_lines(claims: Sequence[Claim], over: str) -> Iterator[str]:
     yield from table_lines([["claim", *columns], *rows])
     yield ""
     yield (
-        f"Seen: the 95 % interval over {over} and every single seed are above 0. The reverse is "
-        "seen: both are below. The number is the mean difference, times 100."
+        f"Replicated: the 95 % interval over {over} and the difference of every seed are above 0. "
+        "Reversed: both are below. The number is the mean difference, times 100."
     )
     yield ""

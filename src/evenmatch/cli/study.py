@@ -299,9 +299,9 @@ def study_lisa_gradient(
     ]
     sentences = _load_pairs(data, pairs, seed)
     folder = make_study_folder(out)
-    found = train_projections(sentences, Transformer(model), settings, folder, told=print_message)
+    found = train_projections(sentences, Transformer(model), settings, folder, log=print_message)
     report = gradient_report(found, sentences)
-    finish_study(report, out, {"curves": [asdict(curve) for curve in found]} if json else None)
+    finish_study(report, out, {"curves": [curve.to_dict() for curve in found]} if json else None)
 
 
 def _load_pairs(data: str, pairs: int, seed: int, *, sources: bool = False) -> SentencePairs:

@@ -1,8 +1,7 @@
-"""What the graph-to-text experiment compares: rewards, from one start per seed.
+"""The graph-to-text experiment of Jin & Gildea (2022): arms, corpora and runs.
 
-The graphs of the graph-to-text experiment: to learn from, to look at, and to test on.
-
-The runs of the graph-to-text experiment: each leaves its curves and what it writes.
+For each seed a small T5 is trained by cross-entropy (the start); every arm then fine-tunes that
+model with its own reward. Each run stores its curves and the texts it generates for the test set.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
 
 START, XENT = "start", "XENT"
 
-
-# Table 1 of paper 000: what is trained for beside cross-entropy, on the policy's own embeddings.
+# Table 1 of Jin & Gildea (2022): the reward beside cross-entropy, on the policy's own embeddings.
 GRAPH_ARMS: Mapping[str, str] = {
     XENT: "",
     "BL-R": "bleu(smoothing='add-k')",
@@ -46,11 +44,9 @@ GRAPH_ARMS: Mapping[str, str] = {
     "F_DISC": "f_disc",
 }
 
-
 _COMMON = TuneSettings("", "", "", every_text=False, longest_source=100, longest_target=60)
 
-
-# Sized by a pilot: a start takes some eight minutes on one core, a run from it less than four.
+# Chosen in a pilot: a start takes about eight minutes on one core, an arm less than four.
 PRETRAINING = replace(
     _COMMON,
     rl_weight=0.0,
@@ -62,7 +58,6 @@ PRETRAINING = replace(
     shape=T5Shape(words=3000, width=128, layers=2, heads=4, inner=256, dropout=0.05),
 )
 
-
 FINE_TUNING = replace(
     _COMMON,
     epochs=1,
@@ -71,26 +66,136 @@ FINE_TUNING = replace(
     clip=5.0,
     patience=100,
     look_every=34,
-    longest_target=48,  # something drawn is nearly always as long as it may be
+    longest_target=48,  # sampled texts nearly always reach the limit
 )
+
+# Larger WebNLG graphs would take a small model too long.
+_MAX_TRIPLES = 3
+
+# Graphs of WebNLG used for validation, sampled once.
+_VALIDATION_SIZE = 200
+
+# Graphs of The Little Prince held out; the rest is training data.
+_LITTLE_PRINCE_SIZES = {"valid": 100, "test": 200}
+
+_BATCH_SIZE = 160  # graphs per batch when test texts are generated
+_CURVES = ("cross_entropy", "reward", "baseline")
+
+
+@dataclass(frozen=True)
+class GraphExperiment:
+    """The experiment in its folder: results in `cells` and `texts`, weights in `models`."""
+
+    corpus: GraphCorpus
+    design: GraphDesign
+    folder: Path
+    should_stop: Callable[[], bool] = lambda: False
+    log: Callable[[str], None] = lambda _: None
+
+    def __call__(self) -> list[GraphRunResult]:
+        """Run what has no result yet and return all results; fewer if `should_stop` ended it."""
+        return load_or_run(self.design.runs(), self.load_result, self._train_and_save)
+
+    def results(self) -> list[GraphRunResult]:
+        """Return the results that are stored."""
+        return [result for run in self.design.runs() if (result := self.load_result(run))]
+
+    def load_result(self, run: GraphRun) -> GraphRunResult | None:
+        """Return the stored result of a run, or None."""
+        found = ResultStore(self.folder).load(run.name, self._recipe(run))
+        if found is None:
+            return None
+        evaluations = [(int(step), float(bleu)) for step, bleu in found["looks"]]
+        texts = tuple(read_json_gz(self._texts_path(run)))
+        return GraphRunResult(
+            run, evaluations, found["curves"], found["steps"], found["seconds"], texts
+        )
+
+    def _train_and_save(self, run: GraphRun) -> GraphRunResult | None:
+        start = time.monotonic()
+        tuned = self._train(run)
+        history = tuned.history
+        if not history.ended:
+            self.log(f"{run.name}: paused after step {len(history.step_metrics)}")
+            return None
+        settings = self.design.settings_for(run)
+        write_json_gz(
+            self._texts_path(run), generate_graph_texts(tuned.model, self.corpus.test, settings)
+        )
+        steps = [asdict(each) for each in history.step_metrics]
+        found = {
+            "looks": [(step, round(bleu, 5)) for step, bleu in history.evaluations],
+            "curves": {name: downsample_curve([each[name] for each in steps]) for name in _CURVES},
+            "steps": len(history.step_metrics),
+            "seconds": round(time.monotonic() - start),
+        }
+        ResultStore(self.folder).save(run.name, self._recipe(run), found)
+        (tuned.model.parent / CHECKPOINT_FILE).unlink()  # large, and not needed any more
+        step, best = history.best
+        self.log(
+            f"{run.name}: {found['steps']} steps in {found['seconds']} s, "
+            f"best BLEU {100 * best:.2f} at step {step}"
+        )
+        return self.load_result(run)
+
+    def _train(self, run: GraphRun) -> TuneResult:
+        """Train the model of a run, after that of its start."""
+        train, valid = self.corpus.write(self.folder / "models")
+        out = str(self._model_folder(run))
+        settings = replace(self.design.settings_for(run), train=train, valid=valid, out=out)
+        if run.arm == START:
+            return tune(settings, should_stop=self.should_stop)
+        first = GraphRun(run.seed)
+        model = self._model_folder(first) / MODEL_FOLDER
+        if not (self.load_result(first) and model.is_dir()):
+            before = self._train(first)
+            if not before.history.ended:
+                return before
+        return tune(replace(settings, model=str(model)), should_stop=self.should_stop)
+
+    def _model_folder(self, run: GraphRun) -> Path:
+        return self.folder / "models" / slug(run.name)
+
+    def _recipe(self, run: GraphRun) -> dict[str, Any]:
+        start = self.design.settings_for(GraphRun(run.seed))
+        return {
+            "corpus": self.corpus.digest,
+            "start": asdict(start),
+            "run": asdict(self.design.settings_for(run)),
+        }
+
+    def _texts_path(self, run: GraphRun) -> Path:
+        return self.folder / "texts" / f"{slug(run.name)}.json.gz"
 
 
 @dataclass(frozen=True, slots=True)
 class GraphRun:
-    """One run: a seed, and an arm or the start of them all."""
+    """One run: a seed, and an arm or the start that all arms continue."""
 
     seed: int
     arm: str = START
 
     @property
     def name(self) -> str:
-        """What its files are called by."""
+        """The name of its files."""
         return f"{self.arm} seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
+class GraphRunResult:
+    """The result of a run: (step, BLEU) of each evaluation, curves, a text per test graph."""
+
+    run: GraphRun
+    evaluations: Sequence[tuple[int, float]]
+    curves: Mapping[str, Sequence[float]]
+    steps: int
+    seconds: float
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GraphDesign:
-    """Which arms are run with which seeds, and how: the start, and what goes on from it."""
+    """Arms and seeds of the experiment, and the settings of the start and of the arms."""
 
     arms: tuple[str, ...] = tuple(GRAPH_ARMS)
     seeds: tuple[int, ...] = (1, 2, 3)
@@ -107,20 +212,20 @@ class GraphDesign:
             raise InputError("the experiment needs at least one arm and one seed")
 
     def runs(self) -> list[GraphRun]:
-        """Every run, a start before those that go on from it, one seed after the other."""
+        """Return every run, seed by seed, each start before its arms."""
         return [GraphRun(seed, arm) for seed in self.seeds for arm in (START, *self.arms)]
 
-    def settings_for(self, node: GraphRun) -> TuneSettings:
-        """The settings of a run, but for where its files lie."""
-        if node.arm == START:
-            return replace(self.pretraining, seed=node.seed)
-        if node.arm == XENT:
-            return replace(self.fine_tuning, seed=node.seed, rl_weight=0.0)
-        return replace(self.fine_tuning, seed=node.seed, reward=GRAPH_ARMS[node.arm])
+    def settings_for(self, run: GraphRun) -> TuneSettings:
+        """Return the settings of a run, without paths."""
+        if run.arm == START:
+            return replace(self.pretraining, seed=run.seed)
+        if run.arm == XENT:
+            return replace(self.fine_tuning, seed=run.seed, rl_weight=0.0)
+        return replace(self.fine_tuning, seed=run.seed, reward=GRAPH_ARMS[run.arm])
 
 
 def make_graph_design(data: str, arms: tuple[str, ...], seeds: tuple[int, ...]) -> GraphDesign:
-    """The design for one of the corpora: fewer graphs take more passes in smaller batches."""
+    """Return the design for a corpus: fewer graphs get more epochs in smaller batches."""
     if data == "amr":
         first = replace(PRETRAINING, batch=16, longest_source=200, epochs=24, look_every=316)
         second = replace(FINE_TUNING, batch=16, longest_source=200, epochs=3, look_every=48)
@@ -128,23 +233,9 @@ def make_graph_design(data: str, arms: tuple[str, ...], seeds: tuple[int, ...]) 
     return GraphDesign(arms, seeds)
 
 
-_MAX_TRIPLES = (
-    3  # triples in a graph of WebNLG: longer ones take a small model more time than there is
-)
-
-
-_VALIDATION_SIZE = 200  # of WebNLG's graphs for validation, drawn once and for all
-
-
-_LITTLE_PRINCE_SIZES = {
-    "valid": 100,
-    "test": 200,
-}  # of the Little Prince's; the rest is learnt from
-
-
 @dataclass(frozen=True)
 class GraphCorpus:
-    """Graphs with texts by what they are for."""
+    """Graphs with texts, split into train, valid and test."""
 
     name: str
     train: tuple[GraphText, ...]
@@ -153,7 +244,7 @@ class GraphCorpus:
 
     @cached_property
     def digest(self) -> str:
-        """All of it by content."""
+        """A hash of all splits."""
         parts = [
             [[each.graph.line, each.references] for each in some]
             for some in (self.train, self.valid, self.test)
@@ -161,7 +252,7 @@ class GraphCorpus:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def write(self, folder: Path) -> tuple[str, str]:
-        """The files that a run learns from and looks at."""
+        """Write the training and validation files of a run; return their paths."""
         folder.mkdir(parents=True, exist_ok=True)
         train, valid = (str(folder / f"{name}.jsonl") for name in ("train", "valid"))
         write_graphs(self.train, train)
@@ -170,7 +261,7 @@ class GraphCorpus:
 
 
 def load_webnlg() -> GraphCorpus:
-    """WebNLG v2's graphs of one to three triples, with up to a handful of texts each."""
+    """Load the graphs of WebNLG v2 with one to three triples; most have several texts."""
     parts = {
         part: [
             each
@@ -179,17 +270,17 @@ def load_webnlg() -> GraphCorpus:
         ]
         for part in ("train", "dev", "test")
     }
-    few = _shuffle(parts["dev"])[:_VALIDATION_SIZE]
+    validation = _shuffle(parts["dev"])[:_VALIDATION_SIZE]
     return GraphCorpus(
         f"WebNLG v2, up to {_MAX_TRIPLES} triples",
         tuple(parts["train"]),
-        tuple(few),
+        tuple(validation),
         tuple(parts["test"]),
     )
 
 
 def load_little_prince() -> GraphCorpus:
-    """The Little Prince in AMR, one text a graph, parted by lot: it comes in one piece."""
+    """Load The Little Prince in AMR, one text per graph, split at random (it has no splits)."""
     graphs = _shuffle(read_graphs(find_data_set("amr-little-prince") / "lpp_v3.0.jsonl.gz"))
     valid, test = _LITTLE_PRINCE_SIZES["valid"], _LITTLE_PRINCE_SIZES["test"]
     parts = graphs[valid + test :], graphs[:valid], graphs[valid : valid + test]
@@ -202,120 +293,18 @@ GRAPH_CORPORA: Mapping[str, Callable[[], GraphCorpus]] = {
 }
 
 
-def _shuffle(graphs: Sequence[GraphText]) -> list[GraphText]:
-    """The graphs in an order that says nothing of their place, the same each time."""
-    return [graphs[i] for i in np.random.default_rng(0).permutation(len(graphs))]
-
-
-_BATCH_SIZE = 160  # graphs whose texts are written together
-
-
-_CURVES = ("cross_entropy", "reward", "baseline")
-
-
-@dataclass(frozen=True, slots=True)
-class GraphRunResult:
-    """What a run left: (step, BLEU) at each look, curves, and a text for each test graph."""
-
-    run: GraphRun
-    evaluations: Sequence[tuple[int, float]]
-    curves: Mapping[str, Sequence[float]]
-    steps: int
-    seconds: float
-    texts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class GraphExperiment:
-    """The experiment in its folder: results in `cells` and `texts`, weights in `models`."""
-
-    corpus: GraphCorpus
-    design: GraphDesign
-    folder: Path
-    should_stop: Callable[[], bool] = lambda: False
-    log: Callable[[str], None] = lambda _: None
-
-    def __call__(self) -> list[GraphRunResult]:
-        """Every result, made now where it is not there; fewer when it was `enough` before."""
-        return load_or_run(self.design.runs(), self.load_result, self._train_and_save)
-
-    def results(self) -> list[GraphRunResult]:
-        """The results that there are."""
-        return [result for node in self.design.runs() if (result := self.load_result(node))]
-
-    def load_result(self, node: GraphRun) -> GraphRunResult | None:
-        """The result of a run that was carried out before."""
-        found = ResultStore(self.folder).load(node.name, self._recipe(node))
-        if found is None:
-            return None
-        looks = [(int(step), float(bleu)) for step, bleu in found["looks"]]
-        texts = tuple(read_json_gz(self._texts_path(node)))
-        return GraphRunResult(node, looks, found["curves"], found["steps"], found["seconds"], texts)
-
-    def _train_and_save(self, node: GraphRun) -> GraphRunResult | None:
-        start = time.monotonic()
-        tuned = self._train(node)
-        history = tuned.history
-        if not history.ended:
-            self.log(f"{node.name}: paused after step {len(history.step_metrics)}")
-            return None
-        settings = self.design.settings_for(node)
-        write_json_gz(
-            self._texts_path(node), generate_graph_texts(tuned.model, self.corpus.test, settings)
-        )
-        told = [asdict(each) for each in history.step_metrics]
-        found = {
-            "looks": [(step, round(bleu, 5)) for step, bleu in history.evaluations],
-            "curves": {name: downsample_curve([each[name] for each in told]) for name in _CURVES},
-            "steps": len(history.step_metrics),
-            "seconds": round(time.monotonic() - start),
-        }
-        ResultStore(self.folder).save(node.name, self._recipe(node), found)
-        (tuned.model.parent / CHECKPOINT_FILE).unlink()  # large, and of no use any more
-        step, best = history.best
-        self.log(
-            f"{node.name}: {found['steps']} steps in {found['seconds']} s, "
-            f"best BLEU {100 * best:.2f} at step {step}"
-        )
-        return self.load_result(node)
-
-    def _train(self, node: GraphRun) -> TuneResult:
-        """The model of a run; that of its start is made before."""
-        train, valid = self.corpus.write(self.folder / "models")
-        usual, out = self.design.settings_for(node), str(self._model_folder(node))
-        settings = replace(usual, train=train, valid=valid, out=out)
-        if node.arm == START:
-            return tune(settings, enough=self.should_stop)
-        first = GraphRun(node.seed)
-        model = self._model_folder(first) / MODEL_FOLDER
-        if not (self.load_result(first) and model.is_dir()):
-            before = self._train(first)
-            if not before.history.ended:
-                return before
-        return tune(replace(settings, model=str(model)), enough=self.should_stop)
-
-    def _model_folder(self, node: GraphRun) -> Path:
-        return self.folder / "models" / slug(node.name)
-
-    def _recipe(self, node: GraphRun) -> dict[str, Any]:
-        start = self.design.settings_for(GraphRun(node.seed))
-        return {
-            "corpus": self.corpus.digest,
-            "start": asdict(start),
-            "run": asdict(self.design.settings_for(node)),
-        }
-
-    def _texts_path(self, node: GraphRun) -> Path:
-        return self.folder / "texts" / f"{slug(node.name)}.json.gz"
-
-
 def generate_graph_texts(
     model: Path, graphs: Sequence[GraphText], settings: TuneSettings
 ) -> list[str]:
-    """What a model writes for graphs: the likeliest piece each time."""
+    """Generate a text for each graph by greedy decoding."""
     return generate_texts(
         load_policy(str(model)),
         [settings.prefix + each.graph.line for each in graphs],
         longest=(settings.longest_source, settings.longest_target),
-        at_a_time=_BATCH_SIZE,
+        batch_size=_BATCH_SIZE,
     )
+
+
+def _shuffle(graphs: Sequence[GraphText]) -> list[GraphText]:
+    """Shuffle graphs with a fixed seed."""
+    return [graphs[i] for i in np.random.default_rng(0).permutation(len(graphs))]

@@ -1,10 +1,8 @@
-"""What the texts of every run score: kept for each run, so that a report costs little.
+"""The report of the graph-to-text experiment: scores, tables, figures, examples and claims.
 
-The tables of the graph-to-text experiment: scores, differences with their tests, examples.
-
-What paper 000 says of its table 1, and whether it is seen here.
-
-The graph-to-text experiment as a folder to look at: tables, curves, examples, claims.
+`score_graph_arms` scores the texts of every run and stores the scores, so that a report is quick
+to make again. `graph_report` puts together the tables and figures of Jin & Gildea (2022) and
+their claims with the differences found here.
 """
 
 from __future__ import annotations
@@ -51,34 +49,62 @@ from evenmatch.types import Array, Pair, Run
 
 BLEU, REPETITION, EXTRA_METRIC = "BLEU", "repeated", "learnt"
 
+# Corpus scores, computed from summed counts.
+CORPUS_METRICS = {BLEU: "bleu", "chrF": "chrf"}
 
-CORPUS_METRICS = {BLEU: "bleu", "chrF": "chrf"}  # corpus scores, of totals
-
-
-SEGMENT_METRICS = {
-    "METEOR": "meteor",
-    "BERTScore": "bertscore",
-    "f_disc": "f_disc",
-}  # means over texts
-
+# Means over texts.
+SEGMENT_METRICS = {"METEOR": "meteor", "BERTScore": "bertscore", "f_disc": "f_disc"}
 
 _RESAMPLES, _PERMUTATIONS = 1000, 5000
+_EXAMPLE_COUNT = 6
+
+# Claimed: the first arm scores above the second on every metric.
+_CLAIMS = (
+    ("F_DISC", XENT, "rewarding F_DISC beats cross-entropy alone"),
+    ("BL-R", XENT, "rewarding BLEU beats cross-entropy alone"),
+    ("F_DISC", "BL-R", "F_DISC is a better reward than BLEU"),
+    ("F_DISC", "F_CONT", "F_DISC is a better reward than F_CONT"),
+    ("F_CONT", "F_BERT", "F_CONT is a better reward than F_BERT"),
+    ("F_DISC", "F_BERT", "F_DISC is a better reward than F_BERT"),
+)
+
+_DIFFERENCE_HEADER = ["metric", "arm", "seeds", "minus XENT", "each seed", "p, graphs", "p, seeds"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GraphArmScores:
-    """One arm by its seeds: every metric's score, with the same draws of test graphs for all."""
+def graph_report(
+    runs: GraphExperiment, found: Sequence[GraphArmScores] | None = None, *, learnt: str = ""
+) -> StudyReport:
+    """Report the stored results; runs without results are listed.
 
-    arm: str
-    seeds: tuple[int, ...]
-    resampled: Mapping[str, tuple[ResampledScore, ...]]
+    `found` are their scores, if computed before.
+    """
+    results = runs.results()
+    if found is None:
+        found = score_graph_arms(runs, learnt=learnt) if results else []
+    missing = [run.name for run in runs.design.runs() if runs.load_result(run) is None]
+    tables = {
+        "scores": graph_score_table(found),
+        "differences": graph_difference_table(found),
+        "examples": example_table(runs, results),
+    }
+    return StudyReport(
+        f"Graph to text with rewards: {runs.corpus.name}",
+        [
+            *describe_missing(missing, len(results)),
+            *map(format_claim, check_graph_claims(found)),
+            *describe_power(found),
+        ],
+        tables if found else {},
+        graph_figures(results) if results else {},
+        _notes(runs, results),
+    )
 
 
 def score_graph_arms(runs: GraphExperiment, *, learnt: str = "") -> list[GraphArmScores]:
-    """Every arm that has results, the start first; `learnt` names one more metric, as by path."""
+    """Score every arm that has results, the start first; `learnt` is one more metric to use."""
     results = runs.results()
-    judged = {**SEGMENT_METRICS, **({EXTRA_METRIC: learnt} if learnt else {})}
-    means = _segment_scores(runs, results, judged)
+    specs = {**SEGMENT_METRICS, **({EXTRA_METRIC: learnt} if learnt else {})}
+    means = _segment_scores(runs, results, specs)
     counts: dict[Any, Array] = {}
     scores: dict[Any, Callable[[Array], Array]] = {}
     for result in results:
@@ -88,7 +114,7 @@ def score_graph_arms(runs: GraphExperiment, *, learnt: str = "") -> list[GraphAr
             rows = np.stack([values, np.ones_like(values)], axis=-1)
             counts[name, result.run], scores[name, result.run] = rows, mean_score
     every = resample_scores(counts, scores, resamples=_RESAMPLES, trials=_PERMUTATIONS, seed=0)
-    names = [*CORPUS_METRICS, *judged, REPETITION]
+    names = [*CORPUS_METRICS, *specs, REPETITION]
     return [
         GraphArmScores(
             arm,
@@ -99,24 +125,159 @@ def score_graph_arms(runs: GraphExperiment, *, learnt: str = "") -> list[GraphAr
     ]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphArmScores:
+    """The scores of one arm by metric and seed, on the same resampled test graphs for all arms."""
+
+    arm: str
+    seeds: tuple[int, ...]
+    resampled: Mapping[str, tuple[ResampledScore, ...]]
+
+
+def graph_score_table(found: Sequence[GraphArmScores]) -> TextTable:
+    """Return the paper's table 1: a row per arm, times 100, with intervals over test graphs."""
+    names = scored_metrics(found)
+    lines = [
+        [
+            each.arm,
+            str(len(each.seeds)),
+            *(format_interval(mean_over_seeds(each, m), times=100, places=2) for m in names),
+        ]
+        for each in found
+    ]
+    return [["", "seeds", *names], *lines]
+
+
+def graph_difference_table(found: Sequence[GraphArmScores]) -> TextTable:
+    """Return the differences of each arm from cross-entropy alone, with two significance tests.
+
+    `p, graphs` is a permutation test that swaps the two arms' texts graph by graph, for these
+    seeds; `p, seeds` is a t-test over the differences of the seeds. Both are corrected for the
+    number of arms by Holm's method.
+    """
+    plain = next((each for each in found if each.arm == XENT), None)
+    others = [each for each in found if each.arm not in (START, XENT)]
+    names = scored_metrics(found) if plain and others else []
+    lines = [line for metric in names if plain for line in _difference_rows(others, plain, metric)]
+    return [_DIFFERENCE_HEADER, *lines]
+
+
+def example_table(runs: GraphExperiment, results: Sequence[GraphRunResult]) -> TextTable:
+    """Return the paper's table 2: the texts of all arms for some graphs, first seed.
+
+    The test set is divided into equal segments; of each, the graph whose texts differ most is
+    shown.
+    """
+    seed = runs.design.seeds[0]
+    own = {
+        arm: r for arm, some in graph_results_by_arm(results) for r in some if r.run.seed == seed
+    }
+    own.pop(START, None)
+    if not own:
+        return [["graph", "who", "text"]]
+    lines = []
+    for place in _pick_examples([result.texts for result in own.values()]):
+        each = runs.corpus.test[place]
+        name = each.id or str(place)
+        lines.append([name, "graph", each.graph.line])
+        lines.append([name, "reference", each.references[0]])
+        lines += [[name, arm, result.texts[place]] for arm, result in own.items()]
+    return [["graph", "who", "text"], *lines]
+
+
+def check_graph_claims(found: Sequence[GraphArmScores]) -> Iterator[Claim]:
+    """Yield each claim whose two arms have results; the paper makes none about repetition."""
+    by_name = {each.arm: each for each in found}
+    for arm, other, statement in _CLAIMS:
+        one, less = by_name.get(arm), by_name.get(other)
+        if one and less and shared_seeds(one, less):
+            metrics = scored_metrics(found)[:-1]
+            yield Claim(statement, {m: evaluate_claim(one, less, m) for m in metrics})
+
+
+def describe_power(found: Sequence[GraphArmScores]) -> Iterator[str]:
+    """Yield a line with the smallest difference that the comparison can detect."""
+    least = pooled_detectable_difference(found)
+    if least is not None:
+        yield (
+            f"with this number of seeds, a t-test detects differences in {BLEU} of at least "
+            f"{100 * least:.2f} with power 0.8; smaller ones may exist and go undetected"
+        )
+
+
+def pooled_detectable_difference(
+    found: Sequence[GraphArmScores], metric: str = BLEU
+) -> float | None:
+    """Return the difference from cross-entropy that a t-test over seeds detects with power 0.8.
+
+    Uses the standard deviation of seed-by-seed differences, pooled over arms; None with fewer than
+    two seeds.
+    """
+    by_name = {each.arm: each for each in found}
+    others = [each for each in found if each.arm not in (START, XENT)]
+    gaps = (
+        [seed_differences(each, by_name[XENT], metric) for each in others]
+        if XENT in by_name
+        else []
+    )
+    several = [g for g in gaps if len(g) > 1]
+    if not several:
+        return None
+    spread = math.sqrt(float(np.mean([np.var(g, ddof=1) for g in several])))
+    return minimum_detectable_difference(spread, min(map(len, several)))
+
+
+def graph_figures(results: Sequence[GraphRunResult]) -> dict[str, str]:
+    """Return the paper's figure 1, and the rewards of sampled texts during training."""
+    started = {r.run.seed: max(b for _, b in r.evaluations) for r in results if r.run.arm == START}
+    arms = [(arm, own) for arm, own in graph_results_by_arm(results) if arm != START]
+    made = {}
+    if starts := [r for r in results if r.run.arm == START]:
+        made["start"] = line_plot_svg(
+            "Training from random weights, by cross-entropy",
+            ("step", "validation BLEU"),
+            {f"seed {r.run.seed}": [(s, 100 * b) for s, b in r.evaluations] for r in starts},
+        )
+    if arms:
+        made["validation-bleu"] = line_plot_svg(
+            "From the same start: validation BLEU, mean over seeds",
+            ("step", "difference from the start"),
+            {arm: _mean_curve(own, started) for arm, own in arms},
+        )
+    for arm, own in arms:
+        if GRAPH_ARMS[arm]:
+            made[f"reward-{arm.lower()}"] = line_plot_svg(
+                f"{arm}: mean reward of texts, over seeds",
+                ("part of the run", "reward"),
+                {n: _reward_curve(own, n) for n in ("reward", "baseline")},
+            )
+    return made
+
+
 def graph_results_by_arm(
     results: Sequence[GraphRunResult],
 ) -> Iterator[tuple[str, list[GraphRunResult]]]:
-    """The results of each arm that has any, the start first, seed by seed."""
+    """Yield the results of each arm that has any, the start first, seed by seed."""
     for arm in (START, *GRAPH_ARMS):
         if own := [result for result in results if result.run.arm == arm]:
             yield arm, own
 
 
 def result_pairs(result: GraphRunResult, runs: GraphExperiment) -> list[Pair]:
-    """What a run wrote for each test graph, beside what people wrote."""
+    """Return the text of a run for each test graph, paired with the human references."""
     graphs = runs.corpus.test
     return [Pair(text, each.references) for text, each in zip(result.texts, graphs, strict=True)]
 
 
 def repetition_rates(texts: Sequence[str]) -> Floats:
-    """Of each text, the share of pairs of neighbouring words that stood in it before."""
+    """Return the share of bigrams that repeat an earlier one, for each text."""
     return np.array([repeated_share(lowercase_words(text)) for text in texts])
+
+
+def scored_metrics(found: Sequence[GraphArmScores]) -> list[str]:
+    """Return the names of the metrics, repetition last."""
+    names = list(found[0].resampled) if found else []
+    return sorted(names, key=lambda name: name == REPETITION)
 
 
 def _corpus_counts(
@@ -132,10 +293,10 @@ def _corpus_counts(
 
 
 def _segment_scores(
-    runs: GraphExperiment, results: Sequence[GraphRunResult], judged: Mapping[str, str]
+    runs: GraphExperiment, results: Sequence[GraphRunResult], specs: Mapping[str, str]
 ) -> dict[str, dict[str, Floats]]:
-    """The score of every text by metrics that take their time; what is new is judged in one go."""
-    metrics = {name: as_metric(spec) for name, spec in judged.items()}
+    """Load or compute the scores of every text; missing ones are scored in one pass per metric."""
+    metrics = {name: as_metric(spec) for name, spec in specs.items()}
     cells = ResultStore(runs.folder)
     found: dict[str, dict[str, Floats]] = {result.run.name: {} for result in results}
     for name, metric in metrics.items():
@@ -146,8 +307,8 @@ def _segment_scores(
         segments = score_metrics([metric], every, Run())[0].segments if every else ()
         for place, result in enumerate(new):
             node, size = result.run.name, len(result.texts)
-            some = segments[place * size : (place + 1) * size]
-            values = {"values": [round(each.value, 4) for each in some]}
+            scores = segments[place * size : (place + 1) * size]
+            values = {"values": [round(each.value, 4) for each in scores]}
             cells.save(f"{node} {name}", recipes[node], values)
             kept[node] = values
         for node, own in kept.items():
@@ -158,39 +319,6 @@ def _segment_scores(
 def _score_recipe(result: GraphRunResult, runs: GraphExperiment, signature: str) -> dict[str, str]:
     texts = hashlib.sha256(json.dumps(result.texts).encode()).hexdigest()[:16]
     return {"texts": texts, "corpus": runs.corpus.digest, "metric": signature}
-
-
-_EXAMPLE_COUNT = 6
-
-
-_DIFFERENCE_HEADER = ["metric", "arm", "seeds", "beyond XENT", "each seed", "p, graphs", "p, seeds"]
-
-
-def graph_score_table(found: Sequence[GraphArmScores]) -> TextTable:
-    """The paper's table 1: a line per arm, times 100, with intervals over test graphs."""
-    names = scored_metrics(found)
-    lines = [
-        [
-            each.arm,
-            str(len(each.seeds)),
-            *(format_interval(mean_over_seeds(each, m), times=100, places=2) for m in names),
-        ]
-        for each in found
-    ]
-    return [["", "seeds", *names], *lines]
-
-
-def graph_difference_table(found: Sequence[GraphArmScores]) -> TextTable:
-    """What each arm scores beyond cross-entropy alone, metric by metric, with two tests of it.
-
-    `p, graphs` swaps the two arms' texts graph by graph, for these seeds; `p, seeds` is a t-test
-    over the seeds' differences. Both are corrected for the number of arms by Holm's method.
-    """
-    plain = next((each for each in found if each.arm == XENT), None)
-    others = [each for each in found if each.arm not in (START, XENT)]
-    names = scored_metrics(found) if plain and others else []
-    lines = [line for metric in names if plain for line in _difference_rows(others, plain, metric)]
-    return [_DIFFERENCE_HEADER, *lines]
 
 
 def _difference_rows(
@@ -210,153 +338,18 @@ def _difference_rows(
         ]
 
 
-def scored_metrics(found: Sequence[GraphArmScores]) -> list[str]:
-    """The metrics there are, repetition last."""
-    names = list(found[0].resampled) if found else []
-    return sorted(names, key=lambda name: name == REPETITION)
-
-
-def pooled_detectable_difference(
-    found: Sequence[GraphArmScores], metric: str = BLEU
-) -> float | None:
-    """The difference beyond cross-entropy that so many seeds find in four cases of five.
-
-    From the spread of seed-by-seed differences, pooled over arms; None where there are too few.
-    """
-    by_name = {each.arm: each for each in found}
-    others = [each for each in found if each.arm not in (START, XENT)]
-    gaps = (
-        [seed_differences(each, by_name[XENT], metric) for each in others]
-        if XENT in by_name
-        else []
-    )
-    several = [g for g in gaps if len(g) > 1]
-    if not several:
-        return None
-    spread = math.sqrt(float(np.mean([np.var(g, ddof=1) for g in several])))
-    return minimum_detectable_difference(spread, min(map(len, several)))
-
-
-def example_table(runs: GraphExperiment, results: Sequence[GraphRunResult]) -> TextTable:
-    """The paper's table 2: what the arms of the first seed write for the same graphs.
-
-    The graphs are those whose texts differ most between arms, at even distances through the test.
-    """
-    seed = runs.design.seeds[0]
-    own = {
-        arm: r for arm, some in graph_results_by_arm(results) for r in some if r.run.seed == seed
-    }
-    own.pop(START, None)
-    if not own:
-        return [["graph", "who", "text"]]
-    lines = []
-    for place in _pick_examples([result.texts for result in own.values()]):
-        each = runs.corpus.test[place]
-        name = each.id or str(place)
-        lines.append([name, "graph", each.graph.line])
-        lines.append([name, "reference", each.references[0]])
-        lines += [[name, arm, result.texts[place]] for arm, result in own.items()]
-    return [["graph", "who", "text"], *lines]
-
-
 def _pick_examples(texts: Sequence[Sequence[str]]) -> list[int]:
-    """Of equal stretches of the test, the first graph with the most different texts in each."""
+    """Return, for equal segments of the test set, the first graph with the most distinct texts."""
     counts = [len(set(some)) for some in zip(*texts, strict=True)]
     size = max(1, len(counts) // _EXAMPLE_COUNT)
     starts = range(0, size * min(_EXAMPLE_COUNT, len(counts)), size)
     return [start + int(np.argmax(counts[start : start + size])) for start in starts]
 
 
-# The first arm scores above the second, on every metric.
-_CLAIMS = (
-    ("F_DISC", XENT, "rewarding F_DISC beats cross-entropy alone"),
-    ("BL-R", XENT, "rewarding BLEU beats cross-entropy alone"),
-    ("F_DISC", "BL-R", "F_DISC is a better reward than BLEU"),
-    ("F_DISC", "F_CONT", "F_DISC is a better reward than F_CONT"),
-    ("F_CONT", "F_BERT", "F_CONT is a better reward than F_BERT"),
-    ("F_DISC", "F_BERT", "F_DISC is a better reward than F_BERT"),
-)
-
-
-def check_graph_claims(found: Sequence[GraphArmScores]) -> Iterator[Claim]:
-    """Each claim whose two arms there are; repetition is not among what the paper claims of."""
-    by_name = {each.arm: each for each in found}
-    for arm, other, said in _CLAIMS:
-        one, less = by_name.get(arm), by_name.get(other)
-        if one and less and shared_seeds(one, less):
-            yield Claim(said, {m: evaluate_claim(one, less, m) for m in scored_metrics(found)[:-1]})
-
-
-def describe_power(found: Sequence[GraphArmScores]) -> Iterator[str]:
-    """What difference the comparison can see at all."""
-    least = pooled_detectable_difference(found)
-    if least is not None:
-        yield (
-            f"with so many seeds a t-test finds, in four cases of five, differences in {BLEU} "
-            f"from {100 * least:.2f} on; smaller ones may be there and not be seen"
-        )
-
-
-def graph_report(
-    runs: GraphExperiment, found: Sequence[GraphArmScores] | None = None, *, learnt: str = ""
-) -> StudyReport:
-    """What the results that there are say; runs that are missing are said to be.
-
-    `found` are their scores, where they were made before.
-    """
-    results = runs.results()
-    if found is None:
-        found = score_graph_arms(runs, learnt=learnt) if results else []
-    lacking = [node.name for node in runs.design.runs() if runs.load_result(node) is None]
-    tables = {
-        "scores": graph_score_table(found),
-        "differences": graph_difference_table(found),
-        "examples": example_table(runs, results),
-    }
-    return StudyReport(
-        f"Graph to text with rewards: {runs.corpus.name}",
-        [
-            *describe_missing(lacking, len(results)),
-            *map(format_claim, check_graph_claims(found)),
-            *describe_power(found),
-        ],
-        tables if found else {},
-        graph_figures(results) if results else {},
-        _notes(runs, results),
-    )
-
-
-def graph_figures(results: Sequence[GraphRunResult]) -> dict[str, str]:
-    """The paper's figure 1, and how the reward of what is drawn went."""
-    started = {r.run.seed: max(b for _, b in r.evaluations) for r in results if r.run.arm == START}
-    arms = [(arm, own) for arm, own in graph_results_by_arm(results) if arm != START]
-    made = {}
-    if starts := [r for r in results if r.run.arm == START]:
-        made["start"] = line_plot_svg(
-            "From nothing, by cross-entropy",
-            ("step", "validation BLEU"),
-            {f"seed {r.run.seed}": [(s, 100 * b) for s, b in r.evaluations] for r in starts},
-        )
-    if arms:
-        made["validation-bleu"] = line_plot_svg(
-            "From the same start: validation BLEU, mean over seeds",
-            ("step", "beyond the start"),
-            {arm: _mean_curve(own, started) for arm, own in arms},
-        )
-    for arm, own in arms:
-        if GRAPH_ARMS[arm]:
-            made[f"reward-{arm.lower()}"] = line_plot_svg(
-                f"{arm}: mean reward of texts, over seeds",
-                ("part of the run", "reward"),
-                {n: _reward_curve(own, n) for n in ("reward", "baseline")},
-            )
-    return made
-
-
 def _mean_curve(
     own: Sequence[GraphRunResult], started: dict[int, float]
 ) -> list[tuple[float, float]]:
-    """BLEU above that of the seed's start, the mean over seeds, from step 0 on."""
+    """Return BLEU minus that of the seed's start, averaged over seeds, from step 0 on."""
     rows = [[bleu - started.get(r.run.seed, 0.0) for _, bleu in r.evaluations] for r in own]
     steps = [step for step, _ in own[0].evaluations]
     means = 100 * np.mean(rows, axis=0)
@@ -373,19 +366,20 @@ def _notes(runs: GraphExperiment, results: Sequence[GraphRunResult]) -> list[str
     shape = first.shape
     references = [text for each in corpus.test for text in each.references]
     return [
-        f"{len(corpus.train)} graphs to learn from, {len(corpus.valid)} to look at, "
-        f"{len(corpus.test)} to test on; people's own texts repeat "
-        f"{100 * repetition_rates(references).mean():.2f} % of their pairs of words",
-        f"a T5 made here: {shape.layers} layers and as many, width {shape.width}, {shape.words} "
-        f"sub-words learnt from the training texts; from nothing by cross-entropy for "
-        f"{first.epochs} passes in batches of {first.batch} at {first.rate:g}",
-        f"then each arm from the same start: {second.epochs} pass in batches of {second.batch} at "
-        f"{second.rate:g}; rewards weigh {second.rl_weight:g}, on the policy's own input "
-        "embeddings, current and detached; rates fall to 0",
-        "the model at its best look by validation BLEU is tested; greedy decoding; scores times "
-        "100, over all references; repeated: pairs of neighbouring words that stood in the text "
-        "before",
-        "in brackets: 95 % by bootstrap over test graphs, of the mean over seeds; seen: the "
-        "interval and every seed are on that side of 0",
+        f"{len(corpus.train)} training, {len(corpus.valid)} validation and {len(corpus.test)} "
+        f"test graphs; in the human references "
+        f"{100 * repetition_rates(references).mean():.2f} % of bigrams repeat an earlier one",
+        f"model: a T5 with {shape.layers} encoder and {shape.layers} decoder layers, width "
+        f"{shape.width}, and {shape.words} sub-words learnt from the training texts; trained from "
+        f"random weights by cross-entropy for {first.epochs} epochs in batches of {first.batch} "
+        f"with learning rate {first.rate:g}",
+        f"each arm continues from the same start: epochs: {second.epochs}, batches of "
+        f"{second.batch}, learning rate {second.rate:g}; rewards have weight "
+        f"{second.rl_weight:g} and use the policy's current input embeddings, detached; learning "
+        "rates decay to 0",
+        "the checkpoint with the best validation BLEU is tested with greedy decoding; scores are "
+        "times 100, over all references; repeated: bigrams that occurred earlier in the text",
+        "in brackets: 95 % bootstrap intervals over test graphs, of the mean over seeds; "
+        "replicated: the interval and the difference of every seed are above 0; reversed: below",
         f"{len(results)} runs took {sum(r.seconds for r in results) / 60:.0f} minutes",
     ]

@@ -1,4 +1,4 @@
-"""Sentence pairs to study metrics on: translations, a user's own, or the sample."""
+"""Sentence pairs for studies: WMT17 translations, a user's file, or the bundled sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WMT17 = "wmt17-da"
 
 @dataclass(frozen=True, slots=True)
 class SentencePairs:
-    """Candidates with the text each belongs to, no text twice on a side."""
+    """Candidates and the text each is paired with; no text occurs twice."""
 
     name: str
     candidates: tuple[str, ...]
@@ -30,12 +30,12 @@ class SentencePairs:
 
     @property
     def digest(self) -> str:
-        """The texts by content."""
+        """A hash of all texts."""
         joined = "\0".join((*self.candidates, *self.others))
         return hashlib.sha256(joined.encode()).hexdigest()[:16]
 
     def make_negatives(self, seed: int) -> SentencePairs:
-        """The candidates, each with the text of another: in-batch negatives."""
+        """Pair each candidate with the text of another one: in-batch negatives."""
         order = np.random.default_rng(seed).permutation(len(self))
         others = [""] * len(self)
         for own, foreign in zip(order, np.roll(order, 1), strict=True):
@@ -46,10 +46,10 @@ class SentencePairs:
 def load_sentence_pairs(
     data: str, count: int, seed: int, *, sources: bool = False
 ) -> SentencePairs:
-    """Pairs of a file or of WMT17, at most `count`, drawn with `seed`.
+    """Sample at most `count` pairs of a file, of WMT17 or of the bundled sample.
 
-    Without `data` they are WMT17's references with systems' translations where that set is here,
-    else the sample. With `sources` a candidate is paired with what it was made from.
+    Without `data`, they are WMT17's references with system translations if that data set is
+    installed, else the bundled sample. With `sources`, candidates are paired with their sources.
     """
     if data:
         return sample_sentence_pairs(data, open_pair_file(data), count, seed, sources=sources)
@@ -61,7 +61,7 @@ def load_sentence_pairs(
 
 
 def read_translations(subsets: Sequence[str] = ()) -> list[Pair]:
-    """A translation of each segment of WMT17 into English, by its systems in turn."""
+    """Return one translation of each segment of WMT17 into English, from its systems in turn."""
     return [
         Pair(candidate, rated.references[i], rated.sources[i])
         for rated in read_ratings(WMT17, subsets=subsets)
@@ -73,21 +73,21 @@ def read_translations(subsets: Sequence[str] = ()) -> list[Pair]:
 def sample_sentence_pairs(
     name: str, pairs: Iterable[Pair], count: int, seed: int, *, sources: bool = False
 ) -> SentencePairs:
-    """Some of the pairs at random, in their order; those with a text seen before are left out."""
+    """Sample pairs at random, in their order; pairs that repeat a text are dropped."""
     found: list[tuple[str, str]] = []
     seen: set[str] = set()
     for number, pair in enumerate(pairs, 1):
         if sources and pair.source is None:
             raise InputError(
-                f"pair {number} of {name} has no source; give one or leave out sources"
+                f"pair {number} of {name} has no source; add one or do not use sources"
             )
         other = pair.source if sources and pair.source is not None else pair.references[0]
         if pair.candidate and other and not {pair.candidate, other} & seen:
             found.append((pair.candidate, other))
             seen |= {pair.candidate, other}
     if len(found) < 2:
-        raise InputError(f"{name} has {len(found)} different pairs; negatives need at least 2")
+        raise InputError(f"{name} has {len(found)} distinct pairs; negatives need at least 2")
     random = np.random.default_rng(seed)
-    some = np.sort(random.choice(len(found), min(count, len(found)), replace=False))
-    candidates, others = zip(*(found[i] for i in some), strict=True)
+    sampled = np.sort(random.choice(len(found), min(count, len(found)), replace=False))
+    candidates, others = zip(*(found[i] for i in sampled), strict=True)
     return SentencePairs(name, candidates, others)

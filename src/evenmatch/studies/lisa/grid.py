@@ -1,4 +1,8 @@
-"""LiSAScore's experiment: algorithms × lengths × aligned or shuffled × encoders, cell by cell."""
+"""The grid of LiSAScore's experiment: encoders × algorithms × padded lengths × pairs or negatives.
+
+Each cell holds the scores of one metric on all pairs, aligned or shuffled, and is stored as soon
+as it is computed.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ ALGORITHMS = (
 )
 
 
-LENGTHS = (0, 128, 384)  # 0 is no padding
+LENGTHS = (0, 128, 384)  # tokens that texts are padded to; 0 for no padding
 
 
 LAYERS: tuple[Layer, ...] = ("auto", "last")
@@ -48,7 +52,7 @@ ALIGNED, SHUFFLED = "aligned", "shuffled"
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What is varied; each model is read at every one of `layers`."""
+    """The dimensions of the grid; each model is used at every one of `layers`."""
 
     models: tuple[str, ...] = ("minilm",)
     layers: tuple[Layer, ...] = LAYERS
@@ -63,7 +67,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """One run of the experiment: an encoder by model and layer, and what was done with it."""
+    """One cell: an encoder (model and layer), an algorithm, a padded length, and the pairing."""
 
     encoder: str
     algorithm: str
@@ -75,7 +79,7 @@ class GridCell:
 class GridScores:
     """The scores of every cell, pair by pair, and the seconds all of them took.
 
-    `pieces` counts the pieces of each text, marks included, as the first model cuts it.
+    `token_counts` has the tokens of each text, special tokens included, by the first model.
     """
 
     sentences: SentencePairs
@@ -91,7 +95,7 @@ class GridScores:
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """The algorithms in order, without the baseline, which aligns nothing."""
+        """The alignment algorithms, in order; the baseline is not among them."""
         found = dict.fromkeys(cell.algorithm for cell in self.cells)
         return tuple(name for name in found if name != BASELINE)
 
@@ -103,7 +107,7 @@ class GridScores:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What is worked out at once: the layers of a model share one pass over the texts."""
+    """Cells that are computed together: the layers of a model share one pass over the texts."""
 
     algorithm: str
     length: int
@@ -114,10 +118,10 @@ class _Step:
 def run_lisa_grid(
     sentences: SentencePairs, grid: Grid, folder: str | Path, *, seed: int = 0, **run: Any
 ) -> GridScores:
-    """Score every cell that `folder` does not hold yet, and give all of them.
+    """Score every cell that is not stored in `folder` yet, and return all of them.
 
-    A cell is written as soon as it is scored. `run` are the run settings of `score`; with a cache
-    every padded text is encoded once for all cells.
+    A cell is written as soon as it is scored. `run` is as in `score`; with a cache, every padded
+    text is encoded once for all cells.
     """
     settings = make_run(**run)
     store = ResultStore(Path(folder))
@@ -126,22 +130,22 @@ def run_lisa_grid(
     cells: dict[GridCell, Floats] = {}
     seconds = 0.0
     for done, step in enumerate(steps):
-        own = offset_progress(settings, done * len(sentences), len(steps) * len(sentences))
-        for cell, found in _score_step(step, sides[step.side], store, own):
+        shifted = offset_progress(settings, done * len(sentences), len(steps) * len(sentences))
+        for cell, found in _score_step(step, sides[step.side], store, shifted):
             cells[cell] = np.array(found["values"])
             seconds += found["seconds"]
         if settings.progress:
             settings.progress((done + 1) * len(sentences), len(steps) * len(sentences))
-    body = Transformer(grid.models[0]).backbone
-    pieces = [len(keys) for keys in body.token_ids([*sentences.candidates, *sentences.others])]
-    return GridScores(sentences, cells, pieces, seconds, seed)
+    backbone = Transformer(grid.models[0]).backbone
+    ids = backbone.token_ids([*sentences.candidates, *sentences.others])
+    return GridScores(sentences, cells, [len(each) for each in ids], seconds, seed)
 
 
 def _steps(grid: Grid) -> Iterator[_Step]:
     for model in grid.models:
         depths = dict.fromkeys(Transformer(model, layer).layer_index() for layer in grid.layers)
         encoders = {f"{model} layer {depth}": (model, depth) for depth in depths}
-        # The baseline looks at closing tokens only, so no padding changes it.
+        # The baseline compares closing tokens only, so padding does not change it.
         runs = [(BASELINE, 0), *((a, n) for n in grid.lengths for a in grid.algorithms)]
         for algorithm, length in runs:
             for side in (ALIGNED, SHUFFLED):
@@ -151,7 +155,7 @@ def _steps(grid: Grid) -> Iterator[_Step]:
 def _score_step(
     step: _Step, sentences: SentencePairs, store: ResultStore, run: Run
 ) -> Iterator[tuple[GridCell, dict[str, Any]]]:
-    """Each encoder's cell of a step, from its file or scored now."""
+    """Yield each encoder's cell of a step, loaded or scored now."""
     cells = {
         label: GridCell(label, step.algorithm, step.length, step.side) for label in step.encoders
     }

@@ -1,6 +1,7 @@
-"""What the approximations of assignment cost and what they lose, beside the exact one.
+"""Measure approximate assignment solvers against exact assignment.
 
-What approximate assignment does to a metric: agreement with the exact one and with people.
+`measure_quality` compares total similarities, `measure_speed` times, and
+`measure_solver_agreement` the correlation of F_DISC scores with exact ones and with human ratings.
 """
 
 from __future__ import annotations
@@ -24,24 +25,20 @@ from evenmatch.types import Alignment, Array, Problem
 from evenmatch.units.text import Pieces
 
 SOLVERS = ("row_mask", "recursive", "recursive(iterations=7)", "topk", "auction")
-
-
 SIZES = (8, 16, 32, 64, 128, 256, 512)
-
-
 BATCHES = (1, 16, 256)
-
-
-_MAX_CELLS = 1 << 23  # a batch of larger matrices than this would measure the memory
+EXACT_METRIC, GREEDY_METRIC = "f_disc", "align"
+_MAX_CELLS = 1 << 23  # batches with more cells are limited by memory and are not timed
+_RESAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentQuality:
-    """How near one solver comes to the best assignment on some matrices.
+    """How close one solver comes to the optimal assignment on some matrices.
 
-    `share` is its total similarity over the greatest a matching can have, on average; what is no
-    matching can have more than 1. `pairs` is how many of the min(m, n) pairs of a matching it
-    makes: cells that are the choice of both their units.
+    `share` is its total similarity divided by that of the optimal matching, on average; alignments
+    that are no matching can exceed 1. `pairs` is the share of the min(m, n) pairs of a matching
+    that it makes: cells that both their units choose.
     """
 
     solver: str
@@ -52,49 +49,20 @@ class AssignmentQuality:
     fewest_pairs: float
 
 
-@dataclass(frozen=True, slots=True)
-class AssignmentSpeed:
-    """Microseconds per pair for one solver, and as a multiple of SciPy's exact assignment."""
-
-    solver: str
-    size: int
-    batch: int
-    microseconds: float
-    times_exact: float
-
-
-def random_matrices(size: int, count: int, seed: int = 0) -> list[Array]:
-    """Square matrices of independent similarities between 0 and 1."""
-    random = np.random.default_rng(seed)
-    return [random.uniform(0, 1, (size, size)) for _ in range(count)]
-
-
-def sentence_matrices(
-    candidates: Sequence[str],
-    references: Sequence[str],
-    encoder: Encoder,
-    units: Splitter = Pieces(marks=True),
-) -> list[Array]:
-    """The similarities of each candidate with its reference; those with an empty side left out."""
-    x, y = (encoder([units(text) for text in side]) for side in (candidates, references))
-    found = [Cosine()(a, b) for a, b in zip(x, y, strict=True)]
-    return [s for s in found if s.size]
-
-
 def measure_quality(
     matrices: Sequence[Array], solvers: Sequence[str] = SOLVERS
 ) -> list[AssignmentQuality]:
-    """One row for each solver."""
+    """Compare each solver with exact assignment on the same matrices."""
     if not matrices:
         raise InputError("there are no matrices to compare solvers on; give at least one")
     problems = [_uniform_problem(s) for s in matrices]
-    best = [_total_similarity(s, a) for s, a in zip(matrices, Lsa()(problems), strict=True)]
+    optimal = [_total_similarity(s, a) for s, a in zip(matrices, Lsa()(problems), strict=True)]
     rows = []
     for name in solvers:
         found = _build_solver(name)(problems)
         shares = [
             _total_similarity(s, a) / b
-            for s, a, b in zip(matrices, found, best, strict=True)
+            for s, a, b in zip(matrices, found, optimal, strict=True)
             if b > 0
         ]
         pairs = [_mutual_pairs(a) / min(s.shape) for s, a in zip(matrices, found, strict=True)]
@@ -111,6 +79,17 @@ def measure_quality(
     return rows
 
 
+@dataclass(frozen=True, slots=True)
+class AssignmentSpeed:
+    """Microseconds per pair for one solver, also as a multiple of SciPy's exact assignment."""
+
+    solver: str
+    size: int
+    batch: int
+    microseconds: float
+    times_exact: float
+
+
 def measure_speed(
     sizes: Sequence[int] = SIZES,
     batches: Sequence[int] = BATCHES,
@@ -120,11 +99,12 @@ def measure_speed(
     seconds: float = 0.0,
     device: str = "",
 ) -> list[AssignmentSpeed]:
-    """A row for each solver, size and batch, the exact one among them; large batches are left out.
+    """Time each solver and the exact one for every size and batch; batches too large are skipped.
 
-    The fastest of `rounds`, or of as many more as `seconds` for each size and batch allow; solvers
-    take turns in them, so that what else the machine does meets all. With `device` the similarities
-    are tensors there; the exact solver has arrays.
+    The time is that of the fastest round. There are at least `rounds` rounds, and more until
+    `seconds` have passed for each size and batch; solvers take turns, so that other load on the
+    machine affects all of them. With `device`, similarities are tensors there; the exact solver
+    always gets arrays.
     """
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
@@ -134,6 +114,62 @@ def measure_speed(
             if batch == 1 or batch * size * size <= _MAX_CELLS:
                 rows += _time_solvers(size, batch, solvers, (rounds, seconds), device)
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class SolverAgreement:
+    """Kendall's tau-b of one metric on one set, with exact F_DISC and with human ratings."""
+
+    solver: str
+    subset: str
+    outputs: int
+    with_exact: float
+    with_people: float
+
+
+def measure_solver_agreement(
+    rated: RatedSet, solvers: Sequence[str], **run: Any
+) -> list[SolverAgreement]:
+    """Correlate F_DISC with greedy, exact and each of `solvers`; nothing else differs."""
+    specs = {
+        "greedy": GREEDY_METRIC,
+        "lsa": EXACT_METRIC,
+        **{s: f"align(alignment={s})" for s in solvers},
+    }
+    found = correlate(
+        list(specs.values()), rated, "segment", "kendall", resamples=_RESAMPLES, **run
+    )
+    scores = found.scored[0].scores
+    exact = scores[EXACT_METRIC].segments.ravel()
+    values = {entry.metric: entry for entry in found.entries}
+    return [
+        SolverAgreement(
+            solver,
+            rated.subset,
+            values[spec].n,
+            float(correlation(scores[spec].segments.ravel(), exact, "kendall")),
+            values[spec].value,
+        )
+        for solver, spec in specs.items()
+    ]
+
+
+def random_matrices(size: int, count: int, seed: int = 0) -> list[Array]:
+    """Return square matrices of independent uniform similarities between 0 and 1."""
+    random = np.random.default_rng(seed)
+    return [random.uniform(0, 1, (size, size)) for _ in range(count)]
+
+
+def sentence_matrices(
+    candidates: Sequence[str],
+    references: Sequence[str],
+    encoder: Encoder,
+    units: Splitter = Pieces(marks=True),
+) -> list[Array]:
+    """Return the similarity matrix of each pair; pairs with an empty side are dropped."""
+    x, y = (encoder([units(text) for text in side]) for side in (candidates, references))
+    found = [Cosine()(a, b) for a, b in zip(x, y, strict=True)]
+    return [s for s in found if s.size]
 
 
 def _time_solvers(
@@ -176,7 +212,7 @@ def _to_device(problem: Problem, device: str) -> Problem:
 
 
 def _synchronize(device: str) -> None:
-    """Until an accelerator has done what it was told."""
+    """Wait until the accelerator has finished."""
     if device and not device.startswith("cpu"):
         import torch
 
@@ -190,47 +226,3 @@ def _total_similarity(similarity: Array, alignment: Alignment) -> float:
 
 def _mutual_pairs(alignment: Alignment) -> float:
     return float(np.minimum(alignment.rows, alignment.cols).sum())
-
-
-EXACT_METRIC, GREEDY_METRIC = "f_disc", "align"
-
-
-_RESAMPLES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class SolverAgreement:
-    """Kendall's tau-b of one metric on one set, with exact F_DISC and with people."""
-
-    solver: str
-    subset: str
-    outputs: int
-    with_exact: float
-    with_people: float
-
-
-def measure_solver_agreement(
-    rated: RatedSet, solvers: Sequence[str], **run: Any
-) -> list[SolverAgreement]:
-    """A row for greedy, exact and each of `solvers`: F_DISC with nothing else changed."""
-    specs = {
-        "greedy": GREEDY_METRIC,
-        "lsa": EXACT_METRIC,
-        **{s: f"align(alignment={s})" for s in solvers},
-    }
-    found = correlate(
-        list(specs.values()), rated, "segment", "kendall", resamples=_RESAMPLES, **run
-    )
-    marks = found.scored[0].scores
-    exact = marks[EXACT_METRIC].segments.ravel()
-    values = {entry.metric: entry for entry in found.entries}
-    return [
-        SolverAgreement(
-            solver,
-            rated.subset,
-            values[spec].n,
-            float(correlation(marks[spec].segments.ravel(), exact, "kendall")),
-            values[spec].value,
-        )
-        for solver, spec in specs.items()
-    ]

@@ -1,6 +1,7 @@
-"""When an approximation of assignment is worth using: quality, agreement and speed, in cells.
+"""Quality against speed of approximate assignment: measurements, tables and recommendations.
 
-The quality and speed of approximate assignment as tables, figures and advice.
+`measure_trade_off` runs the measurements of `quality.py` and stores each; `trade_off_report` shows
+them and says for each solver when to use it.
 """
 
 from __future__ import annotations
@@ -36,18 +37,15 @@ from evenmatch.studies.lisa.quality import (
 )
 from evenmatch.studies.sentences import SentencePairs
 
-_Record = TypeVar("_Record", AssignmentQuality, SolverAgreement, AssignmentSpeed)
-
-
 _RANDOM_SIZES = (8, 32, 128)
-
-
 _RANDOM_COUNT = 40
+_CLEAR_SPEEDUP = 1.25  # smaller ratios may be reversed on another machine
+_Record = TypeVar("_Record", AssignmentQuality, SolverAgreement, AssignmentSpeed)
 
 
 @dataclass(frozen=True, slots=True)
 class TradeOff:
-    """Everything measured: qualities by kind of matrix, agreements by set, speeds."""
+    """All measurements: qualities by kind of matrix, agreements by rated set, speeds."""
 
     qualities: Mapping[str, Sequence[AssignmentQuality]]
     agreements: Sequence[SolverAgreement]
@@ -57,13 +55,13 @@ class TradeOff:
 
 @dataclass(frozen=True, slots=True)
 class TradeOffSettings:
-    """What to measure; on a `device` other than cpu, solvers are timed on tensors there."""
+    """What to measure; with a `device` other than cpu, solvers are timed on tensors there."""
 
     solvers: tuple[str, ...] = SOLVERS
     sizes: tuple[int, ...] = SIZES
     batches: tuple[int, ...] = BATCHES
     rounds: int = 5
-    seconds: float = 4.0  # for each size and batch, as many rounds as fit
+    seconds: float = 4.0  # time for more rounds, per size and batch
     device: str = "cpu"
 
 
@@ -75,10 +73,9 @@ def measure_trade_off(
     measures: TradeOffSettings = TradeOffSettings(),
     **run: Any,
 ) -> TradeOff:
-    """Measure what `folder` does not hold yet, and give all of it.
+    """Measure what is not stored in `folder` yet, and return all measurements.
 
-    `run` are the run settings of `score`. Speeds kept in the folder are those of the machine that
-    measured them.
+    `run` is as in `score`. Stored speeds are those of the machine that measured them.
     """
     cells = ResultStore(Path(folder))
     return TradeOff(
@@ -146,7 +143,7 @@ def _load_or_measure(
     kind: Callable[..., _Record],
     work: Callable[[], Sequence[_Record]],
 ) -> list[_Record]:
-    """The records of a cell, from its file or worked out now."""
+    """Return the records of a cell, loaded or measured now."""
     found = cells.load(name, recipe)
     if found is None:
         found = {"rows": [asdict(row) for row in work()]}
@@ -154,32 +151,29 @@ def _load_or_measure(
     return [kind(**row) for row in found["rows"]]
 
 
-_CLEAR_SPEEDUP = 1.25  # what is less apart on one machine may be the other way round on the next
-
-
-def trade_off_report(worth: TradeOff) -> StudyReport:
-    """Tables of all measurements and a line of advice for each solver."""
-    tables = {"quality": quality_table(worth), "speed": speed_table(worth)}
-    if worth.agreements:
-        tables["agreement"] = agreement_table(worth)
+def trade_off_report(measured: TradeOff) -> StudyReport:
+    """Report all measurements, and a recommendation for each solver."""
+    tables = {"quality": quality_table(measured), "speed": speed_table(measured)}
+    if measured.agreements:
+        tables["agreement"] = agreement_table(measured)
     notes = (
-        f"sentences: the similarities of {worth.sentences} pairs; random: independent numbers "
-        "between 0 and 1",
-        "share: total similarity over the greatest a matching has; one-to-one: cells that are the "
-        "choice of both their units, as a share of min(m, n)",
+        f"sentences: the similarity matrices of {measured.sentences} pairs; random: independent "
+        "uniform numbers between 0 and 1",
+        "share: total similarity divided by that of the optimal matching; one-to-one: cells that "
+        "both their units choose, as a share of min(m, n)",
         "agreement: Kendall's tau-b over rated outputs; the metric is F_DISC with its solver "
-        "exchanged (greedy: without one-to-one), so that nothing else differs",
-        "speed: the fastest of several rounds on square random matrices, one thread, against "
-        "SciPy's exact assignment (lsa)",
+        "replaced (greedy: not one-to-one), so that nothing else differs",
+        "speed: microseconds per pair, the fastest of several rounds on square random matrices, "
+        "one thread; in brackets as a multiple of SciPy's exact assignment (lsa)",
     )
     title = "Approximate assignment: quality and speed"
     return StudyReport(
-        title, recommendations(worth), tables, {"speed": _speed_figure(worth)}, notes
+        title, recommendations(measured), tables, {"speed": _speed_figure(measured)}, notes
     )
 
 
-def quality_table(worth: TradeOff) -> TextTable:
-    """A line per kind of matrix and solver."""
+def quality_table(measured: TradeOff) -> TextTable:
+    """Return a row per kind of matrix and solver."""
     header = ["matrices", "solver", "share", "lowest share", "one-to-one", "fewest one-to-one"]
     return [
         header,
@@ -189,49 +183,49 @@ def quality_table(worth: TradeOff) -> TextTable:
                 row.solver,
                 *(f"{v:.4f}" for v in (row.share, row.lowest_share, row.pairs, row.fewest_pairs)),
             ]
-            for name, rows in worth.qualities.items()
+            for name, rows in measured.qualities.items()
             for row in rows
         ),
     ]
 
 
-def agreement_table(worth: TradeOff) -> TextTable:
-    """A line per solver: means over the sets, and people's agreement set by set."""
-    sets = list(dict.fromkeys(row.subset for row in worth.agreements))
+def agreement_table(measured: TradeOff) -> TextTable:
+    """Return a row per solver: means over the sets, and agreement with ratings for each set."""
+    sets = list(dict.fromkeys(row.subset for row in measured.agreements))
     lines = []
-    for solver in dict.fromkeys(row.solver for row in worth.agreements):
-        own = {row.subset: row for row in worth.agreements if row.solver == solver}
+    for solver in dict.fromkeys(row.solver for row in measured.agreements):
+        own = {row.subset: row for row in measured.agreements if row.solver == solver}
         exact = np.mean([row.with_exact for row in own.values()])
-        people = [own[name].with_people for name in sets]
-        numbers = (exact, np.mean(people), *people)
+        human = [own[name].with_people for name in sets]
+        numbers = (exact, np.mean(human), *human)
         lines.append([solver, *(f"{value:.3f}" for value in numbers)])
-    return [["solver", "with exact", "with people", *sets], *lines]
+    return [["solver", "with exact", "with human ratings", *sets], *lines]
 
 
-def speed_table(worth: TradeOff) -> TextTable:
-    """A line per solver and batch, a column per size: microseconds per pair."""
-    sizes = list(dict.fromkeys(row.size for row in worth.speeds))
-    found = {(row.solver, row.batch, row.size): row for row in worth.speeds}
+def speed_table(measured: TradeOff) -> TextTable:
+    """Return a row per solver and batch, a column per size: microseconds per pair."""
+    sizes = list(dict.fromkeys(row.size for row in measured.speeds))
+    found = {(row.solver, row.batch, row.size): row for row in measured.speeds}
     lines = [
         [solver, str(batch), *(_speed_cell(found.get((solver, batch, size))) for size in sizes)]
-        for solver in dict.fromkeys(row.solver for row in worth.speeds)
-        for batch in dict.fromkeys(row.batch for row in worth.speeds)
+        for solver in dict.fromkeys(row.solver for row in measured.speeds)
+        for batch in dict.fromkeys(row.batch for row in measured.speeds)
     ]
     return [["solver", "batch", *(f"{size} units" for size in sizes)], *lines]
 
 
-def recommendations(worth: TradeOff) -> list[str]:
-    """One line for each solver: what it loses, what it costs, and so when to use it."""
+def recommendations(measured: TradeOff) -> list[str]:
+    """Return a line for each solver: its quality, its time, and where it is clearly faster."""
     lines = []
-    for row in worth.qualities["sentences"]:
-        own = [s for s in worth.speeds if s.solver == row.solver]
+    for row in measured.qualities["sentences"]:
+        own = [s for s in measured.speeds if s.solver == row.solver]
         ratios = [s.times_exact for s in own]
         faster = [s for s in own if s.times_exact * _CLEAR_SPEEDUP < 1]
         where = ", ".join(f"{s.size} units in batches of {s.batch}" for s in faster)
         verdict = f"clearly faster at {where}" if where else "nowhere clearly faster"
         matching = "one-to-one" if row.fewest_pairs == 1 else f"{row.pairs:.1%} one-to-one"
         lines.append(
-            f"{row.solver}: {row.share:.4f} of the greatest total on sentences, {matching}; "
+            f"{row.solver}: {row.share:.4f} of the optimal total on sentences, {matching}; "
             f"{min(ratios):.2f} to {max(ratios):.1f} times the time of exact, {verdict}"
         )
     return lines
@@ -241,19 +235,19 @@ def _speed_cell(row: AssignmentSpeed | None) -> str:
     return "-" if row is None else f"{row.microseconds:.0f} ({row.times_exact:.2f}×)"
 
 
-def _speed_figure(worth: TradeOff) -> str:
-    """How many times longer than exact, in the largest batch that every size has one of."""
+def _speed_figure(measured: TradeOff) -> str:
+    """Plot time as a multiple of exact assignment, in the largest batch of each size."""
     largest = {
-        size: max(row.batch for row in worth.speeds if row.size == size)
-        for size in dict.fromkeys(row.size for row in worth.speeds)
+        size: max(row.batch for row in measured.speeds if row.size == size)
+        for size in dict.fromkeys(row.size for row in measured.speeds)
     }
     lines = {
         solver: [
             (float(np.log2(row.size)), row.times_exact)
-            for row in worth.speeds
+            for row in measured.speeds
             if row.solver == solver and row.batch == largest[row.size]
         ]
-        for solver in dict.fromkeys(row.solver for row in worth.speeds)
+        for solver in dict.fromkeys(row.solver for row in measured.speeds)
     }
-    axes = ("units a side, as a power of 2", "times the time of exact")
+    axes = ("log2 of the number of units", "time, as a multiple of exact")
     return line_plot_svg("Time against exact assignment, in the largest batch", axes, lines)

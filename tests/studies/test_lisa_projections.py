@@ -17,30 +17,30 @@ SENTENCES = SentencePairs(
     tuple(f"the {w} was seen by a {v}" for w, v in zip(WORDS, WORDS[1:] + WORDS[:1], strict=True)),
     tuple(f"a {w} saw the {v}" for v, w in zip(WORDS, WORDS[1:] + WORDS[:1], strict=True)),
 )
-LESSONS = [
+METHOD_SETTINGS = [
     GradientSettings(m, steps=8, batch=4, rate=0.02, look_every=4) for m in ("gumbel", "held_lsa")
 ]
 
 
-def test_lessons_are_taken_once_and_lower_the_loss(tmp_path: Path) -> None:
-    told: list[str] = []
+def test_each_method_is_trained_once_and_lowers_the_loss(tmp_path: Path) -> None:
+    lines: list[str] = []
     encoder = em.Hashed(dim=32)
-    first = train_projections(SENTENCES, encoder, LESSONS, tmp_path, told=told.append)
-    assert [line.split(":")[0] for line in told] == ["gumbel", "held_lsa"]
+    first = train_projections(SENTENCES, encoder, METHOD_SETTINGS, tmp_path, log=lines.append)
+    assert [line.split(":")[0] for line in lines] == ["gumbel", "held_lsa"]
     assert all(c.held_out[-1].loss < c.held_out[0].loss for c in first)
     for path in (tmp_path / "cells").iterdir():
         path.write_text(path.read_text().replace('"losses": [', '"losses": [9.0, '))
-    again = train_projections(SENTENCES, encoder, LESSONS, tmp_path)
+    again = train_projections(SENTENCES, encoder, METHOD_SETTINGS, tmp_path)
     assert [c.losses[0] for c in again] == [9.0, 9.0]
 
 
 def test_the_report_shows_each_method(tmp_path: Path) -> None:
-    found = train_projections(SENTENCES, em.Hashed(dim=32), LESSONS, tmp_path)
+    found = train_projections(SENTENCES, em.Hashed(dim=32), METHOD_SETTINGS, tmp_path)
     report = gradient_report(found, SENTENCES)
     assert [row[0] for row in report.tables["losses"]] == ["method", "gumbel", "held_lsa"]
     assert report.figures["losses"].count('stroke-width="2"') == 2
 
 
-def test_no_lessons_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there are no lessons to take; give at least one method"):
+def test_no_methods_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no method to train with"):
         train_projections(SENTENCES, em.Hashed(dim=32), [], tmp_path)

@@ -29,14 +29,14 @@ def measured(folder: Path) -> TradeOff:
 
 
 def test_every_kind_of_matrix_every_size_and_batch_is_measured(tmp_path: Path) -> None:
-    worth = measured(tmp_path)
-    assert [[row.solver for row in rows] for rows in worth.qualities.values()] == [
+    result = measured(tmp_path)
+    assert [[row.solver for row in rows] for rows in result.qualities.values()] == [
         ["row_mask", "topk"]
     ] * 4
-    assert next(iter(worth.qualities)) == "sentences"
-    assert len(worth.speeds) == 2 * 2 * 3
-    assert len(quality_table(worth)) == 1 + 8
-    assert len(speed_table(worth)) == 1 + 3 * 2
+    assert next(iter(result.qualities)) == "sentences"
+    assert len(result.speeds) == 2 * 2 * 3
+    assert len(quality_table(result)) == 1 + 8
+    assert len(speed_table(result)) == 1 + 3 * 2
 
 
 def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
 def test_advice_says_what_each_solver_loses_and_costs(tmp_path: Path) -> None:
     lines = recommendations(measured(tmp_path))
     assert [line.split(":")[0] for line in lines] == ["row_mask", "topk"]
-    assert "of the greatest total on sentences, one-to-one;" in lines[0]
+    assert "of the optimal total on sentences, one-to-one;" in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_advice_says_what_each_solver_loses_and_costs(tmp_path: Path) -> None:
 )
 def test_advice_calls_faster_only_what_is_clearly_so(times: float, said: str) -> None:
     quality = AssignmentQuality("topk", 1, 1.0, 1.0, 0.5, 0.5)
-    worth = TradeOff({"sentences": [quality]}, [], [AssignmentSpeed("topk", 8, 1, 10.0, times)], 1)
-    assert recommendations(worth)[0].endswith(said)
+    result = TradeOff({"sentences": [quality]}, [], [AssignmentSpeed("topk", 8, 1, 10.0, times)], 1)
+    assert recommendations(result)[0].endswith(said)
 
 
 def test_the_page_leaves_out_agreement_where_there_is_none(tmp_path: Path) -> None:
@@ -67,10 +67,10 @@ def test_the_page_leaves_out_agreement_where_there_is_none(tmp_path: Path) -> No
 @pytest.mark.model
 def test_agreement_of_the_exact_metric_with_itself_is_whole(tmp_path: Path) -> None:
     sets = rated_sets(tmp_path, "news")
-    worth = measure_trade_off(SENTENCES, sets, em.Hashed(dim=32), tmp_path / "out", MEASURES)
-    found = {row.solver: row for row in worth.agreements}
+    result = measure_trade_off(SENTENCES, sets, em.Hashed(dim=32), tmp_path / "out", MEASURES)
+    found = {row.solver: row for row in result.agreements}
     assert list(found) == ["greedy", "lsa", "row_mask", "topk"]
     assert found["lsa"].with_exact == pytest.approx(1.0)
     wanted = em.correlate(["f_disc"], sets, "segment", "kendall", resamples=10).entries[0]
     assert found["lsa"].with_people == pytest.approx(wanted.value)
-    assert "agreement" in trade_off_report(worth).tables
+    assert "agreement" in trade_off_report(result).tables
