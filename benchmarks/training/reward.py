@@ -74,7 +74,7 @@ def _take(policy: Policy, optimizer: Any, batches: Sequence[TuneBatch], reward: 
     draw = torch.Generator().manual_seed(0)
     for batch in batches:
         loss, _ = mixed_loss(
-            policy, batch, rl_weight=0.3, reward=reward, draw=draw, longest=LONGEST
+            policy, batch, rl_weight=0.3, reward=reward, generator=draw, longest=LONGEST
         )
         optimizer.zero_grad()
         loss.backward()

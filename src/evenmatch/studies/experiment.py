@@ -170,7 +170,7 @@ def permutation_p_value(one: SeededScores, other: SeededScores, metric: str) -> 
 def seed_differences(one: SeededScores, other: SeededScores, metric: str) -> list[float]:
     """Return the difference of two arms for each shared seed."""
     values = [
-        {seed: drawn.value for seed, drawn in zip(each.seeds, each.resampled[metric], strict=True)}
+        {seed: score.value for seed, score in zip(each.seeds, each.resampled[metric], strict=True)}
         for each in (one, other)
     ]
     return [values[0][seed] - values[1][seed] for seed in shared_seeds(one, other)]

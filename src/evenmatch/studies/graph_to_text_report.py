@@ -231,27 +231,27 @@ def graph_figures(results: Sequence[GraphRunResult]) -> dict[str, str]:
     """Return the paper's figure 1, and the rewards of sampled texts during training."""
     started = {r.run.seed: max(b for _, b in r.evaluations) for r in results if r.run.arm == START}
     arms = [(arm, own) for arm, own in graph_results_by_arm(results) if arm != START]
-    made = {}
+    figures = {}
     if starts := [r for r in results if r.run.arm == START]:
-        made["start"] = line_plot_svg(
+        figures["start"] = line_plot_svg(
             "Training from random weights, by cross-entropy",
             ("step", "validation BLEU"),
             {f"seed {r.run.seed}": [(s, 100 * b) for s, b in r.evaluations] for r in starts},
         )
     if arms:
-        made["validation-bleu"] = line_plot_svg(
+        figures["validation-bleu"] = line_plot_svg(
             "From the same start: validation BLEU, mean over seeds",
             ("step", "difference from the start"),
             {arm: _mean_curve(own, started) for arm, own in arms},
         )
     for arm, own in arms:
         if GRAPH_ARMS[arm]:
-            made[f"reward-{arm.lower()}"] = line_plot_svg(
+            figures[f"reward-{arm.lower()}"] = line_plot_svg(
                 f"{arm}: mean reward of texts, over seeds",
                 ("part of the run", "reward"),
                 {n: _reward_curve(own, n) for n in ("reward", "baseline")},
             )
-    return made
+    return figures
 
 
 def graph_results_by_arm(

@@ -163,8 +163,8 @@ class KeyphraseExperiment:
     def training_data(self) -> CatSeqData:
         """The documents converted to examples, once."""
         if not self._training_data:
-            made = prepare_catseq_data(self.corpus.train, self.corpus.valid, self.design.settings)
-            self._training_data.append(made)
+            data = prepare_catseq_data(self.corpus.train, self.corpus.valid, self.design.settings)
+            self._training_data.append(data)
         return self._training_data[0]
 
     def _resolve_reward(self, reward: str) -> str:

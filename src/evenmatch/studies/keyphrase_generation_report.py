@@ -175,16 +175,16 @@ def keyphrase_figures(
     found: Sequence[KeyphraseArmScores], results: Sequence[KeyphraseRunResult]
 ) -> dict[str, str]:
     """Return the paper's figure 3, and the evaluations during training."""
-    made = {}
+    figures = {}
     for data in dict.fromkeys(each.data for each in found):
         own = [each for each in found if each.data == data and each.arm in _PLOTTED_ARMS]
         name = data.lower()
-        made[f"fg-{name}"] = line_plot_svg(
+        figures[f"fg-{name}"] = line_plot_svg(
             f"FG of documents, {data}",
             ("FG", "share of documents"),
             {each.arm: histogram_shares(each.fg) for each in own},
         )
-        made[f"words-{name}"] = line_plot_svg(
+        figures[f"words-{name}"] = line_plot_svg(
             f"Token F1 of predicted phrases, by document, {data}",
             ("token F1", "share of documents with phrases"),
             {each.arm: histogram_shares(each.token_f1) for each in own},
@@ -196,8 +196,8 @@ def keyphrase_figures(
         }
         quality = "log-probability per word" if arm == MLE else "reward, present plus absent"
         title = f"{arm}: validation during training"
-        made[f"looks-{arm}"] = line_plot_svg(title, ("step", quality), lines)
-    return {name.replace("(", "-").replace(")", ""): figure for name, figure in made.items()}
+        figures[f"looks-{arm}"] = line_plot_svg(title, ("step", quality), lines)
+    return {name.replace("(", "-").replace(")", ""): figure for name, figure in figures.items()}
 
 
 def histogram_shares(values: Floats) -> list[tuple[float, float]]:
@@ -243,8 +243,8 @@ def _score_test_set(
         for i, d in enumerate(corpus.tests[data])
     )
     metrics = {**METRICS, TOKEN_F1: KeyphraseMetric(scoring=TokenMatch())}
-    judged = score_document_set(DocumentSet(data, documents, tuple(named)), metrics, Run())
-    present = {(m, s): counts for (m, c, s), counts in judged.counts.items() if c == "present"}
+    scored = score_document_set(DocumentSet(data, documents, tuple(named)), metrics, Run())
+    present = {(m, s): counts for (m, c, s), counts in scored.counts.items() if c == "present"}
     every = resample_scores(
         present,
         {key: metrics[key[0]].score_totals for key in present},
@@ -253,25 +253,25 @@ def _score_test_set(
         seed=0,
     )
     for arm, own in keyphrase_results_by_arm(results, {**KEYPHRASE_ARMS, **ABLATIONS}):
-        yield _arm_scores(arm, judged, every, own)
+        yield _arm_scores(arm, scored, every, own)
 
 
 def _arm_scores(
     arm: str,
-    judged: KeyphraseCounts,
+    scored: KeyphraseCounts,
     every: Mapping[tuple[str, str], ResampledScore],
     own: Sequence[KeyphraseRunResult],
 ) -> KeyphraseArmScores:
     names = [result.run.name for result in own]
     counts = {
-        m: np.concatenate([judged.counts[m, "present", name] for name in names])
+        m: np.concatenate([scored.counts[m, "present", name] for name in names])
         for m in ("FG", TOKEN_F1)
     }
     totals = counts[TOKEN_F1].sum(0)
     phrases = counts[TOKEN_F1][:, 3]
     return KeyphraseArmScores(
         arm,
-        judged.data,
+        scored.data,
         tuple(result.run.seed for result in own),
         {m: tuple(every[m, name] for name in names) for m in METRICS},
         counts["FG"][:, 0],

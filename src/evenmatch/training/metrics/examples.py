@@ -175,11 +175,11 @@ class HeldOutAgreement:
     def table(self) -> TextTable:
         """Return a table with one row per subset and one for the mean."""
         every = self.rows if len(self.rows) == 1 else (*self.rows, self.mean)
-        body = [
+        rows = [
             [r.data, r.subset or "-", f"{r.value:.3f}", f"{r.low:.3f}", f"{r.high:.3f}", str(r.n)]
             for r in every
         ]
-        return [["data", "subset", "r", "2.5%", "97.5%", "n"], *body]
+        return [["data", "subset", "r", "2.5%", "97.5%", "n"], *rows]
 
     def document(self) -> dict[str, Any]:
         """Return the correlations as JSON-compatible values."""
