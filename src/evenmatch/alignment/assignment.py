@@ -1,4 +1,8 @@
-"""Alignments that give each unit at most one partner: greedy matching and linear assignment."""
+"""Alignments that give each unit at most one partner: greedy matching and linear assignment.
+
+These are the shortest examples of a solver. A one-to-one solver that can miss the greatest total
+similarity sets `exact=False` in its alignments.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,9 @@
   (`read_records`).
 - URLs such as s3://bucket/pairs.jsonl are opened with fsspec (`open_location`).
 - Parquet tables are read and written in batches.
+
+The suffix of a file determines its format. For a new one, extend `read_records` here, and
+`open_pair_file` in `pairs.py` for files of pairs.
 """
 
 from __future__ import annotations

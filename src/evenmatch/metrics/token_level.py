@@ -2,7 +2,8 @@
 
 BERTScore, F_DISC and F_CONT come first, then the baseline `eot`, MoverScore and LiSAScore. The last
 three are trained with evenmatch and shipped with it: a blend fitted to WMT ratings, and two metrics
-with an adapter against gender bias.
+with an adapter against gender bias. The latter are `bertscore` and `f_disc` with some settings
+fixed (`with_settings_of`); use the same function for other variants of a metric.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def eot(
     long: LongTextMode = "truncate",
     trust_remote_code: bool = False,
 ) -> AlignMetric:
-    """Cosine similarity of the closing tokens of two texts, LiSAScore's baseline."""
+    """Cosine similarity of the end-of-text tokens of two texts, the baseline of LiSAScore."""
     vectors = Transformer(model, layer, long=long, trust_remote_code=trust_remote_code)
     return AlignMetric(Closing(), vectors, alignment=Greedy(), scoring=Average())
 

@@ -2,6 +2,7 @@
 
 In: a name or a spec string such as `align(alignment=lsa)`. Out: the part, or the spec of a part.
 Begin with `parts.py` (registration), then `specs.py` (reading and writing specs).
+`contracts.py` checks the properties that every part must have.
 """
 
 from evenmatch.registry.parts import (
