@@ -23,7 +23,7 @@ from evenmatch.models.backbone import (
     load_blocks,
     load_trainable_blocks,
 )
-from evenmatch.models.loading import load_bert, load_bert_tokenizer
+from evenmatch.models.loading import load_bert_tokenizer, load_packed_model
 from evenmatch.models.tokenizer import load_transformers_tokenizer
 from evenmatch.types import Array, Run
 from tests.support.model_families import FolderOf
@@ -70,6 +70,75 @@ def test_texts_end_to_end_do_not_see_each_other(folder: Path) -> None:
         for layer in LAYERS:
             np.testing.assert_array_equal(together[layer][start:stop], alone[layer])
             assert alone[layer] == pytest.approx(plain[layer], abs=2e-6)
+
+
+SIZES = {
+    "vocab_size": 64,
+    "hidden_size": 16,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+}
+SPECIAL = dict.fromkeys(("bos_token_id", "cls_token_id", "eos_token_id", "sep_token_id"), 2)
+RELATIVES: dict[str, tuple[str, dict[str, Any]]] = {
+    "roberta": ("Roberta", {**SIZES, "max_position_embeddings": 102}),
+    "xlm-roberta": ("XLMRoberta", {**SIZES, "max_position_embeddings": 102}),
+    "camembert": ("Camembert", {**SIZES, "max_position_embeddings": 102}),
+    "electra": ("Electra", {**SIZES, "embedding_size": 8}),
+    "distilbert": (
+        "DistilBert",
+        {"vocab_size": 64, "dim": 16, "n_layers": 4, "n_heads": 2, "hidden_dim": 32},
+    ),
+    "mpnet": ("MPNet", SIZES),
+    "modernbert": ("ModernBert", {**SIZES, **SPECIAL, "pad_token_id": 0, "local_attention": 8}),
+}
+
+
+@pytest.mark.parametrize("name", RELATIVES)
+def test_relatives_of_bert_give_the_states_of_transformers(name: str, tmp_path: Path) -> None:
+    """Packed texts, one of them with a padding token inside and one longer than local attention."""
+    import torch
+    import transformers
+
+    prefix, settings = RELATIVES[name]
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{prefix}Model")(
+        getattr(transformers, f"{prefix}Config")(**settings)
+    )
+    for parameter in model.parameters():  # biases and norms start as zeros and ones
+        torch.nn.init.normal_(parameter, std=0.3)
+    model.save_pretrained(tmp_path)
+    lengths = [40, 9, 7, 7, 1]
+    ids = np.random.default_rng(2).integers(3, 60, sum(lengths))
+    ids[44] = 1  # the padding token of RoBERTa and MPNet
+    ours, theirs = _both(tmp_path)
+    together = _states(ours, lambda forward: forward_packed(forward, ids, lengths, "cpu"))
+    stop = 0
+    for length in lengths:
+        start, stop = stop, stop + length
+        plain = _alone(theirs, ids[start:stop])
+        for layer in LAYERS:
+            assert together[layer][start:stop] == pytest.approx(plain[layer], abs=2e-6)
+
+
+@pytest.mark.parametrize("name", RELATIVES)
+def test_relatives_of_bert_ignore_padding(name: str, tmp_path: Path) -> None:
+    import torch
+    import transformers
+
+    prefix, settings = RELATIVES[name]
+    torch.manual_seed(1)
+    config = getattr(transformers, f"{prefix}Config")(**settings)
+    getattr(transformers, f"{prefix}Model")(config).save_pretrained(tmp_path)
+    ids, lengths = np.random.default_rng(3).integers(3, 60, (2, 20)), [20, 11]
+    ids[1, 11:] = config.pad_token_id
+    ours, theirs = (
+        _states(blocks, lambda forward: forward_batch(forward, ids, lengths, "cpu"))
+        for blocks in _both(tmp_path)
+    )
+    real = np.array([place < length for length in lengths for place in range(20)])
+    for layer in LAYERS:
+        assert ours[layer][real] == pytest.approx(theirs[layer][real], abs=2e-6)
 
 
 def test_weights_that_cannot_be_prepacked_give_the_same(
@@ -130,13 +199,13 @@ def test_its_tokenizer_is_that_of_transformers(folder: Path) -> None:
         {"position_embedding_type": "relative_key"},
         {"is_decoder": True},
         {"auto_map": {"AutoModel": "own.Model"}},
-        {"model_type": "roberta"},
+        {"model_type": "deberta"},
     ],
     ids=lambda setting: next(iter(setting)),
 )
 def test_what_is_not_plain_is_left_to_transformers(folder: Path, setting: dict[str, Any]) -> None:
     checkpoint = _changed(folder, "config.json", **setting)
-    assert load_bert(checkpoint) is None
+    assert load_packed_model(checkpoint) is None
     assert load_bert_tokenizer(checkpoint) is None
 
 
@@ -152,7 +221,7 @@ def test_weights_by_other_names_are_left_to_transformers(folder: Path) -> None:
     path = folder / "model.safetensors"
     weights = load_file(path)
     save_file({name.replace("LayerNorm", "norm"): w for name, w in weights.items()}, path)
-    assert load_bert(checkpoints.find_checkpoint(str(folder))) is None
+    assert load_packed_model(checkpoints.find_checkpoint(str(folder))) is None
 
 
 def test_weights_below_a_prefix_are_found(folder: Path) -> None:
@@ -161,7 +230,7 @@ def test_weights_below_a_prefix_are_found(folder: Path) -> None:
     before = PretrainedBackbone(str(folder)).encode(TEXTS, [4], Run())
     path = folder / "model.safetensors"
     save_file({f"bert.{name}": w for name, w in load_file(path).items()}, path)
-    assert load_bert(checkpoints.find_checkpoint(str(folder))) is not None
+    assert load_packed_model(checkpoints.find_checkpoint(str(folder))) is not None
     after = PretrainedBackbone(str(folder)).encode(TEXTS, [4], Run())
     for a, b in zip(before, after, strict=True):
         np.testing.assert_array_equal(a.layers[4], b.layers[4])
@@ -171,7 +240,7 @@ def test_a_torn_file_of_weights_is_one_line(folder: Path) -> None:
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(em.DataError, match="cannot load the model in"):
-        load_bert(checkpoints.find_checkpoint(str(folder)))
+        load_packed_model(checkpoints.find_checkpoint(str(folder)))
 
 
 def test_a_score_loads_no_transformers(folder: Path) -> None:
@@ -189,4 +258,4 @@ print([name for name in ("transformers", "torch._dynamo", "scipy.optimize") if n
 def test_sizes_that_do_not_fit_the_weights_are_left_to_transformers(
     folder: Path, setting: dict[str, Any]
 ) -> None:
-    assert load_bert(_changed(folder, "config.json", **setting)) is None
+    assert load_packed_model(_changed(folder, "config.json", **setting)) is None

@@ -27,7 +27,7 @@ from evenmatch.models.adapters import Adapter, find_adapter, load_adapter, use_a
 from evenmatch.models.checkpoints import Checkpoint, find_checkpoint
 from evenmatch.models.hidden_states import HiddenStates
 from evenmatch.models.layers import count_layers
-from evenmatch.models.loading import load_auto_model, load_bert, move_to_device
+from evenmatch.models.loading import load_auto_model, load_packed_model, move_to_device
 from evenmatch.models.packing import (
     equal_length_batches,
     owning_windows,
@@ -378,7 +378,7 @@ def _attention_mask(ids: Any, lengths: Sequence[int]) -> Any:
 @lru_cache(maxsize=2)
 def load_blocks(checkpoint: Checkpoint, trust_remote_code: bool, device: str) -> Blocks:
     """Load the encoder of a checkpoint, verified and in evaluation mode; callers share it."""
-    plain = load_bert(checkpoint)
+    plain = load_packed_model(checkpoint)
     if plain is None:
         return load_trainable_blocks(checkpoint, trust_remote_code, device)
     blocks = _make_blocks(plain, checkpoint, device, accepts_packed=True)

@@ -1,9 +1,11 @@
-"""The forward pass of BERT in plain torch, on packed texts.
+"""The forward passes of BERT and its relatives in plain torch, on packed texts.
 
 Importing transformers' models takes about five seconds, most of the time of a first score. The
-default model is a BERT, and so are many others. For those this module loads in a third of
-transformers' time and runs in five sixths of it. Checkpoints that differ from plain BERT in any
-way are left to transformers (see `loading.load_bert`).
+default model is a BERT. For it this module loads in a third of transformers' time and runs in five
+sixths of it. `Bert` also covers models that differ from BERT only in the names of their weights, in
+their positions or in their embeddings (RoBERTa, XLM-R, CamemBERT, ELECTRA, DistilBERT, MPNet);
+`ModernBert` has blocks of its own. Checkpoints that differ in any other way are left to
+transformers (see `loading.load_packed_model`).
 
 Two ideas:
 
@@ -20,6 +22,7 @@ This module imports torch, so import it late.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -40,6 +43,7 @@ PackedSegment: TypeAlias = tuple[int, int]
 ROW_MULTIPLE = 16
 
 _PROJECTIONS = ("query", "key", "value")
+_FARTHEST = 128  # tokens; MPNet treats all larger distances alike
 _TOLERANCE = 1e-4  # allows for sums in another order, and for nothing else
 
 
@@ -51,7 +55,9 @@ class BertConfig:
     num_hidden_layers: int
     num_attention_heads: int
     layer_norm_eps: float
-    model_type: str = "bert"
+    model_type: str = "bert"  # of the blocks, which other families share
+    # RoBERTa counts positions from `pad_token_id + 1` and skips padding tokens; None counts from 0.
+    pad_token_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +77,32 @@ class BertWeights:
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[f"{self.prefix}{name}"].float()
 
+    def __contains__(self, name: str) -> bool:
+        return f"{self.prefix}{name}" in self.tensors
 
-def matches_config(config: BertConfig, weights: BertWeights) -> bool:
-    """Whether the weights have the configured hidden size, and the heads divide it evenly."""
-    width = weights["embeddings.word_embeddings.weight"].shape[-1]
-    return width == config.hidden_size and width % config.num_attention_heads == 0
+
+def build_model(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module | None:
+    """Build the model in evaluation mode; None if its sizes do not fit, KeyError if one is missing.
+
+    `settings` and `weights` have the names of BERT (or of ModernBERT).
+    """
+    own, modern = BertWeights(weights), settings["model_type"] == "modernbert"
+    config = BertConfig(
+        settings["hidden_size"],
+        settings["num_hidden_layers"],
+        settings["num_attention_heads"],
+        settings["layer_norm_eps"],
+        "modernbert" if modern else "bert",
+        settings["pad_token_id"] if "positions" in settings else None,
+    )
+    output = "layers.0.mlp.Wo.weight" if modern else "encoder.layer.0.output.dense.weight"
+    width = own[output].shape[0]
+    if width != config.hidden_size or width % config.num_attention_heads:
+        return None
+    if not modern:
+        return Bert(config, own).eval()
+    layers = _modern_layers(settings)
+    return ModernBert(config, layers, own).eval() if layers else None
 
 
 class Bert(nn.Module):
@@ -86,9 +113,17 @@ class Bert(nn.Module):
         self.config = config
         embeddings = weights.submodule("embeddings")
         self.word_embeddings = nn.Parameter(embeddings["word_embeddings.weight"])
-        self.token_type_embeddings = nn.Parameter(embeddings["token_type_embeddings.weight"])
         self.position_embeddings = nn.Parameter(embeddings["position_embeddings.weight"])
+        self.token_type_embeddings: nn.Parameter | None = None
+        if "token_type_embeddings.weight" in embeddings:  # not in DistilBERT and MPNet
+            self.token_type_embeddings = nn.Parameter(embeddings["token_type_embeddings.weight"])
         self.embedding_norm = _make_layer_norm(config, embeddings.submodule("LayerNorm"))
+        self.projection: PackedLinear | None = None
+        if "embeddings_project.weight" in weights:  # ELECTRA's embeddings may be narrower
+            self.projection = _make_linear(weights.submodule("embeddings_project"))
+        self.relative_bias: nn.Parameter | None = None
+        if "encoder.relative_attention_bias.weight" in weights:  # MPNet
+            self.relative_bias = nn.Parameter(weights["encoder.relative_attention_bias.weight"])
         layers = (weights.submodule(f"encoder.layer.{n}") for n in range(config.num_hidden_layers))
         self.blocks = nn.ModuleList(BertBlock(config, layer) for layer in layers)
 
@@ -109,18 +144,65 @@ class Bert(nn.Module):
         `lengths` are the lengths of texts packed into a flat `ids`; without it, each row of `ids`
         is a text. Rows after the last token are padding (see `ROW_MULTIPLE`).
         """
-        if lengths is None:
-            segments: list[PackedSegment] = [(ids.shape[0], ids.shape[1])]
-        else:
-            segments = [(len(list(same)), length) for length, same in groupby(lengths)]
-        mask = None if attention_mask is None else attention_mask.bool()[:, None, None, :]
-        positions = [torch.arange(n, device=ids.device).repeat(texts) for texts, n in segments]
-        embedded = embedding(ids.reshape(-1), self.word_embeddings) + self.token_type_embeddings[0]
-        embedded.add_(embedding(torch.cat(positions), self.position_embeddings))
-        states = self.embedding_norm(pad(embedded, (0, 0, 0, -len(embedded) % ROW_MULTIPLE)))
+        segments = _segments(ids, lengths)
+        flat = ids.reshape(-1)
+        embedded = embedding(flat, self.word_embeddings)
+        if self.token_type_embeddings is not None:
+            embedded.add_(self.token_type_embeddings[0])
+        embedded.add_(embedding(self._positions(flat, segments), self.position_embeddings))
+        states = self.embedding_norm(_fill_rows(embedded))
+        if self.projection is not None:
+            states = self.projection(states)
+        masks = [self._mask(length, attention_mask) for _, length in segments]
         for block in self.blocks:
-            states = block(states, segments, mask)
+            states = block(states, segments, masks)
         return SimpleNamespace(last_hidden_state=states)
+
+    def _positions(self, flat: Tensor, segments: Sequence[PackedSegment]) -> Tensor:
+        """The position of every token in its text."""
+        padding = self.config.pad_token_id
+        if padding is None:
+            return torch.cat(
+                [torch.arange(n, device=flat.device).repeat(texts) for texts, n in segments]
+            )
+        found, stop = [], 0
+        for texts, length in segments:
+            start, stop = stop, stop + texts * length
+            real = flat[start:stop].view(texts, length) != padding
+            found.append((real.cumsum(1) * real + padding).view(-1))
+        return torch.cat(found)
+
+    def _mask(self, length: int, attention_mask: Tensor | None) -> Tensor | None:
+        """What is added to attention scores (MPNet), or which tokens are attended to."""
+        seen = None if attention_mask is None else attention_mask.bool()[:, None, None, :]
+        if self.relative_bias is None:
+            return seen
+        bias = self.relative_bias[_relative_buckets(length, self.relative_bias)]
+        bias = bias.permute(2, 0, 1)[None]
+        return bias if seen is None else bias.masked_fill(~seen, -torch.inf)
+
+
+def _segments(ids: Tensor, lengths: Sequence[int] | None) -> list[PackedSegment]:
+    if lengths is None:
+        return [(ids.shape[0], ids.shape[1])]
+    return [(len(list(same)), length) for length, same in groupby(lengths)]
+
+
+def _fill_rows(states: Tensor) -> Tensor:
+    return pad(states, (0, 0, 0, -len(states) % ROW_MULTIPLE))
+
+
+def _relative_buckets(length: int, table: Tensor) -> Tensor:
+    """MPNet's bucket of every pair of positions: exact when near, logarithmic up to 128 tokens."""
+    place = torch.arange(length, device=table.device)
+    distance = place[:, None] - place[None, :]
+    half = len(table) // 2
+    exact = half // 2
+    away = distance.abs()
+    scale = (half - exact) / math.log(_FARTHEST / exact)
+    far = exact + (torch.log(away.float() / exact) * scale).long()
+    near = torch.where(away < exact, away, far.clamp(max=half - 1))
+    return near + (distance < 0) * half
 
 
 class BertBlock(nn.Module):
@@ -137,27 +219,37 @@ class BertBlock(nn.Module):
         self.output = _make_residual(config, weights.submodule("output"))
 
     def forward(
-        self, states: Tensor, segments: Sequence[PackedSegment], mask: Tensor | None
+        self, states: Tensor, segments: Sequence[PackedSegment], masks: Sequence[Tensor | None]
     ) -> Tensor:
         """Return the hidden states after this block; masked tokens are not attended to."""
-        attended = self._attend(self.query_key_value(states), segments, mask)
+        attended = _attend(self.query_key_value(states), self.num_heads, segments, masks)
         states = _apply_residual(self.attention_output, attended, states)
         return _apply_residual(self.output, self.intermediate.forward_gelu(states), states)
 
-    def _attend(
-        self, projected: Tensor, segments: Sequence[PackedSegment], mask: Tensor | None
-    ) -> Tensor:
-        """Attend from each token to the tokens of its own text, segment by segment."""
-        attended = projected.new_zeros((projected.shape[0], projected.shape[1] // 3))
-        stop = 0
-        for texts, length in segments:
-            start, stop = stop, stop + texts * length
-            split = projected[start:stop].view(texts, length, 3, self.num_heads, -1)
-            queries, keys, values = split.permute(2, 0, 3, 1, 4).unbind(0)
-            heads = scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
-            target = attended[start:stop].view(texts, length, self.num_heads, -1)
-            target.copy_(heads.transpose(1, 2))
-        return attended
+
+def _attend(
+    projected: Tensor,
+    num_heads: int,
+    segments: Sequence[PackedSegment],
+    masks: Sequence[Tensor | None],
+    rotation: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """Attend from each token to the tokens of its own text, segment by segment.
+
+    `rotation` holds the cosines and sines of rotary positions.
+    """
+    attended = projected.new_zeros((projected.shape[0], projected.shape[1] // 3))
+    stop = 0
+    for (texts, length), mask in zip(segments, masks, strict=True):
+        start, stop = stop, stop + texts * length
+        split = projected[start:stop].view(texts, length, 3, num_heads, -1)
+        queries, keys, values = split.permute(2, 0, 3, 1, 4).unbind(0)
+        if rotation is not None:
+            queries, keys = (_rotate(part, rotation, length) for part in (queries, keys))
+        heads = scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+        target = attended[start:stop].view(texts, length, num_heads, -1)
+        target.copy_(heads.transpose(1, 2))
+    return attended
 
 
 def _make_residual(config: BertConfig, weights: BertWeights) -> nn.ModuleDict:
@@ -174,21 +266,154 @@ def _apply_residual(part: nn.ModuleDict, states: Tensor, residual: Tensor) -> Te
 
 
 def _make_layer_norm(config: BertConfig, weights: BertWeights) -> nn.LayerNorm:
-    norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-    norm.weight, norm.bias = nn.Parameter(weights["weight"]), nn.Parameter(weights["bias"])
+    weight = weights["weight"]
+    norm = nn.LayerNorm(len(weight), eps=config.layer_norm_eps, bias="bias" in weights)
+    norm.weight = nn.Parameter(weight)
+    if "bias" in weights:
+        norm.bias = nn.Parameter(weights["bias"])
     return norm
 
 
 def _make_linear(weights: BertWeights) -> PackedLinear:
-    return PackedLinear(weights["weight"], weights["bias"])
+    bias = weights["bias"] if "bias" in weights else None  # noqa: SIM401  # it is no dictionary
+    return PackedLinear(weights["weight"], bias)
+
+
+@dataclass(frozen=True, slots=True)
+class ModernAttention:
+    """How a layer of ModernBERT attends: the base of its rotary positions, and how far it sees."""
+
+    theta: float
+    window: int | None = None  # tokens to either side; None for all
+
+
+class ModernBert(nn.Module):
+    """Pre-norm blocks with rotary positions, gated feed-forward layers and local attention."""
+
+    def __init__(
+        self, config: BertConfig, layers: Sequence[ModernAttention], weights: BertWeights
+    ) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+        self.layers = tuple(layers)
+        self.word_embeddings = nn.Parameter(weights["embeddings.tok_embeddings.weight"])
+        self.embedding_norm = _make_layer_norm(config, weights.submodule("embeddings.norm"))
+        self.blocks = nn.ModuleList(
+            ModernBertBlock(config, weights.submodule(f"layers.{n}"), layer)
+            for n, layer in enumerate(layers)
+        )
+        self.final_norm = _make_layer_norm(config, weights.submodule("final_norm"))
+
+    prepack = Bert.prepack
+
+    def forward(
+        self,
+        ids: Tensor,
+        attention_mask: Tensor | None = None,
+        lengths: Sequence[int] | None = None,
+    ) -> SimpleNamespace:
+        """Return the normalised hidden states of the last block, as `Bert.forward` does."""
+        segments = _segments(ids, lengths)
+        embedded = embedding(ids.reshape(-1), self.word_embeddings)
+        states = self.embedding_norm(_fill_rows(embedded))
+        longest = max(length for _, length in segments)
+        size = self.config.hidden_size // self.config.num_attention_heads
+        shared = {
+            layer: (
+                [_local_mask(length, layer.window, attention_mask, ids) for _, length in segments],
+                _rotation(longest, size, layer.theta, ids.device),
+            )
+            for layer in set(self.layers)
+        }
+        for block in self.blocks:
+            states = block(states, segments, shared)
+        return SimpleNamespace(last_hidden_state=self.final_norm(states))
+
+
+def _local_mask(
+    length: int, window: int | None, attention_mask: Tensor | None, ids: Tensor
+) -> Tensor | None:
+    """Which tokens are attended to: real ones, and within the window if there is one."""
+    seen = None if attention_mask is None else attention_mask.bool()[:, None, None, :]
+    if window is None or length <= window + 1:
+        return seen
+    place = torch.arange(length, device=ids.device)
+    near = (place[:, None] - place[None, :]).abs() <= window
+    return near if seen is None else near & seen
+
+
+class ModernBertBlock(nn.Module):
+    """Self-attention and a gated feed-forward layer, each preceded by a layer norm."""
+
+    def __init__(self, config: BertConfig, weights: BertWeights, layer: ModernAttention) -> None:
+        nn.Module.__init__(self)
+        self.layer = layer
+        self.num_heads = config.num_attention_heads
+        # The first block has no norm here: the embeddings are already normalised.
+        self.attention_norm: nn.Module = nn.Identity()
+        if "attn_norm.weight" in weights:
+            self.attention_norm = _make_layer_norm(config, weights.submodule("attn_norm"))
+        self.query_key_value = _make_linear(weights.submodule("attn.Wqkv"))
+        self.attention_output = _make_linear(weights.submodule("attn.Wo"))
+        self.feed_forward_norm = _make_layer_norm(config, weights.submodule("mlp_norm"))
+        self.intermediate = _make_linear(weights.submodule("mlp.Wi"))
+        self.output = _make_linear(weights.submodule("mlp.Wo"))
+
+    def forward(
+        self,
+        states: Tensor,
+        segments: Sequence[PackedSegment],
+        shared: Mapping[ModernAttention, tuple[Sequence[Tensor | None], tuple[Tensor, Tensor]]],
+    ) -> Tensor:
+        """Return the hidden states after this block."""
+        masks, rotation = shared[self.layer]
+        projected = self.query_key_value(self.attention_norm(states))
+        attended = _attend(projected, self.num_heads, segments, masks, rotation)
+        states = self.attention_output.forward_residual(attended, states)
+        inner, gate = self.intermediate(self.feed_forward_norm(states)).chunk(2, dim=-1)
+        return self.output.forward_residual(gelu(inner) * gate, states)
+
+
+def _modern_layers(settings: Mapping[str, Any]) -> tuple[ModernAttention, ...]:
+    """The attention of each layer; empty if positions are scaled, which transformers handles."""
+    every = settings.get("global_attn_every_n_layers", 3)
+    kinds = settings.get("layer_types") or [
+        "sliding_attention" if n % every else "full_attention"
+        for n in range(settings["num_hidden_layers"])
+    ]
+    older = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
+    rope = settings.get("rope_parameters") or {
+        kind: {"rope_theta": settings[name]} for kind, name in older.items()
+    }
+    if settings.get("rope_scaling") or any(
+        rope[kind].get("rope_type", "default") != "default" for kind in set(kinds)
+    ):
+        return ()
+    windows = {"full_attention": None, "sliding_attention": settings["local_attention"] // 2}
+    return tuple(ModernAttention(rope[kind]["rope_theta"], windows[kind]) for kind in kinds)
+
+
+def _rotation(length: int, size: int, theta: float, device: Any) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of rotary positions, (length, size) each."""
+    frequencies = 1.0 / theta ** (torch.arange(0, size, 2, device=device).float() / size)
+    angles = torch.arange(length, device=device).float()[:, None] * frequencies
+    angles = torch.cat((angles, angles), dim=-1)
+    return angles.cos(), angles.sin()
+
+
+def _rotate(part: Tensor, rotation: tuple[Tensor, Tensor], length: int) -> Tensor:
+    cosines, sines = (each[:length] for each in rotation)
+    first, second = part.chunk(2, dim=-1)
+    return part * cosines + torch.cat((-second, first), dim=-1) * sines
 
 
 class PackedLinear(nn.Module):
     """Linear layer whose weights can be prepacked for oneDNN; it is called the same either way."""
 
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         nn.Module.__init__(self)
-        self.weight, self.bias = nn.Parameter(weight), nn.Parameter(bias)
+        self.weight = nn.Parameter(weight)
+        self.bias = None if bias is None else nn.Parameter(bias)
         self._packed_weight: Tensor | None = None
 
     def prepack(self) -> None:
@@ -220,7 +445,7 @@ class PackedLinear(nn.Module):
         return sums
 
 
-def _packed_linear(states: Tensor, packed: Tensor, bias: Tensor, activation: str) -> Tensor:
+def _packed_linear(states: Tensor, packed: Tensor, bias: Tensor | None, activation: str) -> Tensor:
     operator = _mkldnn_operators()._linear_pointwise
     result: Tensor = operator(states, packed, bias, activation, [], "none")
     return result

@@ -1,6 +1,6 @@
 """Load models and tokenizers from a checkpoint folder, verified and without running its code.
 
-`load_auto_model` uses transformers. `load_bert` and `load_bert_tokenizer` read plain BERT
+`load_auto_model` uses transformers. `load_packed_model` and `load_bert_tokenizer` read plain BERT
 checkpoints without transformers, and return None for all others. The rest keeps transformers quiet
 (`quiet_transformers`) and limits the memory of a long-running process (`limit_kernel_cache`,
 `trim_memory`).
@@ -30,6 +30,8 @@ _TOKENIZER_CONFIG = "tokenizer_config.json"
 # Settings that a plain BERT has with exactly these values, or not at all.
 _PLAIN_CONFIG = {
     "hidden_act": "gelu",
+    "hidden_activation": "gelu",
+    "activation": "gelu",
     "position_embedding_type": "absolute",
     "is_decoder": False,
     "add_cross_attention": False,
@@ -99,32 +101,91 @@ def move_to_device(model: Any, device: str) -> Any:
         ) from None
 
 
-def load_bert(checkpoint: Checkpoint) -> Any | None:
-    """Load a plain BERT, verified and in evaluation mode; None if it needs transformers."""
-    path = checkpoint.folder / _WEIGHTS_FILE
-    if not (_is_plain_bert(checkpoint) and path.is_file()):
+def load_packed_model(checkpoint: Checkpoint) -> Any | None:
+    """Load a model of `fast_bert`, verified and in evaluation mode; None if it needs transformers.
+
+    That module takes texts of several lengths without padding.
+    """
+    config, path = read_config(checkpoint.folder), checkpoint.folder / _WEIGHTS_FILE
+    family = _FAMILIES.get(str(config.get("model_type")))
+    if family is None or not _is_plain(config) or not path.is_file():
         return None
     verify_checkpoint(checkpoint)
     try:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        from evenmatch.models.fast_bert import Bert, BertConfig, BertWeights, matches_config
+        from evenmatch.models import fast_bert
     except ImportError:
         return None  # `load_auto_model` then says what to install
     try:
-        weights = {name.removeprefix("bert."): w for name, w in load_file(path).items()}
+        weights = {family.rename(name): weight for name, weight in load_file(path).items()}
     except (OSError, SafetensorError) as error:
         raise loading_error(checkpoint, error) from None
-    config = read_config(checkpoint.folder)
     try:
-        settings: dict[str, Any] = {f.name: config[f.name] for f in dataclasses.fields(BertConfig)}
-        bert_config, bert_weights = BertConfig(**settings), BertWeights(weights)
-        if not matches_config(bert_config, bert_weights):
-            return None
-        return Bert(bert_config, bert_weights).eval()
+        return fast_bert.build_model(family.settings(config), weights)
     except KeyError:  # a setting or a weight has another name
         return None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Family:
+    """How a family of models differs from BERT in the names of its weights and settings."""
+
+    prefix: str
+    weights: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    config: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def rename(self, name: str) -> str:
+        """Return BERT's name of a weight."""
+        name = name.removeprefix(self.prefix)
+        for own, berts in self.weights.items():
+            name = name.replace(own, berts)
+        return name
+
+    def settings(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings under BERT's names."""
+        renamed = {self.config.get(key, key): value for key, value in config.items()}
+        return {**self.defaults, **renamed}
+
+
+_ROBERTA = _Family("roberta.", defaults={"positions": "after_padding"})
+_FAMILIES: Mapping[str, _Family] = {
+    "bert": _Family("bert."),
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+    "camembert": _ROBERTA,
+    "electra": _Family("electra."),
+    "distilbert": _Family(
+        "distilbert.",
+        {
+            "transformer.layer": "encoder.layer",
+            "attention.q_lin": "attention.self.query",
+            "attention.k_lin": "attention.self.key",
+            "attention.v_lin": "attention.self.value",
+            "attention.out_lin": "attention.output.dense",
+            "sa_layer_norm": "attention.output.LayerNorm",
+            "ffn.lin1": "intermediate.dense",
+            "ffn.lin2": "output.dense",
+            "output_layer_norm": "output.LayerNorm",
+        },
+        {"dim": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads"},
+        {"layer_norm_eps": 1e-12},
+    ),
+    "mpnet": _Family(
+        "mpnet.",
+        {
+            "attention.attn.q.": "attention.self.query.",
+            "attention.attn.k.": "attention.self.key.",
+            "attention.attn.v.": "attention.self.value.",
+            "attention.attn.o.": "attention.output.dense.",
+            "attention.LayerNorm": "attention.output.LayerNorm",
+        },
+        defaults={"positions": "after_padding"},
+    ),
+    "modernbert": _Family("model.", config={"norm_eps": "layer_norm_eps"}),
+}
 
 
 def load_bert_tokenizer(checkpoint: Checkpoint) -> tuple[Any, str, str] | None:
@@ -132,8 +193,8 @@ def load_bert_tokenizer(checkpoint: Checkpoint) -> tuple[Any, str, str] | None:
 
     None if it needs transformers.
     """
-    path = checkpoint.folder / _TOKENIZER_FILE
-    if not (_is_plain_bert(checkpoint) and path.is_file()):
+    path, settings = checkpoint.folder / _TOKENIZER_FILE, read_config(checkpoint.folder)
+    if settings.get("model_type") != "bert" or not _is_plain(settings) or not path.is_file():
         return None
     config = _read_json(checkpoint.folder / _TOKENIZER_CONFIG)
     unknown, padding = config.get("unk_token"), config.get("pad_token")
@@ -152,11 +213,11 @@ def load_bert_tokenizer(checkpoint: Checkpoint) -> tuple[Any, str, str] | None:
     return Tokenizer.from_file(str(path)), unknown, padding
 
 
-def _is_plain_bert(checkpoint: Checkpoint) -> bool:
-    config = read_config(checkpoint.folder)
+def _is_plain(config: Mapping[str, Any]) -> bool:
     # A checkpoint with custom code is left to transformers, which checks trust_remote_code.
-    known = "auto_map" not in config and config.get("model_type") == "bert"
-    return known and all(config.get(key, value) == value for key, value in _PLAIN_CONFIG.items())
+    return "auto_map" not in config and all(
+        config.get(key, value) == value for key, value in _PLAIN_CONFIG.items()
+    )
 
 
 def _read_json(path: Path) -> dict[str, Any]:
