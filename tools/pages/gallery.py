@@ -66,7 +66,7 @@ def main(wanted: Sequence[str]) -> None:
         write_texts(folder)
         for page in dict.fromkeys(shot.page for shot in shots):
             if page == "meta" and not data_set(RATED).present:
-                sys.stdout.write(f"left out: {data_set(RATED).absence}\n")
+                sys.stdout.write(f"left out: {data_set(RATED).missing_message}\n")
                 continue
             make(page, folder)
             for shot in shots:

@@ -25,7 +25,7 @@ METRICS = [
     "struct_con_head",
 ]
 TELESCOPE = ("I saw a girl by a telescope .", "I saw a girl having a telescope .")
-# Table 3 of the paper: reference, candidate, and their ranks by people, by the paper and by COMET.
+# Table 3 of the paper: reference, candidate, and their ranks by human rating, by the paper's metric and COMET.
 APPENDIX_A = (
     (
         "Tsurugakehi defeats Hokuriku for Hokushinetsu ticket",
@@ -96,7 +96,7 @@ def _telescope(values: list[float]) -> Iterator[str]:
         "",
         f"> candidate: {TELESCOPE[0]}<br>reference: {TELESCOPE[1]}",
         "",
-        "Figure 1 of Chousa & Hirao: the two differ in one word, and by that word in who has the",
+        "Figure 1 of Chousa & Hirao: the two texts differ in one word, which changes who has the",
         "telescope. BLEU gives 50.00.",
         "",
         f"| | {' | '.join(f'`{m}`' for m in METRICS)} |",
