@@ -58,7 +58,10 @@ def test_text_shows_values_intervals_and_what_they_rest_on(command: Command, min
     said = command("meta", mine, "-m", LSA, "-m", "rouge1", "--resamples", "10")
     header = said.out.splitlines()[0].split()
     assert header == ["data", "subset", "metric", "pearson", "2.5%", "97.5%", "n", "cluster"]
-    assert "pearson at level system, human references and listed outliers excluded" in said.out
+    assert (
+        "pearson at level system; excluded: human-written outputs, outlier systems listed"
+        in said.out
+    )
     assert f"{LSA}: " in said.out
 
 

@@ -209,7 +209,7 @@ def test_sources_and_several_references_reach_the_metric() -> None:
         ({"systems": [["a"], ["b"]]}, "systems must be a dictionary of candidates by name"),
         ({"systems": {"a": ["a"]}}, "1 systems to compare; give at least two"),
         ({"systems": {"a": ["a"], "": ["b"]}}, "name must be a non-empty string, got ''"),
-        ({"systems": {"a": ["a"], "b": []}}, "system 'b': 0 candidates but 1 references"),
+        ({"systems": {"a": ["a"], "b": []}}, "system 'b': 0 candidates but 1 reference"),
         ({"systems": {"a": [], "b": []}, "references": []}, "the test set has no segment"),
         ({"metric": []}, "the list of metrics is empty; give at least one"),
         ({"metric": "lsa"}, "expected a metric, got the alignment part lsa"),

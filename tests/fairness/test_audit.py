@@ -130,5 +130,5 @@ def test_an_audit_reads_as_a_grid_a_table_and_the_worst_texts() -> None:
     pairs = [pair("the cat sat", "the dog sat", "the cat sat"), pair("a b", "a c", "a b")]
     text = str(audit("align(vectors=hashed)", FairnessSet("mine", {"pets": pairs}), worst=1))
     assert text.splitlines()[0].split() == ["metric", "pets", "mean"]
-    assert "raw signed" in text
+    assert "raw signed bias" in text
     assert "reference the cat sat" in text or "reference a b" in text

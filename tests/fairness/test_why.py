@@ -16,7 +16,7 @@ def test_the_unit_that_moves_the_score_comes_first() -> None:
     assert (first.unit_a, first.partner_a, first.unit_b) == ("cat", "cat", "dog")
     assert first.gap > 0.5
     assert found.gap > 0
-    assert '"cat" matched to "cat" at 1.000 against "dog" matched to' in found.summary()
+    assert '"cat" is matched to "cat" at similarity 1.000, "dog" to' in found.summary()
     assert "matched to" in str(found)
 
 

@@ -19,7 +19,7 @@ def rows_shown(page: str) -> list[int]:
 def test_means_alone_say_how_to_get_more() -> None:
     page = score_page(scored(GREEDY, "chrf", segments=False))
     assert f"<td>{GREEDY}</td>" in page
-    assert "evenmatch score … --segments adds them" in page
+    assert "evenmatch score … --segments --json" in page
     assert "<h2>All rows</h2>" not in page
     assert "evenmatch report … --texts FILE" in score_page(scored(GREEDY))
 
@@ -88,5 +88,5 @@ def test_texts_too_long_to_draw_are_named_so() -> None:
 def test_texts_that_cannot_be_those_scored_are_refused() -> None:
     with pytest.raises(InputError, match="the result has 5 rows but 1 pairs of texts are given"):
         score_page(scored(LSA), pairs=PAIRS[:1])
-    with pytest.raises(InputError, match="has no scores of single pairs; create it with"):
+    with pytest.raises(InputError, match="has only mean scores; create it with"):
         score_page(scored(LSA, segments=False), pairs=PAIRS)

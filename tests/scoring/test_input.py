@@ -39,11 +39,15 @@ METRIC = "align(vectors=hashed)"
         (["a", "b"], [["a"], []], "row 1 has no reference; give at least one"),
         (["a", "b"], ["a", ["b"]], "references mix strings and lists: row 1 differs from row 0"),
         (["a", "b"], [["a"], "b"], "references mix strings and lists: row 1 differs from row 0"),
-        (["a", "b"], ["a"], "2 candidates but 1 references; give one per candidate"),
-        (["a"], [], "1 candidates but 0 references; give one per candidate"),
-        (["a", "b"], [["a"]], "2 candidates but 1 lists of references"),
+        (["a", "b"], ["a"], "2 candidates but 1 reference; give one per candidate"),
+        (["a"], [], "1 candidate but 0 references; give one per candidate"),
+        (["a", "b"], [["a"]], "2 candidates but 1 list of references"),
         (["a", "b"], [["r1", "r2"]], "these look transposed"),
-        (["a", "b", "c"], [["x"] * 3, ["y"] * 3], "these look transposed: one list per candidate"),
+        (
+            ["a", "b", "c"],
+            [["x"] * 3, ["y"] * 3],
+            "these look transposed: give one list per candidate",
+        ),
     ],
 )
 def test_a_wrong_shape_is_refused_in_words(candidates: Any, references: Any, words: str) -> None:

@@ -87,7 +87,7 @@ def test_every_pair_has_a_line_and_a_framed_cell(solver: str) -> None:
 def test_colours_are_also_described_in_words() -> None:
     outline = read(alignment_page(aligned("the the cat", "the cat")))
     assert outline.text.count("pair of weight 1.00") == 2
-    assert "the, unpaired" in outline.text
+    assert "the, unmatched" in outline.text
     svg = next(a for t, a in outline.tags if t == "svg")
     assert svg["aria-label"] == "3 candidate units, 2 reference units, 2 pairs between them"
     assert svg["role"] == "img"

@@ -68,7 +68,7 @@ def test_pointing_at_a_cell_says_its_numbers(page: str, visit: Open) -> None:
     seen.get_by_label("Heat map").check()
     seen.locator(".viewer td.heat").nth(1).hover()
     assert said(seen).startswith("“the” – “cat”: similarity")
-    assert "not paired" in said(seen)
+    assert "not matched" in said(seen)
 
 
 def test_two_candidates_are_compared_and_the_difference_explained(both: str, visit: Open) -> None:

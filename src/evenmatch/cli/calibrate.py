@@ -66,8 +66,8 @@ def calibrate(
         list[str] | None,
         typer.Option(
             metavar="SUBSET=METRIC",
-            help="If the last metric was fitted on these ratings: a metric fitted without the "
-            "ratings of SUBSET, used instead of it on SUBSET. Give one for each subset.",
+            help="If the last metric was trained on the ratings in DATA, give for each subset the "
+            "same metric trained without SUBSET; it scores the outputs of SUBSET.",
         ),
     ] = None,
     test: Annotated[
@@ -77,7 +77,7 @@ def calibrate(
         ),
     ] = "",
     subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Fit on this subset only")
+        list[str] | None, repeatable_option("NAME", "Fit on this subset only", "all")
     ] = None,
     most: Annotated[int, count_option("Maximum number of metrics in the weighted sum.")] = 16,
     seed: SeedOption = 0,
@@ -124,16 +124,11 @@ _CorrelationMethod = Literal["pearson", "spearman", "kendall"]
 
 @expand_option_groups()
 def choose_layer(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            help="Human ratings: the name of a data set, a folder, or a JSONL or TSV file with the "
-            "columns system, segment, candidate, references, rating.",
-        ),
-    ],
+    data: RatingsArgument,
     metric: ModelMetricOption = "bertscore",
-    subset: Annotated[list[str] | None, repeatable_option("NAME", "Use only this subset")] = None,
+    subset: Annotated[
+        list[str] | None, repeatable_option("NAME", "Use only this subset", "all")
+    ] = None,
     level: Annotated[
         _SegmentLevel,
         typer.Option(

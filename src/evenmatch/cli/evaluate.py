@@ -21,6 +21,7 @@ from evenmatch.cli.options import (
     MetricsOption,
     OutputOptions,
     PartsOption,
+    RatingsArgument,
     ResamplingOptions,
     RunOptions,
     SeedOption,
@@ -78,15 +79,7 @@ class OutlierChoice(StrEnum):
 
 @expand_option_groups(cache=True)
 def meta(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            help="Human ratings: the name of a public data set (see: evenmatch data list), a "
-            "folder in WMT layout, or a JSONL, TSV or Parquet file with the columns "
-            "system, segment, candidate, references, rating.",
-        ),
-    ],
+    data: RatingsArgument,
     metric: Annotated[
         list[str] | None, metric_option(METRIC_HELP, "bertscore, or none with --official")
     ] = None,
@@ -107,7 +100,7 @@ def meta(
         typer.Option(
             metavar="WHICH",
             help="Outlier systems to exclude at the system level. listed: those listed with the "
-            "data; mad: by median absolute deviation of the human scores; keep: none.",
+            "data; mad: by median absolute deviation of the system ratings; keep: none.",
         ),
     ] = OutlierChoice.listed,
     subset: Annotated[
@@ -282,10 +275,10 @@ def keyphrases(
     data: Annotated[
         list[str],
         typer.Argument(
-            metavar="DATA...",
-            help="Documents: a JSONL, TSV or Parquet file with the fields title, abstract (or "
-            "text), keyphrases, and predictions in pred.NAME; a folder of such files; or the name "
-            "of a public data set.",
+            metavar="DATA",
+            help="Documents: a JSONL, TSV or Parquet file with the fields title and abstract (or "
+            "text), keyphrases, and pred.NAME with the predictions of the system NAME (in JSONL: "
+            "an object pred); a folder of such files; or the name of a public data set.",
         ),
     ],
     metric: Annotated[
@@ -299,8 +292,8 @@ def keyphrases(
         list[str] | None,
         repeatable_option(
             "FIELD",
-            "Predictions to score: a name in pred, or another field",
-            "all in pred",
+            "System to score, by its NAME in pred, or another field that contains predictions",
+            "all systems in pred",
             "--pred",
         ),
     ] = None,

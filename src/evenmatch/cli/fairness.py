@@ -38,10 +38,10 @@ def audit(
     data: Annotated[
         str,
         typer.Argument(
-            metavar="[DATA]",
+            metavar="DATA",
             help="Pairs to audit on: metric-fairness (a public data set), a folder of "
-            "ATTRIBUTE.jsonl "
-            "files, or a JSONL file with the fields cand_a, ref_a (stereotypical), cand_b, ref_b.",
+            "ATTRIBUTE.jsonl files, or a JSONL file with the fields cand_a and ref_a (the "
+            "stereotypical candidate and its reference), cand_b and ref_b (the other candidate).",
             show_default="the pairs included in evenmatch",
         ),
     ] = "",
@@ -71,7 +71,8 @@ def audit(
         str,
         optional_option(
             "PAGE.html",
-            "Also write an HTML report with plots, tables and the worst pairs explained.",
+            "Also write an HTML report with plots, tables and the pairs with the largest score "
+            "difference.",
         ),
     ] = "",
     printing: OutputOptions,

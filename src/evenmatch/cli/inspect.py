@@ -66,15 +66,17 @@ def align(
         ),
     ] = None,
     against: Annotated[
-        str, optional_option("TEXT", "With --plot FILE.html: a second candidate to compare with.")
+        str,
+        optional_option(
+            "TEXT", "With --plot FILE.html: a second candidate to show next to the first."
+        ),
     ] = "",
     json: JsonOption = False,
 ) -> None:
     """Show how a candidate aligns with a reference.
 
     Prints the units of both texts (sub-words, words or subtrees, depending on the metric), the
-    matched pairs and the score. Put -- before a text that
-    begins with a dash.
+    matched pairs and the score. Put -- before a text that begins with a dash.
     """
     if plot and not plot.lower().endswith(_PLOT_SUFFIXES):
         raise typer.BadParameter(

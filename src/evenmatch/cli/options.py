@@ -157,7 +157,9 @@ class RunOptions:
     cache: Annotated[
         bool,
         typer.Option(
-            "--cache/--no-cache", help="Store token vectors on disk and reuse them in later runs."
+            "--cache/--no-cache",
+            help="Store token vectors on disk and reuse them in later runs. They are rounded to 16 "
+            "bits, which signatures record as 'vectors compact'.",
         ),
     ] = False
     exact_cache: Annotated[
@@ -398,8 +400,9 @@ RatingsArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="Human ratings: the name of a data set, a folder, or a JSONL, TSV or Parquet file "
-        "with the columns system, segment, candidate, references, rating.",
+        help="Human ratings: the name of a public data set (see: evenmatch data list), a folder in "
+        "WMT layout, or a JSONL, TSV or Parquet file with the columns system, segment, candidate, "
+        "references, rating.",
     ),
 ]
 

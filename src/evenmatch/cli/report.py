@@ -62,7 +62,10 @@ def report(
         ),
     ] = None,
     examples: Annotated[
-        int, count_option("Number of worst texts and of best texts to show.", least=0)
+        int,
+        count_option(
+            "Number of texts to show from each end of the ranking: N worst and N best.", least=0
+        ),
     ] = 3,
 ) -> None:
     """Write an HTML report of a result.

@@ -143,10 +143,10 @@ def score(
 ) -> None:
     """Score candidates against references.
 
-    Give line-aligned text files with -c and -r, or one FILE of records. Files are streamed and
-    may be larger than memory. -m all runs every metric that needs no download and lists the
-    reasons why others cannot run. For large files, --on distributes FILE over workers and writes
-    the scores to --out; --resume continues such a run after an interruption.
+    Give line-aligned text files with -c and -r, or one FILE with one record per pair. Files
+    are streamed and may be larger than memory. -m all runs every metric that needs no download and
+    lists the reasons why others cannot run. For large files, --on distributes FILE over workers
+    and writes the scores to --out; --resume continues such a run after an interruption.
     """
     scaling.check(resume)
     if scaling.on is not None:

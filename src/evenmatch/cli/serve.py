@@ -9,6 +9,7 @@ import typer
 
 from evenmatch.cli.console import print_message
 from evenmatch.cli.options import RunOptions, count_option, expand_option_groups, metric_option
+from evenmatch.server.allow_list import DEFAULT_METRICS
 from evenmatch.server.security import Limits
 from evenmatch.server.serve import serve as run_server
 
@@ -29,7 +30,10 @@ class LimitOptions:
         _DEFAULT_LIMITS.max_text_length
     )
     max_waiting: Annotated[
-        int, count_option("Maximum number of queued pairs over all requests.")
+        int,
+        count_option(
+            "Maximum number of queued pairs over all requests; further requests are rejected."
+        ),
     ] = _DEFAULT_LIMITS.max_queued_pairs
     timeout: Annotated[
         float, typer.Option(min=0.001, metavar="SECONDS", help="Time limit of a request.")
@@ -54,7 +58,7 @@ def serve(
         metric_option(
             "Metric to serve, by name or spec; may be given several times. Requests for other "
             "metrics are rejected.",
-            "the default metrics that can run here",
+            f"those of {', '.join(DEFAULT_METRICS)} that can run on this machine",
         ),
     ] = None,
     host: Annotated[

@@ -74,7 +74,7 @@ def fit(
         ),
     ] = "",
     subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Train on this subset only")
+        list[str] | None, repeatable_option("NAME", "Train on this subset only", "all")
     ] = None,
     hold_out: Annotated[
         float,
@@ -194,8 +194,9 @@ def tune(
         str,
         typer.Argument(
             metavar="CONFIG.toml",
-            help="Settings. Required: train, valid, out (a folder). Optional: model, reward, "
-            "own_embeddings, rl_weight, epochs, batch, rate, seed, [shape], …",
+            help="File of settings. Required: train and valid (data files), out (folder for the "
+            "results). Optional: model, reward (a metric), rl_weight (weight of the reward in the "
+            "loss), epochs, batch, rate, seed and the other fields of evenmatch.TuneSettings.",
         ),
     ],
     minutes: Annotated[
@@ -212,8 +213,8 @@ def tune(
 ) -> None:
     """Fine-tune a text generator with a reward.
 
-    The model is an encoder-decoder; the loss is cross-entropy mixed with the reward. Run the same
-    command again to continue a stopped run.
+    The model is an encoder-decoder; the loss is a weighted sum of cross-entropy and a
+    reinforcement learning loss. Run the same command again to continue a stopped run.
     """
     tuned = tune_generator(
         config, on_step=_progress_printer(progress), should_stop=time_limit(minutes)

@@ -78,7 +78,7 @@ def read_fair_pairs(
                 f"{given or 'the set'} has no pairs about {name!r}; it has: {', '.join(pairs)}"
             )
     selected = {name: pairs[name] for name in attributes or pairs}
-    return FairnessSet(Path(given).name if given else "evenmatch", selected)
+    return FairnessSet(Path(given).name if given else "included pairs", selected)
 
 
 def make_fairness_pair(

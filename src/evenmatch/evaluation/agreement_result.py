@@ -77,7 +77,7 @@ class Agreement:
 
     def table(self) -> TextTable:
         """Table with a row for each entry."""
-        header = ["data", "subset", "metric", self.entries[0].method, *self._bounds, "n", "cluster"]
+        header = ["data", "subset", "metric", self.entries[0].method, *self.bounds, "n", "cluster"]
         rows = [
             [
                 *(e.data, e.subset or "-", e.metric),
@@ -113,14 +113,22 @@ class Agreement:
             if not scores.higher_is_better
         )
         published = [name for name, signature in self.signatures.items() if not signature]
-        rules = {"listed": "listed outliers", "mad": "outliers by the MAD rule", "keep": ""}
-        excluded = ["human references"]
+        rules = {
+            "listed": "outlier systems listed with the data",
+            "mad": "outlier systems by the MAD rule",
+            "keep": "",
+        }
+        excluded = ["human-written outputs"]
         if first.level == "system" and rules[self.outliers]:
             excluded.append(rules[self.outliers])
         return [
-            f"{first.method} at level {first.level}, {' and '.join(excluded)} excluded",
+            f"{first.method} at level {first.level}; excluded: {', '.join(excluded)}",
             f"intervals: {t.confidence:.0%}, BCa bootstrap, {t.resamples} resamples, seed {t.seed}",
-            *([f"clusters: {', '.join(self.tests)}, one-sided, .05"] if self.tests else []),
+            *(
+                [f"clusters: {', '.join(self.tests)}, one-sided test at p < .05"]
+                if self.tests
+                else []
+            ),
             *([f"negated because lower is better: {', '.join(lower)}"] if lower else []),
             *([f"published scores: {', '.join(published)}"] if published else []),
             *(f"{name}: {signature}" for name, signature in self.signatures.items() if signature),
@@ -130,7 +138,8 @@ class Agreement:
         return "\n\n".join([table_to_text(self.table()), "\n".join(self.notes())])
 
     @property
-    def _bounds(self) -> tuple[str, str]:
+    def bounds(self) -> tuple[str, str]:
+        """Column names of the interval bounds, for example 2.5% and 97.5%."""
         outside = 50 * (1 - self.testing.confidence)
         return f"{outside:.3g}%", f"{100 - outside:.3g}%"
 

@@ -126,8 +126,8 @@ class Audit:
 
     def table(self) -> TextTable:
         """Table of all biases: with intervals, signed with a test, raw, and the score range."""
-        header = ["attribute", "metric", "pairs", "bias", *self._bounds, "stereotype"]
-        header += [*self._bounds, "p", "raw", "raw signed", "least", "most"]
+        header = ["attribute", "metric", "pairs", "bias", *self._bounds, "signed bias"]
+        header += [*self._bounds, "p", "raw bias", "raw signed bias", "min score", "max score"]
         return [header, *map(_table_row, self.biases)]
 
     def notes(self) -> list[str]:
@@ -135,11 +135,13 @@ class Audit:
         t = self.testing
         return [
             "bias: mean absolute difference between the two scores of a pair, with all scores of "
-            "the set scaled to 0-100; stereotype: the signed difference, positive where the "
-            "stereotype is preferred",
-            "raw, raw signed: the same in the metric's own unit; least, most: the score range",
-            f"intervals: {t.resamples} bootstrap resamples of pairs, with the range fixed; "
-            f"p: {t.trials} random swaps within pairs, two-sided; seed {t.seed}",
+            "the set scaled to 0-100; signed bias: mean signed difference, positive if the "
+            "stereotypical candidate scores higher",
+            "raw bias, raw signed bias: the same differences on the metric's own scale; min score, "
+            "max score: the scores that are scaled to 0 and 100",
+            f"intervals: {t.confidence:.0%}, {t.resamples} bootstrap resamples of pairs, scaling "
+            f"fixed; p: permutation test of the signed bias, two-sided, {t.trials} random swaps "
+            f"of the scores within pairs; seed {t.seed}",
             *(f"{name}: {signature}" for name, signature in self.signatures.items()),
         ]
 

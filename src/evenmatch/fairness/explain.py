@@ -56,6 +56,7 @@ class PairExplanation:
     first: Aligned
     second: Aligned
     differences: tuple[UnitDifference, ...]
+    total_change: float  # sum of the absolute differences of all units, also of those left out
 
     @property
     def gap(self) -> float:
@@ -67,21 +68,16 @@ class PairExplanation:
         if not self.differences or not self.differences[0].gap:
             return f"The scores differ by {self.gap:+.4f}; no unit is matched differently."
         most = self.differences[0]
-        total = sum(abs(each.gap) for each in self.differences)
-        sides = (
-            f'"{unit}" matched to "{partner}" at {similarity:.3f}'
-            for unit, partner, similarity in (
-                (most.unit_a, most.partner_a, most.similarity_a),
-                (most.unit_b, most.partner_b, most.similarity_b),
-            )
-        )
-        share = abs(most.gap) / total
+        share = abs(most.gap) / self.total_change
         return (
-            f"The scores differ by {self.gap:+.4f}; {share:.0%} of it: {' against '.join(sides)}."
+            f"The scores differ by {self.gap:+.4f}. Largest change ({share:.0%} of the total "
+            f'change in similarity): "{most.unit_a}" is matched to "{most.partner_a}" at '
+            f'similarity {most.similarity_a:.3f}, "{most.unit_b}" to "{most.partner_b}" at '
+            f"{most.similarity_b:.3f}."
         )
 
     def __str__(self) -> str:
-        header = ["first", "matched to", "at", "second", "matched to", "at", "gap"]
+        header = ["first", "matched to", "similarity", "second", "matched to", "similarity", "gap"]
         rows = [each.table_row for each in self.differences]
         return f"{self.summary()}\n\n{table_to_text([header, *rows])}"
 
@@ -96,7 +92,8 @@ def explain_pair(
     built = as_metric(metric)
     first, second = (align_texts(p.candidate, p.references[0], built) for p in pair.both)
     differences = sorted(_unit_differences(first, second), key=lambda each: -abs(each.gap))
-    return PairExplanation(first, second, tuple(differences[:most]))
+    total = sum(abs(each.gap) for each in differences)
+    return PairExplanation(first, second, tuple(differences[:most]), total)
 
 
 def _unit_differences(first: Aligned, second: Aligned) -> list[UnitDifference]:

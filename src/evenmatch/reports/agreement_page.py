@@ -40,6 +40,11 @@ _MAX_POINTS = 400  # more points only make the page larger
 _MAX_NAMED = 60  # systems with a tooltip
 _LIGHT_TEXT_THRESHOLD = 0.6  # white text from this colour depth on
 _MAX_CHARACTERS = 1200  # longer texts are cut
+_RANKING_TEXT = (
+    "Agreement with its confidence interval, averaged over the subsets of the data (for example "
+    "language pairs or criteria) if there are several. The last column counts the "
+    "subsets in which the metric is in the best significance cluster."
+)
 
 
 def agreement_page(
@@ -76,8 +81,9 @@ def table_section(agreement: Agreement) -> str:
     """Return a sortable table of all entries."""
     table = sortable_table(agreement.table(), "Agreement of each metric on each data set")
     text = (
-        "Metrics in the same cluster do not differ significantly; cluster 1 is the best. "
-        + SORT_HINT
+        "Metrics in the same cluster do not differ significantly; cluster 1 is the best. n is the "
+        "number of points that are correlated (per_item, per_system: the number of correlations "
+        "that are averaged); for the subset average, the number of subsets. " + SORT_HINT
     )
     return section("All values", text, table)
 
@@ -87,16 +93,16 @@ def ranking_section(agreement: Agreement) -> str:
     parts = []
     for data in dict.fromkeys(entry.data for entry in agreement.entries):
         own = [entry for entry in agreement.entries if entry.data == data]
-        parts.append(_ranking_table(data, own))
-    return section("Ranking", "", "\n".join(parts))
+        parts.append(_ranking_table(data, own, agreement.bounds))
+    return section("Ranking", _RANKING_TEXT, "\n".join(parts))
 
 
-def _ranking_table(data: str, entries: Sequence[AgreementEntry]) -> str:
+def _ranking_table(data: str, entries: Sequence[AgreementEntry], bounds: tuple[str, str]) -> str:
     single = [entry for entry in entries if entry.subset != AVERAGE_SUBSET]
     sets = len({entry.subset for entry in single})
     shown = sorted(headline_entries(entries), key=lambda entry: _ranking_key(entry, sets))
     what = "mean agreement" if sets > 1 else "agreement"
-    table = [["rank", "metric", what, "low", "high", "sets", "in cluster 1"]]
+    table = [["rank", "metric", what, *bounds, "subsets", "in cluster 1"]]
     for rank, entry in enumerate(shown, 1):
         own = [e for e in single if e.metric == entry.metric]
         count = entry.n if entry.subset == AVERAGE_SUBSET else 1
@@ -108,7 +114,7 @@ def _ranking_table(data: str, entries: Sequence[AgreementEntry]) -> str:
             *map(format_correlation, (entry.value, entry.low, entry.high)),
         ]
         table.append([*cells, str(count), f"{best} of {tested}" if tested else "-"])
-    return sortable_table(table, f"{data}, {sets} set{'s' if sets > 1 else ''}")
+    return sortable_table(table, f"{data}, {sets} subset{'s' if sets > 1 else ''}")
 
 
 def headline_entries(entries: Sequence[AgreementEntry]) -> list[AgreementEntry]:
@@ -138,7 +144,7 @@ def _interval_figure(key: tuple[str, str], entries: Sequence[AgreementEntry]) ->
     shown.sort(key=lambda entry: -entry.value)
     caption = " · ".join(filter(None, key))
     if not shown:
-        return f"<figure><figcaption>{escape(caption)}: no correlation</figcaption></figure>"
+        return f"<figure><figcaption>{escape(caption)}: correlation undefined</figcaption></figure>"
     return figure_with_caption(caption, estimate_plot_html(list(map(_estimate, shown))))
 
 
@@ -244,7 +250,7 @@ def partial_correlation_section(agreement: Agreement) -> str:
         for name, row in zip(metrics, matrix.tolist(), strict=True)
     )
     over = "systems" if by_system else "outputs"
-    several = ", averaged over the sets" if len(agreement.scored) > 1 else ""
+    several = ", averaged over the subsets" if len(agreement.scored) > 1 else ""
     return (
         f"<section>\n<h2>Similarity between metrics</h2>\n<p>Partial correlation ({method}) of the "
         f"scores that two metrics give to {over}, controlling for human ratings{several}: what "
@@ -277,8 +283,8 @@ def disagreement_section(agreement: Agreement) -> str:
         return ""
     return (
         "<section>\n<h2>Outputs on which metrics disagree most</h2>\n<p>For the pairs of metrics "
-        "with the lowest correlation. A percentile is the share of outputs in the set that score "
-        "lower.</p>\n" + "\n".join(parts) + "\n</section>"
+        "with the lowest correlation. A percentile is the share of outputs in the subset that "
+        "score lower.</p>\n" + "\n".join(parts) + "\n</section>"
     )
 
 
@@ -289,10 +295,10 @@ def _text_article(text: DisputedOutput, metrics: tuple[str, str]) -> str:
     ]
     if text.rating is not None and text.rating_rank is not None:
         scores.append(
-            f"human score <b>{text.rating:.3f}</b> (percentile {100 * text.rating_rank:.0f})"
+            f"human rating <b>{text.rating:.3f}</b> (percentile {100 * text.rating_rank:.0f})"
         )
     else:
-        scores.append("human score: not rated")
+        scores.append("human rating: none")
     where = " · ".join(filter(None, (text.data, text.subset, text.system, text.segment)))
     references = "\n".join(
         f"<dt>reference</dt><dd>{_escape_truncated(r)}</dd>" for r in text.references

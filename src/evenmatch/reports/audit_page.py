@@ -37,10 +37,12 @@ _LIGHT_TEXT_THRESHOLD = 0.7  # white text from this colour depth on
 _DARKEST = 0.85
 
 _PARADIGMS_INTRO = (
-    "Mean bias over attributes, by scoring paradigm (rows) and model (columns), with the number of "
-    "metrics in brackets if there are several. Compare cells in a column for the effect of the "
-    "paradigm, and cells in a row for the effect of the model."
+    "Mean bias over attributes, by scoring paradigm (rows) and encoder (columns), with the number "
+    "of metrics in brackets if there are several. Compare cells in a column for the effect of the "
+    "paradigm, and cells in a row for the effect of the encoder."
 )
+
+_COLUMNS_HINT = "The columns are defined under Settings and signatures."
 
 
 def audit_page(audit: Audit, *, command: str = "") -> str:
@@ -50,7 +52,7 @@ def audit_page(audit: Audit, *, command: str = "") -> str:
         bias_section(audit),
         paradigms_section(audit),
         directions_section(audit),
-        section("All values", SORT_HINT, table),
+        section("All values", f"{_COLUMNS_HINT} {SORT_HINT}", table),
         worst_pairs_section(audit),
         notes_section(audit.notes(), command),
     )
@@ -77,7 +79,7 @@ def bias_section(audit: Audit) -> str:
         "Mean absolute score difference between the two candidates of a pair, after scaling the "
         "scores of each set to the range 0 to 100; lower is fairer. Thin lines are confidence "
         "intervals. The scaling depends on the metric's own score range, so compare the raw "
-        "differences in the table as well."
+        "bias under All values as well."
     )
     return figures_section("Bias", text, figures)
 
@@ -197,8 +199,8 @@ def _explain_case(audit: Audit, case: WorstPair) -> PairExplanation | None:
 
 def _case_article(case: WorstPair, why: PairExplanation | None) -> str:
     texts = (
-        (f"first candidate, score {case.score_a:.4f}", case.cand_a),
-        (f"second candidate, score {case.score_b:.4f}", case.cand_b),
+        (f"stereotypical candidate, score {case.score_a:.4f}", case.cand_a),
+        (f"other candidate, score {case.score_b:.4f}", case.cand_b),
         *dict.fromkeys((("reference", case.ref_a), ("reference", case.ref_b))),
     )
     texts_html = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in texts)
@@ -213,7 +215,7 @@ def _explanation_html(why: PairExplanation) -> str:
     pictures = "".join(
         f'<div class="wide evenmatch" role="region" tabindex="0" aria-label="{name} candidate">'
         f"{link_diagram(aligned)}</div>"
-        for name, aligned in (("first", why.first), ("second", why.second))
+        for name, aligned in (("stereotypical", why.first), ("other", why.second))
     )
     return (
         f"<p>{escape(why.summary())}</p>\n<details><summary>Alignment</summary>{pictures}</details>"

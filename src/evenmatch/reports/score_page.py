@@ -41,7 +41,7 @@ def score_page(
 ) -> str:
     """Return the page of a score document.
 
-    Everything but the means needs the scores of single pairs (`segments`). Texts are shown if
+    Everything but the means needs the score of every pair (`segments`). Texts are shown if
     `pairs` are given: `examples` of the worst and of the best, with their alignments.
     """
     metrics = document["metrics"]
@@ -78,7 +78,7 @@ def _check_pairs(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> N
         return
     if not segments:
         raise InputError(
-            "texts are given but the result has no scores of single pairs; create it with: "
+            "texts are given but the result has only mean scores; create it with: "
             "evenmatch score … --segments --json"
         )
     count = len(next(iter(segments.values())))
@@ -123,9 +123,9 @@ def _rows_section(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> 
         values = [format_number(row["value"]) if _is_finite(row["value"]) else "-" for row in own]
         text = [truncate(pairs[n].candidate, _MAX_CHARACTERS)] if pairs else []
         table.append([str(n), *values, ", ".join(flags), *text])
-    intro = (
-        f"The first {_MAX_ROWS} of {count} rows. {SORT_HINT}" if count > _MAX_ROWS else SORT_HINT
-    )
+    intro = f"Rows are numbered from 0. {SORT_HINT}"
+    if count > _MAX_ROWS:
+        intro = f"The first {_MAX_ROWS} of {count} rows. {intro}"
     return section("All rows", intro, sortable_table(table, "Score of each pair"))
 
 
@@ -137,11 +137,14 @@ def _notes(
     for name, why in document.get("absent", {}).items():
         yield f"{name} could not run: {why}"
     if not segments:
-        yield "this result has no scores of single pairs; evenmatch score … --segments adds them"
+        yield (
+            "this result has only mean scores; to show distributions and all rows, create it with "
+            "evenmatch score … --segments --json"
+        )
     elif pairs is None:
         yield (
-            "no texts given; to show the worst and the best, use evenmatch report … --texts FILE, "
-            "or in Python write_report(…, pairs=…)"
+            "no texts are given; to show the worst and the best texts, use evenmatch report … "
+            "--texts FILE, or in Python write_report(…, pairs=…)"
         )
 
 

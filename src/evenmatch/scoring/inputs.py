@@ -66,14 +66,21 @@ def _check_list(name: str, value: Any) -> None:
 
 
 def _length_error(candidates: Sequence[Any], references: Sequence[Any]) -> str:
-    what = (
-        "references" if not references or isinstance(references[0], str) else "lists of references"
-    )
-    message = f"{len(candidates)} candidates but {len(references)} {what}; give one per candidate"
-    first = references[0] if references else None
+    first = references[0] if references else ""
+    one, many = "reference", "references"
+    if not isinstance(first, str):
+        one, many = "list of references", "lists of references"
+    found = f"{len(references)} {one if len(references) == 1 else many}"
+    message = f"{_count_candidates(len(candidates))} but {found}; give one per candidate"
     if not isinstance(first, str) and isinstance(first, Sequence) and len(first) == len(candidates):
-        message += " (these look transposed: one list per candidate, not one per reference stream)"
+        message += (
+            " (these look transposed: give one list per candidate, not one per reference stream)"
+        )
     return message
+
+
+def _count_candidates(count: int) -> str:
+    return "1 candidate" if count == 1 else f"{count} candidates"
 
 
 def _check_references(value: Any, row: int) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def _draw_units(
 
 
 def _draw_unit(unit: str, box: UnitBox, paired: bool, top: float) -> str:
-    group, more = ("<g>", "") if paired else ('<g class="alone">', ", unpaired")
+    group, more = ("<g>", "") if paired else ('<g class="alone">', ", unmatched")
     return (
         f"{group}<title>{escape(printable(unit))}{more}</title>"
         f'<rect x="{box.left:.1f}" y="{top}" width="{box.width:.1f}" '
@@ -164,7 +164,7 @@ def _matrix_table(aligned: Aligned) -> str:
     return (
         f"<table{dense}><caption>Similarity of each unit of the candidate (rows) to each unit of "
         "the reference (columns). Framed cells are pairs; a thicker frame means a larger weight. "
-        f"Striped cells belong to unpaired units.</caption>\n<thead><tr><td></td>{heads}</tr>"
+        f"Striped cells belong to unmatched units.</caption>\n<thead><tr><td></td>{heads}</tr>"
         f"</thead>\n<tbody>\n{body}</tbody></table>"
     )
 
@@ -181,7 +181,7 @@ def _head(unit: str, scope: str, paired: bool) -> str:
     text = escape(printable(unit))
     if paired:
         return f'<th scope="{scope}">{text}</th>'
-    return f'<th scope="{scope}" class="alone">{text}<span class="unseen">, unpaired</span></th>'
+    return f'<th scope="{scope}" class="alone">{text}<span class="unseen">, unmatched</span></th>'
 
 
 def _cell(value: float, alpha: float, weight: float, paired: bool) -> str:

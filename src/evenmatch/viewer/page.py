@@ -227,8 +227,8 @@ def _static_fallback(aligned: Aligned, trees: TreePair | None) -> str:
     return (
         f'<div class="evenmatch">\n<style>\n{_read_asset("style.css")}</style>\n'
         f"{_score_html(aligned.score)}\n{tree_figure}"
-        "<figure><figcaption>Lines connect paired units: wider lines have a larger weight, fainter "
-        "lines a lower similarity. Dashed boxes are unpaired.</figcaption>\n"
+        "<figure><figcaption>Lines connect matched units: wider lines have a larger weight, "
+        "fainter lines a lower similarity. Dashed boxes are unmatched.</figcaption>\n"
         f"{_scrollable(link_diagram(aligned), 'pairs of units')}</figure>\n"
         f"{_scrollable(similarity_table(aligned), 'similarities of units')}\n"
         f'<p class="recipe">Metric: <code>{escape(aligned.signature)}</code></p>\n</div>'

@@ -26,8 +26,8 @@ _NODE_HEIGHT = 22.0
 
 TREE_CAPTION = (
     "The candidate's tree is on the left, the reference's on the right. Lines connect nodes whose "
-    "subtrees are paired: wider lines stand for more pairs, fainter lines for a lower similarity. "
-    "Dashed nodes are unpaired."
+    "subtrees are matched: wider lines stand for more pairs, fainter lines for a lower similarity. "
+    "Dashed nodes are unmatched."
 )
 
 

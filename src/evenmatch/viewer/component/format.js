@@ -37,7 +37,7 @@ const weights = (alignment) => new Map(alignment.pairs.map(([i, j, weight]) => [
 const describePair = (alignment, i, j, weight) =>
   `${quote(alignment.candidate_units[i])} – ${quote(alignment.reference_units[j])}: ` +
   `similarity ${formatNumber(alignment.similarity[i][j], 3)}` +
-  (weight ? `, weight ${formatNumber(weight)}` : ", not paired");
+  (weight ? `, weight ${formatNumber(weight)}` : ", not matched");
 
 // Describe a unit and its partners. Side 0 is the candidate, side 1 the reference.
 const describeUnit = (alignment, side, at) => {
@@ -49,5 +49,5 @@ const describeUnit = (alignment, side, at) => {
     .filter((pair) => pair[side] === at)
     .map(([i, j, w]) => `${quote(others[side ? i : j])} (weight ${formatNumber(w)}, similarity ${formatNumber(alignment.similarity[i][j], 3)})`);
   return `${side ? "reference" : "candidate"} ${nameUnit(units, at)}: ` +
-    (partners.length ? `paired with ${partners.join(", ")}; credit ${formatNumber(credit, 3)}` : "unpaired");
+    (partners.length ? `matched to ${partners.join(", ")}; credit ${formatNumber(credit, 3)}` : "unmatched");
 };

@@ -9,9 +9,9 @@ const scoreLine = (alignment, letter) => {
 };
 
 const CAPTIONS = {
-  links: "Lines connect paired units: wider lines have a larger weight, fainter lines a lower similarity. Dashed boxes are unpaired.",
+  links: "Lines connect matched units: wider lines have a larger weight, fainter lines a lower similarity. Dashed boxes are unmatched.",
   map: "Candidate in rows, reference in columns; darker cells are more similar. Framed cells are pairs; a thicker frame means a larger weight.",
-  trees: "The candidate's tree is on the left, the reference's on the right. Lines connect nodes whose subtrees are paired.",
+  trees: "The candidate's tree is on the left, the reference's on the right. Lines connect nodes whose subtrees are matched.",
 };
 
 const scrollable = (content, name) => `<div class="wide" role="region" tabindex="0" aria-label="${name}">${content}</div>`;
