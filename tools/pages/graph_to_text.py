@@ -52,9 +52,8 @@ had offline. Their table 1 on LDC2017T10, for the order of things:
 | F_CONT | 36.91 | 40.34 | 66.07 | 55.96 |
 | F_DISC | 37.65 | 40.61 | 66.55 | 57.01 |
 
-The column *learnt* is `wmt_blend`, a metric trained on human ratings, as BLEURT is: 0 is the mean of
-the outputs of WMT15 and WMT16, 100 is one standard deviation of the ratings
-better.
+The column *learnt* is `wmt_blend`, a metric trained on human ratings, as BLEURT is: 0 is the mean
+of the outputs of WMT15 and WMT16, 100 is one standard deviation of the ratings better.
 """
 
 

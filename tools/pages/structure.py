@@ -25,7 +25,7 @@ METRICS = [
     "struct_con_head",
 ]
 TELESCOPE = ("I saw a girl by a telescope .", "I saw a girl having a telescope .")
-# Table 3 of the paper: reference, candidate, and their ranks by human rating, by the paper's metric and COMET.
+# Table 3 of the paper: reference, candidate, and ranks by human rating, the paper's metric, COMET.
 APPENDIX_A = (
     (
         "Tsurugakehi defeats Hokuriku for Hokushinetsu ticket",
