@@ -65,6 +65,24 @@ def _peers(r: dict[str, Any]) -> list[str]:
     ]
 
 
+def _shapes(r: dict[str, Any]) -> list[str]:
+    return [
+        "## Other models",
+        "",
+        "BERTScore with random weights of the shapes of other models, against bert_score. DeBERTa",
+        "runs by transformers in both programs; the others are packed without padding.",
+        "",
+        "| shape | layer | pairs per second | speed-up of evenmatch | largest score difference |",
+        "|---|--:|--:|--:|--:|",
+        *(
+            f"| {name} | {v['layer']} | {v['pairs per second']} | {v['times bert_score']}× | "
+            f"{v['largest difference at batch size 1']} |"
+            for name, v in r["by shape"].items()
+        ),
+        "",
+    ]
+
+
 def _products(r: dict[str, Any]) -> list[str]:
     share = r["share of the products' rate"]
     return [
@@ -223,6 +241,7 @@ def _phrases(r: dict[str, Any]) -> list[str]:
 
 _WRITERS = {
     "peers": _peers,
+    "shapes": _shapes,
     "products": _products,
     "sharing": _sharing,
     "job": _job,

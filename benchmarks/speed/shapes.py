@@ -1,0 +1,89 @@
+"""Pairs per second against bert_score on other models, with random weights of their shapes.
+
+Speed does not depend on the values of the weights, so no download is needed. The texts are split by
+the embedded model's tokenizer.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import evenmatch as em
+from benchmarks import texts
+from benchmarks.clock import median, ratio, take_turns
+from evenmatch.models.checkpoints import find_checkpoint
+
+THREADS, REPEATS = 2, 5
+_LARGE = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+}
+# Architecture, settings, the layer that bert_score recommends, and the number of pairs.
+SHAPES: dict[str, tuple[str, dict[str, Any], int, int]] = {
+    "distilbert-base": ("DistilBert", {}, 5, 300),
+    "roberta-base": ("Roberta", {"max_position_embeddings": 514}, 10, 200),
+    "roberta-large": ("Roberta", {"max_position_embeddings": 514, **_LARGE}, 17, 60),
+    "deberta-base": ("Deberta", {}, 9, 100),  # runs by transformers in both programs
+}
+
+
+def run() -> dict[str, Any]:
+    import torch
+
+    torch.set_num_threads(THREADS)
+    found = {}
+    for name, (architecture, settings, layer, count) in SHAPES.items():
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _save_random(architecture, settings, Path(folder))
+            found[name] = _measure(folder, layer, count)
+    return {"threads": THREADS, "repeats": REPEATS, "by shape": found}
+
+
+def _save_random(architecture: str, settings: dict[str, Any], folder: Path) -> None:
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{architecture}Config")(
+        vocab_size=30522, pad_token_id=0, **settings
+    )
+    getattr(transformers, f"{architecture}Model")(config).save_pretrained(folder)
+    for path in find_checkpoint("minilm").folder.glob("*token*"):
+        shutil.copy(path, folder)
+
+
+def _measure(folder: str, layer: int, count: int) -> dict[str, Any]:
+    from bert_score import BERTScorer
+
+    candidates, references, source = texts.pairs(count)
+    metric = em.build(f"bertscore(model={folder!r}, layer={layer})")
+    scorers = {
+        size: BERTScorer(model_type=folder, num_layers=layer, batch_size=size, device="cpu")
+        for size in (64, 1)
+    }
+
+    def ours() -> Any:
+        return np.array([s.value for s in em.score(candidates, references, metric).segments])
+
+    rivals = {"evenmatch": ours, "bert_score": lambda: scorers[64].score(candidates, references)}
+    for warm_up in rivals.values():
+        warm_up()
+    seconds = take_turns(rivals, REPEATS)
+    single = scorers[1].score(candidates[:20], references[:20])[2].numpy()
+    return {
+        "texts": source,
+        "pairs": count,
+        "layer": layer,
+        "pairs per second": round(count / median(seconds["evenmatch"]), 1),
+        "times bert_score": ratio(seconds["bert_score"], seconds["evenmatch"]),
+        "largest difference at batch size 1": float(f"{np.abs(ours()[:20] - single).max():.1e}"),
+    }
