@@ -74,7 +74,10 @@ def _measure(folder: str, layer: int, count: int) -> dict[str, Any]:
     def ours() -> Any:
         return np.array([s.value for s in em.score(candidates, references, metric).segments])
 
-    rivals = {"evenmatch": ours, "bert_score": lambda: scorers[64].score(candidates, references)}
+    rivals: dict[str, Any] = {
+        "evenmatch": ours,
+        "bert_score": lambda: scorers[64].score(candidates, references),
+    }
     for warm_up in rivals.values():
         warm_up()
     seconds = take_turns(rivals, REPEATS)

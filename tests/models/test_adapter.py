@@ -62,7 +62,7 @@ def test_an_adapter_of_nothing_but_zeros_changes_nothing(
 
 
 def test_a_bottleneck_stands_between_two_norms(folder_of: FolderOf, tmp_path: Path) -> None:
-    """LN(z + up(relu(down(LN(z))))) with z what the block's last norm is given (Sun et al., 2022)."""
+    """LN(z + up(relu(down(LN(z))))) where z is the input of the last norm (Sun et al., 2022)."""
     import torch
 
     model = folder_of("bert")
