@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from benchmarks import texts
 from benchmarks.scale import failures
-from evenmatch.models import embedding_cache
+from evenmatch.models.backbone import OpenBackbone
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.types import Pair, Run
 
@@ -86,7 +86,7 @@ def _encoding(rows: Rows) -> float:
 
 @contextmanager
 def _timed_encoding() -> Iterator[list[float]]:
-    plain, spent = embedding_cache.encode_cached, [0.0]
+    plain, spent = OpenBackbone.hidden_states, [0.0]
 
     def timed(*given: Any) -> Any:
         start = time.perf_counter()
@@ -94,5 +94,5 @@ def _timed_encoding() -> Iterator[list[float]]:
         spent[0] += time.perf_counter() - start
         return found
 
-    with patch.object(embedding_cache, "encode", timed):
+    with patch.object(OpenBackbone, "hidden_states", timed):
         yield spent

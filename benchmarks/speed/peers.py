@@ -14,7 +14,7 @@ from benchmarks.speed import products
 from evenmatch.models import checkpoints
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.fast_bert import ROW_MULTIPLE
-from evenmatch.models.packing import packed_batches
+from evenmatch.models.tokenizer import packed_batches
 from evenmatch.types import Run
 
 COUNT, FEW, REPEATS, THREADS, LAYER = 2000, 200, 9, 2, 4
@@ -72,7 +72,7 @@ def _turns(rivals: dict[str, Any]) -> dict[str, list[float]]:
 def _bound(candidates: list[str], references: list[str]) -> Any:
     """The matrix products that no encoder of these texts gets around, each text once."""
     unique = list(dict.fromkeys([*candidates, *references]))
-    tokens = sum(map(len, PretrainedBackbone("minilm").token_ids(unique)))
+    tokens = sum(map(len, PretrainedBackbone("minilm").open().token_ids(unique)))
     return lambda: products.multiply(tokens)
 
 
@@ -112,14 +112,16 @@ def torchmetrics(candidates: list[str], references: list[str]) -> Any:
 def _padding(sentences: list[str]) -> float:
     """Tokens computed over tokens there are, as bert_score batches: unique, longest first, 64."""
     unique = sorted(set(sentences), key=lambda s: len(s.split(" ")), reverse=True)
-    lengths = [len(cut.token_ids) for cut in PretrainedBackbone("minilm").tokenizer()(unique)]
+    lengths = [len(cut.token_ids) for cut in PretrainedBackbone("minilm").open().tokenizer(unique)]
     batches = [lengths[i : i + 64] for i in range(0, len(lengths), 64)]
     return round(sum(len(b) * max(b) for b in batches) / sum(lengths), 3)
 
 
 def _filling(sentences: list[str]) -> float:
     """The same as evenmatch batches them: end to end, rows filled up for the matrix library."""
-    lengths = list(map(len, PretrainedBackbone("minilm").token_ids(list(dict.fromkeys(sentences)))))
+    lengths = list(
+        map(len, PretrainedBackbone("minilm").open().token_ids(list(dict.fromkeys(sentences))))
+    )
     batches = packed_batches(lengths, Run().batch_tokens)
     rows = sum(
         -(-sum(lengths[i] for i in batch) // ROW_MULTIPLE) * ROW_MULTIPLE for batch in batches

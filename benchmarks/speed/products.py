@@ -7,6 +7,7 @@ from typing import Any
 from benchmarks import texts
 from benchmarks.clock import ratio, take_turns
 from evenmatch.models.backbone import PretrainedBackbone
+from evenmatch.registry import CallContext
 from evenmatch.types import Run
 
 COUNT, REPEATS, LAYER, BATCH = 400, 5, 4, 1024
@@ -19,10 +20,10 @@ def run() -> dict[str, Any]:
     candidates, references, source = texts.pairs(COUNT)
     unique = list(dict.fromkeys([*candidates, *references]))
     body = PretrainedBackbone("minilm")
-    tokens = sum(map(len, body.token_ids(unique)))
+    tokens = sum(map(len, body.open().token_ids(unique)))
 
     def encoder() -> None:
-        body.encode(unique, [LAYER], Run(batch_tokens=BATCH))
+        body.open(CallContext(Run(batch_tokens=BATCH))).encode(unique, [LAYER])
 
     encoder()
     seconds = take_turns({"encoder": encoder, "products": lambda: multiply(tokens)}, REPEATS)

@@ -13,6 +13,7 @@ from benchmarks import texts
 from benchmarks.clock import median, ratio, take_turns
 from evenmatch.alignment.batching import solver_threads
 from evenmatch.models.backbone import PretrainedBackbone
+from evenmatch.registry import CallContext
 from evenmatch.types import Run
 
 COUNT, REPEATS = 600, 5
@@ -76,7 +77,7 @@ def _usual_pairs() -> tuple[list[str], list[str], str]:
     """Pairs of USUAL units a side in the mean: the longest are left out until it is so."""
     candidates, references, source = texts.pairs(COUNT + COUNT // 10)
     lengths = [
-        [len(keys) - MARKS for keys in PretrainedBackbone("minilm").token_ids(side)]
+        [len(keys) - MARKS for keys in PretrainedBackbone("minilm").open().token_ids(side)]
         for side in (candidates, references)
     ]
     sizes = np.array(lengths).mean(0)
@@ -91,7 +92,9 @@ def _shares(
 ) -> dict[str, dict[str, float]]:
     """What aligning takes of the time to encode, by turns, so that both meet the same machine."""
     body, unique = PretrainedBackbone("minilm"), list(dict.fromkeys([*candidates, *references]))
-    encoders = {str(n): partial(body.encode, unique, [4], Run(threads=n)) for n in (1, 2)}
+    encoders = {
+        str(n): partial(body.open(CallContext(Run(threads=n))).encode, unique, [4]) for n in (1, 2)
+    }
     names = ("greedy", "lsa", "emd")
     solvers = {
         f"{name} {n}": _on(int(n), _solving(name, matrices)) for name in names for n in encoders

@@ -1,7 +1,6 @@
 """High-level functions: score texts, align two texts, solve an alignment problem.
 
-`score`, `align`, `solve` and `solve_batch` are the ones `evenmatch` exports. `score_with_counts`
-also returns the counts that corpus scores are computed from, for resampling.
+`score`, `align`, `solve` and `solve_batch` are the functions that `evenmatch` exports.
 """
 
 from __future__ import annotations
@@ -13,14 +12,12 @@ from typing import Any, overload
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric, score_keyphrase_metrics
-from evenmatch.protocols import CorpusMetric, Metric, Solver
+from evenmatch.protocols import Metric, Solver
 from evenmatch.registry import build, kind_of, spec
 from evenmatch.scoring.aligned import Aligned, align_texts
-from evenmatch.scoring.inputs import make_pairs, make_run
-from evenmatch.scoring.languages import warn_of_other_languages
+from evenmatch.scoring.inputs import make_pairs, make_run, warn_of_other_languages
 from evenmatch.scoring.metric import as_metric, score_metrics
-from evenmatch.types import Alignment, Array, Pair, Problem, Run, Scores
+from evenmatch.types import Alignment, Array, Problem, Scores
 
 
 @overload
@@ -102,31 +99,6 @@ def solve(
 def solve_batch(similarities: Sequence[Array], solver: str | Solver) -> list[Alignment]:
     """Align several similarity matrices of any sizes; the results are in the same order."""
     return as_solver(solver)([_make_problem(s, None, None) for s in similarities])
-
-
-def score_with_counts(
-    metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run
-) -> list[tuple[Scores, Array | None]]:
-    """Return each metric's scores, with a row of counts per pair if it is a `CorpusMetric`.
-
-    Keyphrase metrics share their work with each other, and so do alignment metrics.
-    """
-    if run.on is not None:
-        return run.on.score_metrics(metrics, pairs, run)
-    keyphrase = {n: m for n, m in enumerate(metrics) if isinstance(m, KeyphraseMetric)}
-    counted = score_keyphrase_metrics(list(keyphrase.values()), pairs, run) if keyphrase else []
-    found: dict[int, tuple[Scores, Array | None]] = dict(zip(keyphrase, counted, strict=True))
-    rest: dict[int, Metric] = {}
-    for n, metric in enumerate(metrics):
-        if n in found:
-            continue
-        if isinstance(metric, CorpusMetric):
-            found[n] = metric.score_with_counts(pairs)
-        else:
-            rest[n] = metric
-    scored = score_metrics(list(rest.values()), pairs, run)
-    found |= {n: (scores, None) for n, scores in zip(rest, scored, strict=True)}
-    return [found[n] for n in range(len(metrics))]
 
 
 def metric_name(metric: Any) -> str:

@@ -7,7 +7,7 @@ abilities, tested with `isinstance`; a part without one gets a default behaviour
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from evenmatch.types import (
     Alignment,
@@ -110,46 +110,20 @@ class BoundedReducer(Protocol):
 
 
 @runtime_checkable
-class RunAwareMetric(Protocol):
-    """A metric that accepts run settings: device, threads, batch size, progress.
-
-    It scores each pair independently and has no corpus score, so pairs may be passed in chunks.
-    """
-
-    def score_pairs(self, pairs: Sequence[Pair], run: Run, /) -> Scores: ...
-
-
-@runtime_checkable
 class CorpusMetric(Protocol):
     """A metric whose corpus score is a function of counts summed over segments.
 
-    `score_with_counts` returns the scores and a row of counts per pair. `score_totals` turns sums
-    of such rows, shape (…, counts), into corpus scores, shape (…), so that many resampled corpora
-    are scored at once.
+    Its `Scores` have a row of counts per pair. `score_totals` turns sums of such rows, shape
+    (…, counts), into corpus scores, shape (…), so that many resampled corpora are scored at once.
     """
 
-    def score_with_counts(self, pairs: Sequence[Pair], /) -> tuple[Scores, Array]: ...
     def score_totals(self, totals: Array, /) -> Array: ...
 
 
 @runtime_checkable
 class RemoteExecutor(Protocol):
-    """Scores pairs outside this process; returns scores, and counts for each `CorpusMetric`."""
+    """Scores pairs outside this process."""
 
     def score_metrics(
         self, metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run, /
-    ) -> list[tuple[Scores, Array | None]]: ...
-
-
-@runtime_checkable
-class Pinnable(Protocol):
-    """A part that can replace 'auto' settings and local paths by resolved values and hashes."""
-
-    def pin(self) -> Any: ...
-
-
-@runtime_checkable
-class HasSources(Protocol):
-    """A part that depends on files; `sources` names them by content hash for the signature."""
-
-    def sources(self) -> tuple[str, ...]: ...
+    ) -> list[Scores]: ...

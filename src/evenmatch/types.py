@@ -7,8 +7,8 @@ means closer units.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -94,6 +94,22 @@ class Embedded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class OpenEncoder:
+    """An encoder that is ready for the texts of one call.
+
+    Encoders with equal `vectors_key` give equal vectors, and may differ in weights and mass.
+    `facts` are added to a signature. `readable` returns units as readable text where the encoder
+    splits texts itself.
+    """
+
+    encode: Callable[[Sequence[Units]], list[Embedded]]
+    vectors_key: Hashable
+    pad_to: int = 0  # texts are padded to that many tokens
+    facts: tuple[str, ...] = ()
+    readable: Callable[[Units], Units] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """An alignment problem: a similarity matrix and the mass of its rows and columns."""
 
@@ -129,11 +145,15 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of a corpus in input order, with the signature of the metric."""
+    """The scores of a corpus in input order, with the signature of the metric.
+
+    `counts` holds a row per segment if the corpus score is a function of their sum.
+    """
 
     segments: tuple[Score, ...]
     signature: str
     corpus: float | None = None
+    counts: Array | None = field(default=None, compare=False, repr=False)
 
     @property
     def mean(self) -> float:

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 import evenmatch as em
-from evenmatch.api import score_with_counts
 from evenmatch.distributed.messages import ShardFailed, ShardTask, WorkerJob
 from evenmatch.distributed.processes import Processes
 from evenmatch.distributed.session import worker_session
 from evenmatch.registry import spec
-from evenmatch.scoring.metric import as_metric
+from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.types import Pair, Run
 from tests.distributed.conftest import METRICS, Here, records
 
@@ -23,16 +22,15 @@ PAIRS = [Pair(row["candidate"], tuple(row["references"]), "a cat") for row in re
 SPECS = [*METRICS, "bleu", "keyphrases(which='present')", "fg"]
 
 
-def shared(
-    specs: Sequence[str], pairs: Sequence[Pair], **settings: Any
-) -> list[tuple[em.Scores, Any]]:
+def shared(specs: Sequence[str], pairs: Sequence[Pair], **settings: Any) -> list[em.Scores]:
     with worker_session(**{"on": Here(), "shard_rows": 7, **settings}) as on:
-        return score_with_counts([as_metric(each) for each in specs], pairs, Run(on=on))
+        return score_metrics([as_metric(each) for each in specs], pairs, Run(on=on))
 
 
 def test_scores_counts_and_corpus_scores_are_those_of_one_process() -> None:
-    local = score_with_counts([as_metric(each) for each in SPECS], PAIRS, Run())
-    for (mine, counts), (theirs, wanted) in zip(shared(SPECS, PAIRS), local, strict=True):
+    local = score_metrics([as_metric(each) for each in SPECS], PAIRS, Run())
+    for mine, theirs in zip(shared(SPECS, PAIRS), local, strict=True):
+        counts, wanted = mine.counts, theirs.counts
         assert mine.segments == theirs.segments
         assert mine.signature == theirs.signature
         assert mine.corpus == pytest.approx(theirs.corpus, abs=1e-12)
@@ -42,27 +40,27 @@ def test_scores_counts_and_corpus_scores_are_those_of_one_process() -> None:
 
 def test_idf_is_counted_over_all_shards() -> None:
     metric = "align(vectors=hashed(weights=idf))"
-    mine, _ = shared([metric], PAIRS)[0]
-    assert mine == score_with_counts([as_metric(metric)], PAIRS, Run())[0][0]
+    mine = shared([metric], PAIRS)[0]
+    assert mine == score_metrics([as_metric(metric)], PAIRS, Run())[0]
 
 
 def test_any_text_travels() -> None:
     odd = [Pair("\u2028 a\n\tb \ud800", ("",)), Pair("", ("\x00", "é"), "")]
-    assert shared(["chrf"], odd)[0][0] == score_with_counts([as_metric("chrf")], odd, Run())[0][0]
+    assert shared(["chrf"], odd)[0] == score_metrics([as_metric("chrf")], odd, Run())[0]
 
 
 def test_a_number_that_is_none_comes_back_as_it_went() -> None:
     from evenmatch.distributed.worker import pack_scores, unpack_scores
 
     whole = em.Scores((em.Score(float("-inf"), float("nan")), em.Score(0.1)), "s", None)
-    (found, counts), *_ = unpack_scores(pack_scores([(whole, None)]))
+    (found,) = unpack_scores(pack_scores([whole]))
     assert repr(found) == repr(whole)
-    assert counts is None
+    assert found.counts is None
 
 
 def test_the_same_metric_asked_twice_answers_twice() -> None:
     one, two = shared(["chrf", "chrf"], PAIRS)
-    assert one[0] == two[0]
+    assert one == two
 
 
 def test_a_corpus_score_that_shards_cannot_give_is_refused() -> None:
@@ -90,14 +88,14 @@ def test_parts_that_are_kept_are_not_done_again(tmp_path: Path) -> None:
     first = shared(["chrf"], PAIRS, parts=str(tmp_path))
     next(tmp_path.glob("*/part-000002.json")).unlink()
     noted = Here(lambda task: seen.append(task.number))
-    assert shared(["chrf"], PAIRS, parts=str(tmp_path), on=noted)[0][0] == first[0][0]
+    assert shared(["chrf"], PAIRS, parts=str(tmp_path), on=noted)[0] == first[0]
     assert seen == [2]
 
 
 def test_other_pairs_have_parts_of_their_own(tmp_path: Path) -> None:
     shared(["chrf"], PAIRS, parts=str(tmp_path))
     fewer = shared(["chrf"], PAIRS[:20], parts=str(tmp_path))
-    assert len(fewer[0][0].segments) == 20
+    assert len(fewer[0].segments) == 20
     assert len(list(tmp_path.iterdir())) == 2
 
 

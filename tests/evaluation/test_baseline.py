@@ -14,9 +14,7 @@ import evenmatch as em
 from evenmatch.evaluation.baseline import Baseline, measure_baseline, unrelated_pairs
 from evenmatch.files import models_dir
 from evenmatch.integrations.bert_score import score as compat_score
-from evenmatch.models.backbone import PretrainedBackbone
-from evenmatch.models.hidden_states import HiddenStates
-from evenmatch.types import Run
+from evenmatch.models.backbone import HiddenStates, OpenBackbone
 
 TEXTS = [
     "the cat sat on the mat",
@@ -94,16 +92,16 @@ def test_each_layer_has_the_means_of_its_scores(measured: Baseline) -> None:
 @pytest.mark.model
 def test_texts_go_through_the_model_once_for_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    encode = PretrainedBackbone.encode
+    encode = OpenBackbone.encode
 
     def noting(
-        self: PretrainedBackbone, texts: Sequence[str], layers: Sequence[int], run: Run
+        self: OpenBackbone, texts: Sequence[str], layers: Sequence[int]
     ) -> list[HiddenStates]:
         assert list(layers) == list(range(7))
         seen.extend(texts)
-        return encode(self, texts, layers, run)
+        return encode(self, texts, layers)
 
-    monkeypatch.setattr(PretrainedBackbone, "encode", noting)
+    monkeypatch.setattr(OpenBackbone, "encode", noting)
     measure_baseline(TEXTS, "f_disc", pairs=15)
     assert sorted(seen) == sorted(TEXTS)
 

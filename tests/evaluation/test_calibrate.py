@@ -19,7 +19,7 @@ from evenmatch.evaluation.calibrate import (
     sum_products,
 )
 from evenmatch.scoring.ensembles import Blend, Monotone
-from evenmatch.scoring.saved import read_metric
+from evenmatch.scoring.metric import read_metric
 from tests.support.small_training import save_tiny
 
 HASHED = "align(vectors=hashed)"

@@ -13,11 +13,13 @@ import evenmatch as em
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.evaluation.layer_selection import choose_layer
 from evenmatch.files import models_dir
-from evenmatch.models.backbone import PretrainedBackbone
-from evenmatch.models.checkpoints import find_checkpoint
-from evenmatch.models.hidden_states import HiddenStates
-from evenmatch.models.layers import layer_choice_path, resolve_layer, save_layer_choice
-from evenmatch.types import Run
+from evenmatch.models.backbone import HiddenStates, OpenBackbone
+from evenmatch.models.checkpoints import (
+    find_checkpoint,
+    layer_choice_path,
+    resolve_layer,
+    save_layer_choice,
+)
 
 REFERENCES = [
     "the cat sat on the mat",
@@ -106,16 +108,16 @@ def test_people_among_the_systems_are_left_out() -> None:
 def test_texts_go_through_the_model_once_for_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     data = rated(2)
     seen: list[str] = []
-    encode = PretrainedBackbone.encode
+    encode = OpenBackbone.encode
 
     def noting(
-        self: PretrainedBackbone, texts: Sequence[str], layers: Sequence[int], run: Run
+        self: OpenBackbone, texts: Sequence[str], layers: Sequence[int]
     ) -> list[HiddenStates]:
         assert list(layers) == list(range(7))
         seen.extend(texts)
-        return encode(self, texts, layers, run)
+        return encode(self, texts, layers)
 
-    monkeypatch.setattr(PretrainedBackbone, "encode", noting)
+    monkeypatch.setattr(OpenBackbone, "encode", noting)
     choose_layer([data], "f_disc", folds=2, store=False)
     assert sorted(seen) == sorted({*REFERENCES, *(t for own in CANDIDATES for t in own)})
 

@@ -12,7 +12,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.integrations.bert_score import BERTScorer, choose_model, plot_example, score
-from evenmatch.models.layers import BEST_LAYERS
+from evenmatch.models.checkpoints import BEST_LAYERS
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.model

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.errors import InputError
-from evenmatch.metrics.keyphrases.keyphrase_metric import score_keyphrase_metrics
-from evenmatch.types import Pair, Score
+from evenmatch.metrics.presets import make_metric
+from evenmatch.scoring.metric import score_metrics
+from evenmatch.types import Pair, Run, Score
 
 SOURCE = "we train neural networks , and parse trees ."
 
@@ -151,12 +152,10 @@ def test_a_semantic_similarity_sees_the_words_and_not_their_stems() -> None:
             seen.extend(pairs)
             return em.Scores(tuple(Score(0.5) for _ in pairs), "spy")
 
-    from evenmatch.metrics.keyphrases.keyphrase_metric import fg
     from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric
 
-    (scores, _), *_ = score_keyphrase_metrics(
-        [fg(similarity=ByMetric(Spy()))], [Pair("Neural networks; parsing", ("deep learning",))]
-    )
+    metric = make_metric("fg", similarity=ByMetric(Spy()))
+    scores = metric([Pair("Neural networks; parsing", ("deep learning",))])
     assert [(p.candidate, p.references[0]) for p in seen] == [
         ("Neural networks", "deep learning"),
         ("parsing", "deep learning"),
@@ -183,12 +182,10 @@ def test_metrics_scored_together_score_as_they_do_alone() -> None:
         em.build(spec)
         for spec in ("fg", "fg(which='present')", "f1_at_5", "f1_at_m(which='absent')")
     ]
-    for metric, (scores, counts) in zip(
-        metrics, score_keyphrase_metrics(metrics, pairs), strict=True
-    ):
-        alone, own = metric.score_with_counts(pairs)
+    for metric, scores in zip(metrics, score_metrics(metrics, pairs, Run()), strict=True):
+        alone = metric(pairs)
         assert scores == alone
-        assert np.array_equal(counts, own)
+        assert np.array_equal(np.asarray(scores.counts), alone.counts)
 
 
 def test_token_match_is_over_phrases_and_their_best_partners() -> None:

@@ -13,7 +13,7 @@ import pytest
 import evenmatch as em
 from evenmatch.models import checkpoints
 from evenmatch.scoring.reducers import Nearness
-from evenmatch.types import Alignment, Array, Embedded, Pair, Run, Units
+from evenmatch.types import Alignment, Array, Embedded, Pair, Units
 
 CANDIDATES = [
     "The committee meets again on Friday.",
@@ -174,7 +174,7 @@ def test_an_alignment_shows_n_grams_of_tokens() -> None:
 
 @pytest.mark.model
 def test_vectors_come_from_the_cache(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evenmatch.models.backbone import PretrainedBackbone
+    from evenmatch.models.backbone import OpenBackbone
 
     metrics = ["moverscore", "moverscore(version=1, n_gram=2)"]
     before = em.score(CANDIDATES, REFERENCES, metrics, cache=True)
@@ -182,7 +182,7 @@ def test_vectors_come_from_the_cache(empty_cache: Path, monkeypatch: pytest.Monk
     def never(*_: Any) -> Any:
         raise AssertionError("a text went through the model again")
 
-    monkeypatch.setattr(PretrainedBackbone, "encode", never)
+    monkeypatch.setattr(OpenBackbone, "encode", never)
     after = em.score(CANDIDATES, REFERENCES, metrics, cache=True)
     for name in metrics:
         assert [s.value for s in after[name].segments] == [s.value for s in before[name].segments]
@@ -193,16 +193,16 @@ def test_vectors_come_from_the_cache(empty_cache: Path, monkeypatch: pytest.Monk
 def test_a_text_goes_through_the_model_once_for_every_metric(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from evenmatch.models.backbone import PretrainedBackbone
+    from evenmatch.models.backbone import OpenBackbone
 
     seen: list[str] = []
-    encode = PretrainedBackbone.encode
+    encode = OpenBackbone.encode
 
-    def noting(self: PretrainedBackbone, texts: list[str], layers: list[int], run: Run) -> Any:
+    def noting(self: OpenBackbone, texts: list[str], layers: list[int]) -> Any:
         seen.extend(texts)
-        return encode(self, texts, layers, run)
+        return encode(self, texts, layers)
 
-    monkeypatch.setattr(PretrainedBackbone, "encode", noting)
+    monkeypatch.setattr(OpenBackbone, "encode", noting)
     metrics = ["moverscore", "bertscore", "moverscore(version=1)"]
     em.score(CANDIDATES, REFERENCES, metrics)
     assert sorted(seen) == sorted({*CANDIDATES, *REFERENCES})
@@ -210,16 +210,16 @@ def test_a_text_goes_through_the_model_once_for_every_metric(
 
 @pytest.mark.model
 def test_a_text_is_embedded_for_its_own_side_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from evenmatch.vectors.mover import MoverSide
+    from evenmatch.vectors.mover import _MoverSide
 
     seen: list[tuple[Any, str]] = []
-    look = MoverSide.embed
+    look = _MoverSide.embed
 
-    def noting(self: MoverSide, units: Units, found: Any, depth: int) -> Embedded:
+    def noting(self: _MoverSide, units: Units, found: Any) -> Embedded:
         seen.append((self.weighting, units.text))
-        return look(self, units, found, depth)
+        return look(self, units, found)
 
-    monkeypatch.setattr(MoverSide, "embed", noting)
+    monkeypatch.setattr(_MoverSide, "embed", noting)
     candidates, references = ["a cat", "the dog", "a cat"], ["a cat", "the dog", "two birds"]
     em.score(candidates, references, "moverscore")
     texts = [[text for weighting, text in seen if weighting == side] for side in _in_order(seen)]

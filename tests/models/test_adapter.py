@@ -13,7 +13,7 @@ from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.models.adapters import Adapter, find_adapter, load_adapter, new_adapter, save_adapter
 from evenmatch.models.backbone import PretrainedBackbone, load_blocks
 from evenmatch.models.checkpoints import find_checkpoint
-from evenmatch.types import Array, Cache, Run
+from evenmatch.types import Array, Cache
 from tests.support.model_families import BLOCKS, FolderOf
 
 TEXTS = ["the cat sat on the mat", "rain"]
@@ -34,7 +34,7 @@ def saved(folder: Path, adapter: Adapter | None = None) -> str:
 
 
 def states(model: Path, adapter: str = "", layer: int = BLOCKS) -> list[Array]:
-    found = PretrainedBackbone(str(model), adapter=adapter).encode(TEXTS, [layer], Run())
+    found = PretrainedBackbone(str(model), adapter=adapter).open().encode(TEXTS, [layer])
     return [each.layers[layer] for each in found]
 
 

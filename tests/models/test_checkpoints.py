@@ -11,8 +11,9 @@ import pytest
 import evenmatch as em
 from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.files import models_dir
-from evenmatch.models import checkpoints
-from evenmatch.models.layers import BEST_LAYERS
+from evenmatch.models import backbone, checkpoints
+from evenmatch.models.checkpoints import BEST_LAYERS
+from evenmatch.vectors import transformer
 from tests.support.model_families import BLOCKS, FolderOf
 
 
@@ -207,8 +208,9 @@ def test_one_call_looks_a_model_up_once_and_the_next_one_again(
         asked.append(model)
         return real(model)
 
-    real = checkpoints._locate_checkpoint
-    monkeypatch.setattr(checkpoints, "_locate_checkpoint", find)
+    real = checkpoints.find_checkpoint
+    for module in (backbone, transformer):
+        monkeypatch.setattr(module, "find_checkpoint", find)
     folder = str(folder_of("bert"))
     metrics = [f"{name}(model={folder!r}, layer=2)" for name in ("bertscore", "f_cont")]
     em.score(["the cat"], ["the dog"], metrics)

@@ -61,13 +61,13 @@ def test_the_compact_form_is_named_in_the_signature(tmp_path: Path) -> None:
 def test_a_known_text_is_not_encoded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scored(cache=str(tmp_path))
     encoded: list[str] = []
-    plain = backbone.PretrainedBackbone.encode
+    plain = backbone.OpenBackbone.encode
 
-    def spy(self: backbone.PretrainedBackbone, texts: list[str], *rest: object) -> object:
+    def spy(self: backbone.OpenBackbone, texts: list[str], *rest: object) -> object:
         encoded.extend(texts)
         return plain(self, texts, *rest)  # type: ignore[arg-type]  # passed on as it came
 
-    monkeypatch.setattr(backbone.PretrainedBackbone, "encode", spy)
+    monkeypatch.setattr(backbone.OpenBackbone, "encode", spy)
     em.score([*CANDIDATES, "A new one."], [*REFERENCES, ["Nothing."]], METRICS, cache=str(tmp_path))
     assert encoded == ["A new one."]
     encoded.clear()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenmatch.models.backbone import HiddenStates
 from evenmatch.models.embedding_cache import states_from_bytes, states_to_bytes
-from evenmatch.models.hidden_states import HiddenStates
 from evenmatch.types import Array
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import evenmatch as em
-from evenmatch.models import layers
 from evenmatch.models.backbone import PretrainedBackbone
+from evenmatch.models.checkpoints import count_layers
 from evenmatch.models.loading import quiet_transformers
+from evenmatch.registry import CallContext
 from evenmatch.types import Array, Run
 from tests.support.model_families import BLOCKS, FAMILIES, Family, FolderOf
 
@@ -56,7 +57,7 @@ def test_layer_l_is_what_transformers_calls_hidden_state_l(
 def test_several_layers_come_out_of_one_pass(family: Family, folder_of: FolderOf) -> None:
     folder = folder_of(family.name)
     for wanted in ([0], [2], [0, 1, 3], [1, BLOCKS]):
-        found = PretrainedBackbone(str(folder)).encode(TEXTS, wanted, Run())
+        found = PretrainedBackbone(str(folder)).open().encode(TEXTS, wanted)
         for text, states in zip(TEXTS, found, strict=True):
             truth = by_transformers(folder, text)
             assert sorted(states.layers) == wanted
@@ -66,7 +67,7 @@ def test_several_layers_come_out_of_one_pass(family: Family, folder_of: FolderOf
 
 @ALL
 def test_the_special_tokens_of_a_text_are_found(family: Family, folder_of: FolderOf) -> None:
-    tokens = PretrainedBackbone(str(folder_of(family.name))).tokenizer()
+    tokens = PretrainedBackbone(str(folder_of(family.name))).open().tokenizer
     assert (len(tokens.opening_tokens), len(tokens.closing_tokens)) == family.special_tokens
     plain, marked = (
         em.Transformer(str(folder_of(family.name)), 1)([em.Pieces(marks=m)(TEXTS[0])])[0]
@@ -85,14 +86,14 @@ def test_blocks_above_the_layer_are_not_computed(family: Family, folder_of: Fold
     from torch.nn.modules.module import register_module_forward_hook
 
     backbone = PretrainedBackbone(str(folder_of(family.name)))
-    backbone.encode(["rain"], [BLOCKS], Run())
+    backbone.open().encode(["rain"], [BLOCKS])
     counted: list[str] = []
     hook = register_module_forward_hook(lambda module, *_: counted.append(type(module).__name__))
     try:
         calls = {}
         for layer in (1, 2, BLOCKS):
             counted.clear()
-            backbone.encode(["rain"], [layer], Run())
+            backbone.open().encode(["rain"], [layer])
             calls[layer] = max(counted.count(name) for name in set(counted) if name in BLOCK_NAMES)
     finally:
         hook.remove()
@@ -115,18 +116,17 @@ BLOCK_NAMES = {
 @ALL
 def test_the_number_of_blocks_is_read_from_the_config(family: Family, folder_of: FolderOf) -> None:
     checkpoint = PretrainedBackbone(str(folder_of(family.name))).checkpoint()
-    assert layers.count_layers(checkpoint) == BLOCKS
+    assert count_layers(checkpoint) == BLOCKS
 
 
 @ALL
 def test_a_batch_changes_no_vector(family: Family, folder_of: FolderOf) -> None:
     backbone = PretrainedBackbone(str(folder_of(family.name)))
     texts = [*TEXTS, "", "the dog sat on the box", "the fox sat on the mat", TEXTS[0]]
-    alone = [backbone.encode([text], [2], Run())[0].layers[2] for text in texts]
+    alone = [backbone.open().encode([text], [2])[0].layers[2] for text in texts]
     for tokens in (1, 16, 4096):
-        for text, one, states in zip(
-            texts, alone, backbone.encode(texts, [2], Run(batch_tokens=tokens)), strict=True
-        ):
+        together = backbone.open(CallContext(Run(batch_tokens=tokens))).encode(texts, [2])
+        for text, one, states in zip(texts, alone, together, strict=True):
             assert states.text == text
             assert states.layers[2] == pytest.approx(one, abs=1e-6)
 
@@ -152,7 +152,7 @@ PREFIXED = [f for f in FAMILIES if f.name in ("roberta", "bart")]
 def test_a_word_is_the_same_piece_at_the_start_of_a_text(
     family: Family, folder_of: FolderOf
 ) -> None:
-    tokens = PretrainedBackbone(str(folder_of(family.name))).tokenizer()
+    tokens = PretrainedBackbone(str(folder_of(family.name))).open().tokenizer
     first, later = (cut.token_ids[1:-1].tolist() for cut in tokens(["cat", "the cat"]))
     assert later[-len(first) :] == first
 

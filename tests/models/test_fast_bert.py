@@ -25,7 +25,7 @@ from evenmatch.models.backbone import (
 )
 from evenmatch.models.loading import load_bert_tokenizer, load_packed_model
 from evenmatch.models.tokenizer import load_transformers_tokenizer
-from evenmatch.types import Array, Run
+from evenmatch.types import Array
 from tests.support.model_families import FolderOf
 
 LAYERS = [0, 2, 4]
@@ -145,14 +145,14 @@ def test_weights_that_cannot_be_prepacked_give_the_same(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = checkpoints.find_checkpoint(str(folder))
-    packed = PretrainedBackbone(str(folder)).encode(TEXTS, LAYERS, Run())
+    packed = PretrainedBackbone(str(folder)).open().encode(TEXTS, LAYERS)
     assert (
         load_blocks(checkpoint, False, "cpu").module.blocks[0].query_key_value._packed_weight
         is not None
     )
     load_blocks.cache_clear()
     monkeypatch.setattr(fast_bert, "_can_pack", lambda: False)
-    plain = PretrainedBackbone(str(folder)).encode(TEXTS, LAYERS, Run())
+    plain = PretrainedBackbone(str(folder)).open().encode(TEXTS, LAYERS)
     load_blocks.cache_clear()
     for a, b in zip(packed, plain, strict=True):
         for layer in LAYERS:
@@ -188,7 +188,7 @@ def test_its_tokenizer_is_that_of_transformers(folder: Path) -> None:
     theirs = load_transformers_tokenizer(checkpoint, False)
     assert found[0].to_str() == theirs.backend_tokenizer.to_str()
     assert found[1:] == (theirs.unk_token, theirs.pad_token)
-    ours = PretrainedBackbone(str(folder)).token_ids(TEXTS)
+    ours = list(PretrainedBackbone(str(folder)).open().token_ids(TEXTS))
     assert [list(keys) for keys in ours] == theirs(TEXTS)["input_ids"]
 
 
@@ -227,11 +227,11 @@ def test_weights_by_other_names_are_left_to_transformers(folder: Path) -> None:
 def test_weights_below_a_prefix_are_found(folder: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    before = PretrainedBackbone(str(folder)).encode(TEXTS, [4], Run())
+    before = PretrainedBackbone(str(folder)).open().encode(TEXTS, [4])
     path = folder / "model.safetensors"
     save_file({f"bert.{name}": w for name, w in load_file(path).items()}, path)
     assert load_packed_model(checkpoints.find_checkpoint(str(folder))) is not None
-    after = PretrainedBackbone(str(folder)).encode(TEXTS, [4], Run())
+    after = PretrainedBackbone(str(folder)).open().encode(TEXTS, [4])
     for a, b in zip(before, after, strict=True):
         np.testing.assert_array_equal(a.layers[4], b.layers[4])
 

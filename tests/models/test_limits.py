@@ -7,8 +7,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.models.backbone import PretrainedBackbone
-from evenmatch.models.packing import owning_windows, sliding_windows
-from evenmatch.types import Run
+from evenmatch.models.tokenizer import owning_windows, sliding_windows
 from tests.support.model_families import FAMILIES, LIMIT, Family, FolderOf
 
 ALL = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -20,11 +19,11 @@ def test_a_text_is_truncated_at_the_true_limit_of_its_model(
 ) -> None:
     folder = folder_of(family.name)
     backbone = PretrainedBackbone(str(folder))
-    assert backbone.tokenizer().max_tokens == LIMIT
+    assert backbone.open().tokenizer.max_tokens == LIMIT
     opening, closing = family.special_tokens
     for tokens in (LIMIT - 1, LIMIT, LIMIT + 1, 3 * LIMIT):
         text = of_length(backbone, tokens)
-        (states,) = backbone.encode([text], [1], Run())
+        (states,) = backbone.open().encode([text], [1])
         assert len(states.token_ids) == min(tokens, LIMIT)
         assert ("truncated" in states.flags) == (tokens > LIMIT)
         assert sorted(states.special_tokens) == [
@@ -36,12 +35,14 @@ def test_a_text_is_truncated_at_the_true_limit_of_its_model(
 def of_length(backbone: PretrainedBackbone, tokens: int) -> str:
     """A text that the model's tokenizer splits into so many tokens, special tokens included."""
     words: list[str] = []
-    while len(backbone.tokenizer()([" ".join(words)])[0].token_ids) < tokens:
+    while len(backbone.open().tokenizer([" ".join(words)])[0].token_ids) < tokens:
         words.append("d")
     text = " ".join(words)
-    if len(backbone.tokenizer()([text])[0].token_ids) > tokens:  # where a letter makes two tokens
+    if (
+        len(backbone.open().tokenizer([text])[0].token_ids) > tokens
+    ):  # where a letter makes two tokens
         text = " ".join(words[:-1]) + "d"
-    assert len(backbone.tokenizer()([text])[0].token_ids) == tokens
+    assert len(backbone.open().tokenizer([text])[0].token_ids) == tokens
     return text
 
 
@@ -49,9 +50,9 @@ def of_length(backbone: PretrainedBackbone, tokens: int) -> str:
 def test_too_long_can_be_an_error(family: Family, folder_of: FolderOf) -> None:
     folder = str(folder_of(family.name))
     backbone = PretrainedBackbone(folder, long="error")
-    backbone.encode([of_length(backbone, LIMIT)], [1], Run())
+    backbone.open().encode([of_length(backbone, LIMIT)], [1])
     with pytest.raises(em.InputError, match=rf"has {LIMIT + 1} tokens and .* takes {LIMIT}; short"):
-        backbone.encode([of_length(backbone, LIMIT + 1)], [1], Run())
+        backbone.open().encode([of_length(backbone, LIMIT + 1)], [1])
 
 
 @ALL
@@ -60,12 +61,12 @@ def test_windows_cover_every_piece(family: Family, folder_of: FolderOf) -> None:
     whole, cut = PretrainedBackbone(folder, long="windows"), PretrainedBackbone(folder)
     for tokens in (LIMIT + 1, 2 * LIMIT, 5 * LIMIT):
         text = of_length(whole, tokens)
-        (states,) = whole.encode([text], [0, 2], Run())
-        assert states.token_ids.tolist() == whole.tokenizer()([text])[0].token_ids.tolist()
+        (states,) = whole.open().encode([text], [0, 2])
+        assert states.token_ids.tolist() == whole.open().tokenizer([text])[0].token_ids.tolist()
         assert states.layers[2].shape[0] == tokens
         assert states.flags == frozenset()
         # The beginning is seen as a truncated text's is, up to where the window's edge is felt.
-        (start,) = cut.encode([text], [2], Run())
+        (start,) = cut.open().encode([text], [2])
         quarter = LIMIT // 4
         assert states.layers[2][:quarter] == pytest.approx(start.layers[2][:quarter], abs=1e-5)
 
@@ -76,7 +77,7 @@ def test_windows_change_nothing_for_a_text_that_fits(family: Family, folder_of: 
     for tokens in (5, LIMIT):
         text = of_length(PretrainedBackbone(folder), tokens)
         whole, plain = (
-            PretrainedBackbone(folder, long).encode([text], [3], Run())[0].layers[3]
+            PretrainedBackbone(folder, long).open().encode([text], [3])[0].layers[3]
             for long in ("windows", "truncate")
         )
         assert np.array_equal(whole, plain)

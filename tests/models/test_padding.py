@@ -11,8 +11,8 @@ from evenmatch.errors import InputError
 from evenmatch.models import embedding_cache
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.loading import quiet_transformers
-from evenmatch.scoring.chunking import chunk_pairs
-from evenmatch.types import Array, Pair, Run
+from evenmatch.scoring.engine import chunk_pairs
+from evenmatch.types import Array, Pair
 from tests.support.model_families import BLOCKS, FAMILIES, Family, FolderOf
 
 TEXTS = ["the cat sat on the mat", "rain", "", "the dog sat on the mat and looked at the fox"]
@@ -55,8 +55,8 @@ def test_paddings_get_the_vectors_that_transformers_gives_them(
 def test_padding_moves_no_piece_of_the_text(family: Family, folder_of: FolderOf) -> None:
     folder = str(folder_of(family.name))
     layers = [0, 2, BLOCKS]
-    plain = PretrainedBackbone(folder).encode(TEXTS, layers, Run())
-    padded = PretrainedBackbone(folder, pad_to=LENGTH).encode(TEXTS, layers, Run())
+    plain = PretrainedBackbone(folder).open().encode(TEXTS, layers)
+    padded = PretrainedBackbone(folder, pad_to=LENGTH).open().encode(TEXTS, layers)
     for before, after in zip(plain, padded, strict=True):
         count = min(len(before.token_ids), LENGTH)
         assert len(after.token_ids) == len(after.spans) == LENGTH
@@ -98,14 +98,14 @@ def test_padded_vectors_do_not_depend_on_their_batch(folder_of: FolderOf) -> Non
 
 def test_padded_and_plain_texts_are_cached_apart(folder_of: FolderOf) -> None:
     folder = str(folder_of("bert"))
-    named = {PretrainedBackbone(folder, pad_to=n).identity() for n in (0, 10, 20)}
+    named = {PretrainedBackbone(folder, pad_to=n).open()._identity for n in (0, 10, 20)}
     assert len(named) == 3
 
 
 def test_padding_survives_the_cache(folder_of: FolderOf) -> None:
-    states = PretrainedBackbone(str(folder_of("bert")), pad_to=LENGTH).encode(["rain"], [1], Run())[
-        0
-    ]
+    states = (
+        PretrainedBackbone(str(folder_of("bert")), pad_to=LENGTH).open().encode(["rain"], [1])[0]
+    )
     (again,) = embedding_cache.states_from_bytes(
         ["rain"], 1, [embedding_cache.states_to_bytes(states, 1, exact=True)]
     )
@@ -117,7 +117,7 @@ def test_padding_survives_the_cache(folder_of: FolderOf) -> None:
 def test_idf_counts_no_paddings(folder_of: FolderOf) -> None:
     folder = str(folder_of("bert"))
     plain, padded = (
-        PretrainedBackbone(folder, pad_to=n).token_ids(["rain"])[0] for n in (0, LENGTH)
+        next(PretrainedBackbone(folder, pad_to=n).open().token_ids(["rain"])) for n in (0, LENGTH)
     )
     assert plain.tolist() == padded.tolist()
 
@@ -152,10 +152,10 @@ def test_a_model_without_a_padding_token_is_refused(
     from evenmatch.models import backbone
 
     padded = PretrainedBackbone(str(folder_of("bert")), pad_to=10)
-    without = dataclasses.replace(PretrainedBackbone(padded.model).tokenizer(), padding=None)
+    without = dataclasses.replace(PretrainedBackbone(padded.model).open().tokenizer, padding=None)
     monkeypatch.setattr(backbone, "load_model_tokenizer", lambda *_: without)
     with pytest.raises(InputError, match="has no padding token; leave its texts unpadded"):
-        padded.encode(["rain"], [1], Run())
+        padded.open().encode(["rain"], [1])
 
 
 def test_windows_of_padded_texts_hold_fewer_pairs() -> None:

@@ -8,7 +8,7 @@ import pytest
 import evenmatch as em
 from evenmatch.errors import InputError
 from evenmatch.scoring.ensembles import Blend, Monotone
-from evenmatch.scoring.saved import read_metric, write_metric
+from evenmatch.scoring.metric import read_metric, write_metric
 
 ALIGNED = "align(vectors=hashed)"
 CANDIDATES = ["the cat sat", "a dog", ""]

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.scoring import chunking
-from evenmatch.scoring.chunking import chunk_pairs, copy_if_view, texts_of_pair
-from evenmatch.scoring.engine import TextEmbedder
-from evenmatch.types import Embedded, Pair, Run, Units
+from evenmatch.scoring import engine
+from evenmatch.scoring.engine import TextEmbedder, chunk_pairs, texts_of_pair
+from evenmatch.types import Embedded, OpenEncoder, Pair, Units
 
 LETTERS = st.sampled_from(["a", "bb", "ccc", "dddd", "eeeee"])
 PAIRS = st.lists(
@@ -21,9 +20,9 @@ PAIRS = st.lists(
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunking, "MAX_TEXTS", 4)
-    monkeypatch.setattr(chunking, "MAX_CHARACTERS", 12)
-    monkeypatch.setattr(chunking, "MAX_AREA", 40)
+    monkeypatch.setattr(engine, "MAX_TEXTS", 4)
+    monkeypatch.setattr(engine, "MAX_CHARACTERS", 12)
+    monkeypatch.setattr(engine, "MAX_AREA", 40)
 
 
 @given(pairs=PAIRS)
@@ -56,18 +55,18 @@ def test_only_texts_seen_before_and_still_to_come_are_kept(small: None, pairs: l
 def test_chunks_read_from_a_cache_are_small_until_the_model_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(chunking, "MAX_CHARACTERS", 40)
-    monkeypatch.setattr(chunking, "MAX_CACHED_CHARACTERS", 10)
-    monkeypatch.setattr(chunking, "trim_memory", lambda: None)
+    monkeypatch.setattr(engine, "MAX_CHARACTERS", 40)
+    monkeypatch.setattr(engine, "MAX_CACHED_CHARACTERS", 10)
+    monkeypatch.setattr(engine, "trim_memory", lambda: None)
     pairs = [Pair(f"can {i}", (f"ref {i}",)) for i in range(8)]
     for has_run, sizes in ((False, [1] * 8), (True, [4, 4])):
-        monkeypatch.setattr(chunking, "torch_is_loaded", lambda has_run=has_run: has_run)
+        monkeypatch.setattr(engine, "torch_is_loaded", lambda has_run=has_run: has_run)
         assert [len(chunk) for chunk, _ in chunk_pairs(pairs, cached=True)] == sizes
         assert [len(chunk) for chunk, _ in chunk_pairs(pairs)] == [4, 4]
-    monkeypatch.setattr(chunking, "torch_is_loaded", lambda: False)
+    monkeypatch.setattr(engine, "torch_is_loaded", lambda: False)
     cut = chunk_pairs(pairs, cached=True)
     assert len(next(cut)[0]) == 1
-    monkeypatch.setattr(chunking, "torch_is_loaded", lambda: True)
+    monkeypatch.setattr(engine, "torch_is_loaded", lambda: True)
     assert [len(chunk) for chunk, _ in cut] == [4, 3]
 
 
@@ -79,27 +78,18 @@ def test_systems_on_one_test_set_share_its_references() -> None:
     ]
 
 
-def test_copied_vectors_do_not_hold_the_array_they_were_a_view_of() -> None:
-    chunk = np.ones((9, 2))
-    assert copy_if_view(chunk[2:4]).base is None
-    assert copy_if_view(chunk) is chunk
-
-
-def test_texts_of_a_later_chunk_keep_only_their_own_vectors(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_texts_of_a_later_chunk_keep_only_their_own_vectors() -> None:
     chunk = np.eye(6, dtype=np.float32)
 
-    def slices(self: em.Hashed, texts: Sequence[Units]) -> list[Embedded]:
+    def slices(texts: Sequence[Units]) -> list[Embedded]:
         ones = np.ones(1)
         return [Embedded(u, chunk[i : i + 1], ones, ones) for i, u in enumerate(texts)]
 
-    monkeypatch.setattr(em.Hashed, "__call__", slices)
-    embedder = TextEmbedder([em.AlignMetric(vectors=em.Hashed())], Run())
-    first, later = Pair("new", ("again",)), Pair("newer", ("again",))
-    embedder.embed_chunk([first], {"again"})
-    embedder.embed_chunk([later], set())
-    (embedded,) = embedder._embedded.values()
+    embedder, encoder = TextEmbedder(), OpenEncoder(slices, "slices")
+    embedder.start_chunk({"new", "again"})
+    embedder.embed(em.Words(), encoder, ["new", "again"])
+    embedder.start_chunk({"newer", "again"})
+    embedded = embedder.embed(em.Words(), encoder, ["newer", "again"])
     assert embedded["again"].vectors.base is None
     assert embedded["newer"].vectors.base is chunk
     assert "new" not in embedded

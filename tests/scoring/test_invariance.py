@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.scoring.engine import score_alignment_metrics
+from evenmatch.scoring import engine
+from evenmatch.scoring.metric import score_metrics
 from evenmatch.types import Pair, Run
 from tests.support.strategies import sentences
 
@@ -127,15 +128,13 @@ def test_any_pairs_in_any_order_score_the_same(
 @given(st.lists(st.tuples(sentences(), sentences()), min_size=1, max_size=8), st.integers(1, 30))
 @settings(max_examples=30)
 def test_the_size_of_a_chunk_does_not_matter(rows: list[tuple[str, str]], size: int) -> None:
-    from evenmatch.scoring import chunking
-
     pairs = [Pair(c, (r,)) for c, r in rows]
     metric = em.build("align(vectors=hashed, alignment=lsa)")
-    plain = score_alignment_metrics([metric], pairs, Run())
+    plain = score_metrics([metric], pairs, Run())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunking, "MAX_CHARACTERS", size)
-        assert score_alignment_metrics([metric], pairs, Run()) == plain
+        patch.setattr(engine, "MAX_CHARACTERS", size)
+        assert score_metrics([metric], pairs, Run()) == plain
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunking, "MAX_AREA", size)
-        patch.setattr(chunking, "MAX_TEXTS", 3)
-        assert score_alignment_metrics([metric], pairs, Run()) == plain
+        patch.setattr(engine, "MAX_AREA", size)
+        patch.setattr(engine, "MAX_TEXTS", 3)
+        assert score_metrics([metric], pairs, Run()) == plain

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 import evenmatch as em
-from evenmatch.scoring.languages import likely_other_language
+from evenmatch.scoring.inputs import likely_other_language
 
 GERMAN = [
     "Der Hund ist nicht mit den Kindern auf die Straße gelaufen.",

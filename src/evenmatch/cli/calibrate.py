@@ -37,7 +37,7 @@ from evenmatch.evaluation.calibrate import DEFAULT_PARTS
 from evenmatch.evaluation.calibrate import calibrate as calibrate_metric
 from evenmatch.evaluation.layer_selection import LayerChoice
 from evenmatch.evaluation.layer_selection import choose_layer as select_layer
-from evenmatch.models.layers import BEST_LAYERS
+from evenmatch.models.checkpoints import BEST_LAYERS
 from evenmatch.registry import spec
 from evenmatch.scoring.metric import as_metric
 

@@ -35,7 +35,7 @@ from evenmatch.registry import (
     make_signature,
     names,
     part_settings,
-    pin,
+    resolve,
     spec,
 )
 from evenmatch.registry.parts import RegistryEntry, entry_of
@@ -205,7 +205,7 @@ def explain_spec(text: str) -> Explanation:
     own = find_entry(re.match(_SPEC_NAME, text)[1])  # type: ignore[index]  # a spec that builds has a name
     here, signed, why = part, None, None
     try:
-        here, signed = pin(part), make_signature(part)
+        here, signed = resolve(part)[0], make_signature(part)
     except EvenmatchError as error:
         why = str(error)
     about = " ".join((inspect.getdoc(own.factory) or "").split())

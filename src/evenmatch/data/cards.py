@@ -10,7 +10,7 @@ from typing import Any
 
 from evenmatch.data.tables import TextTable, table_to_text
 from evenmatch.errors import InputError
-from evenmatch.scoring.saved import is_metric_path
+from evenmatch.scoring.metric import is_metric_path
 from evenmatch.version import __version__
 
 CARD_FILE = "README.md"

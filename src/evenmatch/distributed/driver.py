@@ -29,10 +29,10 @@ from evenmatch.distributed.messages import (
 from evenmatch.distributed.shards import Shard, parse_shard_pairs
 from evenmatch.errors import DataError, EvenmatchError, InputError
 from evenmatch.protocols import Metric
-from evenmatch.registry import spec
-from evenmatch.scoring.engine import with_idf_counts
-from evenmatch.scoring.languages import warn_of_other_languages
-from evenmatch.scoring.metric import AlignMetric, as_metric
+from evenmatch.registry import CallContext, spec
+from evenmatch.registry.opening import count_idf
+from evenmatch.scoring.inputs import warn_of_other_languages
+from evenmatch.scoring.metric import as_metric
 from evenmatch.types import Pair, Run
 from evenmatch.vectors.weighting import load_idf_table
 
@@ -312,7 +312,8 @@ def build_run_metrics(
 
 def fit_idf(metric: Metric, pairs: Iterable[Pair]) -> Metric:
     """Count the idf of a metric in these pairs, if it needs it."""
-    return with_idf_counts(metric, pairs) if isinstance(metric, AlignMetric) else metric
+    counted: Metric = count_idf(metric, CallContext(pairs=pairs))
+    return counted
 
 
 @dataclass(frozen=True)

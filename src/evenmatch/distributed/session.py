@@ -29,16 +29,15 @@ from evenmatch.distributed.shards import FileChunk, Shard, hash_content
 from evenmatch.distributed.worker import (
     PACKED_SUFFIX,
     WARMUP_PAIRS,
-    CountedScores,
     concatenate_scores,
     unpack_scores,
 )
 from evenmatch.errors import DataError, InputError
-from evenmatch.protocols import CorpusMetric, Metric, RunAwareMetric
+from evenmatch.protocols import CorpusMetric, Metric
 from evenmatch.registry import spec
+from evenmatch.registry.opening import Openable
 from evenmatch.scoring.inputs import check_pairs
-from evenmatch.scoring.metric import AlignMetric
-from evenmatch.types import Pair, Run
+from evenmatch.types import Pair, Run, Scores
 
 _PSEUDO_FILE = "pairs.jsonl"  # no real file: it sets the format of shards and appears in messages
 
@@ -77,7 +76,7 @@ class WorkerSession:
 
     def score_metrics(
         self, metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run
-    ) -> list[CountedScores]:
+    ) -> list[Scores]:
         """Score the pairs with each metric; counts are included where a metric has them.
 
         The scores are equal to those of a local run.
@@ -99,7 +98,7 @@ class WorkerSession:
 
     def _score_shards(
         self, metrics: RunMetrics, pair_shards: PairShards, run: Run
-    ) -> list[list[CountedScores]]:
+    ) -> list[list[Scores]]:
         """Score all shards and return their parts in order."""
         header = manifest_header(metrics, PACKED_SUFFIX, self.shard_rows, run)
         shards = pair_shards.shards()
@@ -186,14 +185,14 @@ class PersistentRunner:
         self._close()
 
 
-def _read_part(manifest: Manifest, shard: Shard) -> list[CountedScores]:
+def _read_part(manifest: Manifest, shard: Shard) -> list[Scores]:
     return unpack_scores(manifest.part_path(shard.number, PACKED_SUFFIX).read_bytes())
 
 
 def _check_corpus_scores(metrics: Mapping[str, Metric]) -> None:
     """Raise `InputError` for a corpus score that cannot be computed from summed counts."""
     for name, metric in metrics.items():
-        if isinstance(metric, AlignMetric | RunAwareMetric | CorpusMetric):
+        if isinstance(metric, CorpusMetric | Openable):
             continue
         if metric(WARMUP_PAIRS).corpus is not None:
             raise InputError(

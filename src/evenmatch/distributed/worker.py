@@ -16,11 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from evenmatch.api import score_with_counts
 from evenmatch.data.scores import ScoreRow, score_rows, score_writer
 from evenmatch.distributed.messages import ShardDone, ShardFailed, ShardTask, WorkerJob, WorkerReady
 from evenmatch.distributed.shards import parse_shard_pairs
@@ -29,12 +28,11 @@ from evenmatch.protocols import CorpusMetric, Metric
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.scoring.streaming import RunningMean, count_flags
-from evenmatch.types import Array, Pair, Run, Score, Scores
+from evenmatch.types import Pair, Run, Score, Scores
 from evenmatch.vectors.weighting import store_idf_json
 
 WARMUP_PAIRS = [Pair("a short text", ("a short text",), "a short text")]
 PACKED_SUFFIX = ".json"
-CountedScores: TypeAlias = tuple[Scores, Array | None]
 
 
 class Worker:
@@ -77,21 +75,19 @@ class Worker:
 
     def _score(self, task: ShardTask, pairs: Sequence[Pair]) -> ShardDone:
         start = time.perf_counter()
-        found = score_with_counts(self._metrics, pairs, self._run)
+        found = score_metrics(self._metrics, pairs, self._run)
         scored = time.perf_counter()
         names = [name for name, _ in self._job.metrics]
         data = b"" if task.only_rows else self._serialize(task.first, names, found)
         seconds = {"score": scored - start, "write": time.perf_counter() - scored}
-        tallies = {n: tally_record(*scores) for n, scores in zip(names, found, strict=True)}
-        flags = count_flags([scores for scores, _ in found])
+        tallies = {n: tally_record(scores) for n, scores in zip(names, found, strict=True)}
+        flags = count_flags(found)
         return ShardDone(task.number, data, tallies, dict(flags), seconds)
 
-    def _serialize(self, first: int, names: Sequence[str], found: Sequence[CountedScores]) -> bytes:
+    def _serialize(self, first: int, names: Sequence[str], found: Sequence[Scores]) -> bytes:
         if self._job.suffix == PACKED_SUFFIX:
             return pack_scores(found)
-        return _row_file_bytes(
-            score_rows(first, names, [scores for scores, _ in found]), self._job.suffix
-        )
+        return _row_file_bytes(score_rows(first, names, found), self._job.suffix)
 
 
 def one_line_message(error: BaseException) -> str:
@@ -99,28 +95,28 @@ def one_line_message(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def pack_scores(found: Sequence[CountedScores]) -> bytes:
+def pack_scores(found: Sequence[Scores]) -> bytes:
     """Serialise scores as JSON, without loss of precision; NaN and infinity are preserved."""
-    return json.dumps([_scores_to_json(scores, counts) for scores, counts in found]).encode()
+    return json.dumps([_scores_to_json(scores) for scores in found]).encode()
 
 
-def unpack_scores(data: bytes) -> list[CountedScores]:
+def unpack_scores(data: bytes) -> list[Scores]:
     """Inverse of `pack_scores`."""
     return [_scores_from_json(record) for record in json.loads(data)]
 
 
-def concatenate_scores(metric: Metric, parts: Sequence[CountedScores]) -> CountedScores:
+def concatenate_scores(metric: Metric, parts: Sequence[Scores]) -> Scores:
     """Concatenate the scores of all shards; the corpus score is computed from summed counts."""
-    segments = tuple(chain.from_iterable(scores.segments for scores, _ in parts))
-    tables = [table for _, table in parts if table is not None]
+    segments = tuple(chain.from_iterable(scores.segments for scores in parts))
+    tables = [scores.counts for scores in parts if scores.counts is not None]
     counts = np.concatenate(tables) if tables else None
     corpus = None
-    if isinstance(metric, CorpusMetric) and counts is not None and parts[0][0].corpus is not None:
+    if isinstance(metric, CorpusMetric) and counts is not None and parts[0].corpus is not None:
         corpus = float(metric.score_totals(counts.sum(0)))
-    return Scores(segments, parts[0][0].signature, corpus), counts
+    return Scores(segments, parts[0].signature, corpus, counts)
 
 
-def tally_record(scores: Scores, counts: Array | None) -> dict[str, Any]:
+def tally_record(scores: Scores) -> dict[str, Any]:
     """Sums of one metric's scores of a shard, for the manifest."""
     tally = RunningMean().add(scores)
     record: dict[str, Any] = {
@@ -131,6 +127,7 @@ def tally_record(scores: Scores, counts: Array | None) -> dict[str, Any]:
         "signature": tally.signature,
     }
     if scores.corpus is not None:
+        counts = scores.counts
         record["corpus"] = {"totals": None if counts is None else counts.sum(0).tolist()}
     return record
 
@@ -155,22 +152,22 @@ def _row_file_bytes(rows: Iterator[ScoreRow], suffix: str) -> bytes:
         return path.read_bytes()
 
 
-def _scores_to_json(scores: Scores, counts: Array | None) -> dict[str, Any]:
+def _scores_to_json(scores: Scores) -> dict[str, Any]:
     return {
         "signature": scores.signature,
         "corpus": scores.corpus,
         "segments": [(s.value, s.precision, s.recall, sorted(s.flags)) for s in scores.segments],
-        "counts": None if counts is None else counts.tolist(),
+        "counts": None if scores.counts is None else scores.counts.tolist(),
     }
 
 
-def _scores_from_json(record: dict[str, Any]) -> CountedScores:
+def _scores_from_json(record: dict[str, Any]) -> Scores:
     segments = tuple(
         Score(value, precision, recall, frozenset(flags))
         for value, precision, recall, flags in record["segments"]
     )
     counts = None if record["counts"] is None else np.array(record["counts"], dtype=np.float64)
-    return Scores(segments, record["signature"], record["corpus"]), counts
+    return Scores(segments, record["signature"], record["corpus"], counts)
 
 
 def _corpus_score(metric: Metric, tallies: Sequence[Mapping[str, Any]]) -> float | None:

@@ -32,8 +32,7 @@ from evenmatch.protocols import Metric
 from evenmatch.registry import spec
 from evenmatch.scoring.ensembles import Blend, Monotone
 from evenmatch.scoring.inputs import make_run
-from evenmatch.scoring.metric import as_metric, score_metrics
-from evenmatch.scoring.saved import read_metric, write_portable_metric
+from evenmatch.scoring.metric import as_metric, read_metric, score_metrics, write_portable_metric
 from evenmatch.stats.panel import Floats, Indexes
 from evenmatch.types import Pair, Run
 

@@ -17,9 +17,10 @@ from evenmatch.api import metric_name, score
 from evenmatch.data.tables import TextTable, format_number, table_to_text
 from evenmatch.errors import InputError
 from evenmatch.protocols import CorpusMetric, Metric
-from evenmatch.scoring.engine import with_idf_counts
+from evenmatch.registry import CallContext
+from evenmatch.registry.opening import count_idf
 from evenmatch.scoring.inputs import make_pairs
-from evenmatch.scoring.metric import AlignMetric, as_metric
+from evenmatch.scoring.metric import as_metric
 from evenmatch.stats.p_values import holm
 from evenmatch.stats.paired import (
     Difference,
@@ -338,9 +339,8 @@ def _system_pairs(
 
 def _with_idf_counts(metric: Metric, by_system: Mapping[str, list[Pair]]) -> Metric:
     """Count idf in the references of the test set once, not once for each system."""
-    if not isinstance(metric, AlignMetric):
-        return metric
-    return with_idf_counts(metric, next(iter(by_system.values())))
+    counted: Metric = count_idf(metric, CallContext(pairs=next(iter(by_system.values()))))
+    return counted
 
 
 def _score_pairs(
@@ -359,8 +359,8 @@ def _score_pairs(
 def _from_totals(name: str, metric: Any, by_system: Mapping[str, list[Pair]]) -> MetricSystemScores:
     statistics, signature = {}, ""
     for system, pairs in by_system.items():
-        scores, counts = metric.score_with_counts(pairs)
-        statistics[system] = SystemStatistics(counts, scores.mean, scores.corpus)
+        scores = metric(pairs)
+        statistics[system] = SystemStatistics(scores.counts, scores.mean, scores.corpus)
         signature = scores.signature
     return MetricSystemScores(
         name, signature, metric.higher_is_better, "corpus", metric.score_totals, statistics

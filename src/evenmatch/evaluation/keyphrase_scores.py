@@ -15,7 +15,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from evenmatch.api import metric_name, score_with_counts
+import numpy as np
+
+from evenmatch.api import metric_name
 from evenmatch.data.documents import DocumentSet, read_documents
 from evenmatch.errors import InputError
 from evenmatch.evaluation.keyphrase_table import (
@@ -30,7 +32,7 @@ from evenmatch.evaluation.keyphrase_table import (
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import make_run
-from evenmatch.scoring.metric import as_metric
+from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.stats.bootstrap import check_interval
 from evenmatch.stats.p_values import holm
 from evenmatch.stats.paired import (
@@ -123,14 +125,13 @@ def score_document_set(
     pairs = [each.to_pair(system) for each in documents.documents for system in systems]
     keys = [(name, column) for name in metrics for column in COLUMNS]
     ready = [dataclasses.replace(metrics[name], which=column) for name, column in keys]
-    results = score_with_counts(ready, pairs, run)
+    results = score_metrics(ready, pairs, run)
     counts = {
-        (name, column, system): table[index :: len(systems)]
-        for (name, column), (_, table) in zip(keys, results, strict=True)
+        (name, column, system): np.asarray(scores.counts)[index :: len(systems)]
+        for (name, column), scores in zip(keys, results, strict=True)
         for index, system in enumerate(systems)
-        if table is not None  # for mypy: every keyphrase metric has counts
     }
-    all_phrases = results[keys.index((keys[0][0], "all"))][0].segments
+    all_phrases = results[keys.index((keys[0][0], "all"))].segments
     flagged = {
         system: _count_flags(documents, [s.flags for s in all_phrases[index :: len(systems)]])
         for index, system in enumerate(systems)

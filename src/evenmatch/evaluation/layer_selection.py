@@ -20,8 +20,7 @@ from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_names
 from evenmatch.data.tables import table_to_text
 from evenmatch.errors import InputError
-from evenmatch.models.checkpoints import Checkpoint
-from evenmatch.models.layers import count_layers, save_layer_choice
+from evenmatch.models.checkpoints import Checkpoint, count_layers, save_layer_choice
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
 from evenmatch.scoring.metric import AlignMetric, as_metric

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from evenmatch.api import score_with_counts
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.protocols import Metric
-from evenmatch.scoring.inputs import offset_progress
-from evenmatch.scoring.languages import warn_of_other_languages
+from evenmatch.scoring.inputs import offset_progress, warn_of_other_languages
+from evenmatch.scoring.metric import score_metrics
 from evenmatch.stats.panel import Flags, Floats, Indexes
 from evenmatch.types import Array, Pair, Run, Scores
 
@@ -108,11 +107,11 @@ def _score_group(
 ) -> dict[str, RatedSetScores]:
     pairs = rated.pairs(cells)
     warn_of_other_languages(list(metrics.values()), pairs)
-    scored = score_with_counts(list(metrics.values()), pairs, run)
+    scored = score_metrics(list(metrics.values()), pairs, run)
     found = {}
-    for (name, metric), (scores, counts) in zip(metrics.items(), scored, strict=True):
-        if corpus and counts is not None:
-            found[name] = _scores_from_totals(metric, scores, counts, rated, cells)
+    for (name, metric), scores in zip(metrics.items(), scored, strict=True):
+        if corpus and scores.counts is not None:
+            found[name] = _scores_from_totals(metric, scores, scores.counts, rated, cells)
         else:
             found[name] = _scores_from_means(metric, scores, rated, cells, pairs, corpus)
     return found

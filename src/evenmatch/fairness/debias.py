@@ -27,8 +27,7 @@ from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE, save_adapter
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
 from evenmatch.scoring.inputs import make_run
-from evenmatch.scoring.metric import as_metric
-from evenmatch.scoring.saved import FOLDER_PLACEHOLDER, write_metric
+from evenmatch.scoring.metric import FOLDER_PLACEHOLDER, as_metric, write_metric
 from evenmatch.types import Pair, Run
 
 ATTRIBUTE = "gender"

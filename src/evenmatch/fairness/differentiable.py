@@ -21,15 +21,20 @@ from evenmatch.metrics.fitted import BiEncoderHead, FittedMetric, pair_features_
 from evenmatch.metrics.likelihood import Likelihood, LikelihoodInput
 from evenmatch.metrics.regression import Regression, TokenizedPair
 from evenmatch.models.adapters import Adapter, use_adapter
-from evenmatch.models.backbone import Blocks, PretrainedBackbone, load_trainable_blocks
+from evenmatch.models.backbone import (
+    Blocks,
+    HiddenStates,
+    PretrainedBackbone,
+    load_trainable_blocks,
+)
 from evenmatch.models.heads import HeadedBlocks
-from evenmatch.models.hidden_states import HiddenStates
 from evenmatch.models.tokenizer import ModelTokenizer, TokenizedText
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import Prf, precision_recall
 from evenmatch.types import Alignment, Array, Embedded, Pair, Problem, Run
 from evenmatch.vectors.transformer import Transformer
+from evenmatch.vectors.weighting import lacks_idf_table
 
 TextPair = tuple[str, str]  # a candidate and its reference
 _IGNORE_INDEX = -100  # the label that transformers ignores
@@ -162,7 +167,7 @@ def differentiable_alignment(metric: AlignMetric, run: Run) -> DifferentiableAli
             "a metric to train an adapter for needs units=pieces, scoring=prf and no padding; "
             "train with bertscore, f_disc or f_cont and use the adapter in any metric of that model"
         )
-    if encoder.needs_idf or encoder.adapter:
+    if lacks_idf_table(encoder) or encoder.adapter:
         raise InputError(
             "a metric to train an adapter for may have neither an adapter nor idf weights counted "
             "from the call's references; leave out adapter= and idf="
@@ -382,7 +387,7 @@ class DifferentiableEncoder:
     def tokenize(self, text: str) -> TokenizedText:
         """Tokenize a text, truncated to the length limit of the model."""
         if text not in self.tokenized:
-            tokenizer = self.backbone.tokenizer()
+            tokenizer = self.backbone.open().tokenizer
             self.tokenized[text] = _truncate(tokenizer([text])[0], tokenizer)
         return self.tokenized[text]
 

@@ -25,10 +25,9 @@ import numpy as np
 from evenmatch.api import align
 from evenmatch.api import score as score_texts
 from evenmatch.errors import DataError, InputError, MissingExtraError
-from evenmatch.metrics.token_level import bertscore
+from evenmatch.metrics.presets import make_metric
 from evenmatch.models.backbone import PretrainedBackbone
-from evenmatch.models.checkpoints import find_checkpoint
-from evenmatch.models.layers import Layer, count_layers, resolve_layer
+from evenmatch.models.checkpoints import Layer, count_layers, find_checkpoint, resolve_layer
 from evenmatch.reports.heatmap import draw_alignment
 from evenmatch.scoring.aligned import Aligned
 from evenmatch.scoring.inputs import make_pairs
@@ -161,7 +160,7 @@ class BERTScorer:
         if isinstance(sents, str) or not all(isinstance(text, str) for text in sents):
             raise InputError("idf weights are counted from a list of strings, one per sentence")
         self.use_idf_table(
-            count_documents(PretrainedBackbone(self.model_type).token_ids(list(sents)))
+            count_documents(PretrainedBackbone(self.model_type).open().token_ids(sents))
         )
 
     def use_idf_table(self, table: IdfTable) -> None:
@@ -205,7 +204,8 @@ class BERTScorer:
 
     def plot_example(self, candidate: str, reference: str, fname: str = "") -> Aligned:
         """Align two texts; `fname` saves a plot as SVG or PNG."""
-        aligned = align(candidate, reference, bertscore(self.model_type, self.num_layers))
+        metric = make_metric("bertscore", model=self.model_type, layer=self.num_layers)
+        aligned = align(candidate, reference, metric)
         if self.rescale_with_baseline:
             path = find_baseline(self.baseline_path, self.lang, self.model_type)
             aligned = _rescale_alignment(aligned, read_baseline(path, [self.num_layers])[0])
@@ -219,7 +219,9 @@ class BERTScorer:
         return list(range(count_layers(self._checkpoint) + 1))
 
     def _metric(self, layer: int) -> AlignMetric:
-        return bertscore(self.model_type, layer, idf=self._idf_table if self.idf else False)
+        idf = self._idf_table if self.idf else False
+        metric: AlignMetric = make_metric("bertscore", model=self.model_type, layer=layer, idf=idf)
+        return metric
 
     def __repr__(self) -> str:
         return (

@@ -8,10 +8,9 @@ training (`pair_features_torch`). The head is stored in a file beside the encode
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,23 +19,27 @@ from typing import Any
 import numpy as np
 
 from evenmatch.errors import DataError
-from evenmatch.models.backbone import LongTextMode
-from evenmatch.models.checkpoints import Checkpoint
-from evenmatch.models.embedding_cache import cache_facts, encode_cached
-from evenmatch.registry import make_signature, register
-from evenmatch.scoring.chunking import chunk_pairs, copy_if_view, texts_of_pair
-from evenmatch.scoring.engine import single_blas_thread
-from evenmatch.scoring.inputs import check_pairs
+from evenmatch.models.backbone import LongTextMode, resolve_model
+from evenmatch.models.checkpoints import Checkpoint, Layer, find_checkpoint
+from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.scoring.engine import (
+    Chunk,
+    ChunkScores,
+    EngineMetric,
+    ReadyMetric,
+    open_encoder,
+    small_matrix_threads,
+)
 from evenmatch.scoring.reducers import empty_text_flags, harmonic_mean
 from evenmatch.similarity.vectors import row_norms
-from evenmatch.types import Array, Pair, Run, Score, Scores
+from evenmatch.types import Array, Embedded, Score
 from evenmatch.units.text import Pieces
 from evenmatch.vectors.transformer import Transformer
 
 
 @register("metric", "fitted")
 @dataclass(frozen=True)
-class FittedMetric:
+class FittedMetric(EngineMetric):
     """Bi-encoder with a linear head, from a folder written by `evenmatch fit` or `distil`.
 
     The encoder reads each text separately. The head's features are differences and products of the
@@ -50,71 +53,43 @@ class FittedMetric:
     long: LongTextMode = "truncate"
     adapter: str = ""
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Score the pairs, in order; with several references the best score counts."""
-        return self.score_pairs(pairs, Run())
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Open the encoder at each layer that the head reads."""
+        head = context.once(load_bi_encoder_head, context.once(find_checkpoint, self.model))
+        by_layer = {n: open_encoder(self.encoder(n), context) for n in head.layers}
+        split = Pieces()
 
-    def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """Score the pairs with the given run settings."""
-        check_pairs(pairs)
-        head = self.head()
-        found: dict[int, Score] = {}
-        embedded: dict[str, _LayerVectors] = {}
-        for indexes, reused in chunk_pairs(pairs):
-            self._embed_chunk([pairs[i] for i in indexes], reused, embedded, head, run)
-            with single_blas_thread():
-                found.update((i, _score_pair(pairs[i], embedded, head)) for i in indexes)
-            if run.progress:
-                run.progress(len(found), len(pairs))
-        segments = tuple(found[i] for i in range(len(pairs)))
-        return Scores(segments, make_signature(self, *cache_facts(run.cache)))
+        def score(*layers: tuple[Embedded, Embedded]) -> Score:
+            x, y = (
+                {n: embedded.vectors for n, embedded in zip(head.layers, side, strict=True)}
+                for side in zip(*layers, strict=True)
+            )
+            value = head.bias + float(np.dot(head.weights, pair_features(x, y, head.layers)))
+            candidate, reference = layers[0]
+            empty = empty_text_flags(candidate.units.text, reference.units.text)
+            return Score(value, flags=candidate.flags | reference.flags | empty)
 
-    def _embed_chunk(
-        self,
-        pairs: Sequence[Pair],
-        reused: Collection[str],
-        embedded: dict[str, _LayerVectors],
-        head: BiEncoderHead,
-        run: Run,
-    ) -> None:
-        """Embed the new texts of a chunk and drop earlier ones that are not `reused`."""
-        texts = dict.fromkeys(text for pair in pairs for text in texts_of_pair(pair))
-        for text, known in list(embedded.items()):
-            if text in texts or text in reused:
-                kept = {layer: copy_if_view(vectors) for layer, vectors in known.layers.items()}
-                embedded[text] = _LayerVectors(kept, known.flags)
-            else:
-                del embedded[text]
-        new = [text for text in texts if text not in embedded]
-        encoder, split = self.encoder(), Pieces()
-        for text, states in zip(
-            new, encode_cached(encoder.backbone, new, head.layers, run), strict=True
-        ):
-            units = split(text)
-            vectors = {layer: encoder.embed(units, states, layer).vectors for layer in head.layers}
-            embedded[text] = _LayerVectors(vectors, states.flags)
+        def score_chunk(chunk: Chunk) -> ChunkScores:
+            embedded = [chunk.embedded_pairs(split, sides) for sides in by_layer.values()]
+            with small_matrix_threads(chunk.run):
+                scores = list(map(score, *embedded))
+            best = chunk.best_scores(scores, lambda s: s.value, highest=head.higher_is_better)
+            return best, None
 
-    def encoder(self) -> Transformer:
-        """The encoder of both texts."""
-        return Transformer(self.model, "last", long=self.long, adapter=self.adapter)
+        sides = by_layer[head.layers[-1]]
+        return ReadyMetric(make_signature(self, context, *sides[0].facts), score_chunk)
+
+    def encoder(self, layer: Layer = "last") -> Transformer:
+        """The encoder of both texts, at a layer."""
+        return Transformer(self.model, layer, long=self.long, adapter=self.adapter)
 
     def head(self) -> BiEncoderHead:
         """The linear head."""
-        return load_bi_encoder_head(self.encoder().backbone.checkpoint())
+        return load_bi_encoder_head(find_checkpoint(self.model))
 
-    def pin(self) -> FittedMetric:
+    def resolve(self, context: CallContext) -> tuple[FittedMetric, tuple[str, ...]]:
         """Return the metric with model and adapter named by content hash."""
-        pinned = self.encoder().pin()
-        return dataclasses.replace(self, model=pinned.model, adapter=pinned.adapter)
-
-    def sources(self) -> tuple[str, ...]:
-        """Model and adapter by content hash."""
-        return self.encoder().sources()
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with files named by content hash."""
-        return make_signature(self)
+        return resolve_model(self, context)
 
     @property
     def higher_is_better(self) -> bool:
@@ -125,28 +100,6 @@ class FittedMetric:
     def bounds(self) -> tuple[float, float]:
         """Infinite: a linear head has no bounds."""
         return (-math.inf, math.inf)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _LayerVectors:
-    """A text's token vectors at each layer that the head reads."""
-
-    layers: Mapping[int, Array]
-    flags: frozenset[str]
-
-
-def _score_pair(pair: Pair, embedded: Mapping[str, _LayerVectors], head: BiEncoderHead) -> Score:
-    """The best score over the references."""
-    candidate = embedded[pair.candidate]
-    scores = []
-    for text in pair.references:
-        reference = embedded[text]
-        features = pair_features(candidate.layers, reference.layers, head.layers)
-        value = head.bias + float(np.dot(head.weights, features))
-        flags = candidate.flags | reference.flags | empty_text_flags(pair.candidate, text)
-        scores.append(Score(value, flags=flags))
-    best = max if head.higher_is_better else min
-    return best(scores, key=lambda score: score.value)
 
 
 def pair_features(x: Mapping[int, Array], y: Mapping[int, Array], layers: Sequence[int]) -> Array:

@@ -1,38 +1,36 @@
 """Likelihood metrics: the log-probability of one text given the other, by a language model.
 
 `Likelihood` is the general metric; BARTScore (Yuan et al. 2021) and PRISM (Thompson & Post 2020)
-are settings of it. `LikelihoodTokenizer` turns a (source, target) pair of texts into model input,
-and `log_probabilities` computes the mean log-probability of the target's tokens.
+are presets of it (`presets.py`). `LikelihoodTokenizer` turns a (source, target) pair of texts into
+model input, and `log_probabilities` computes the mean log-probability of the target's tokens.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.models.adapters import adapter_sources, find_optional_adapter, pin_adapter
-from evenmatch.models.backbone import run_in_threads
+from evenmatch.models.adapters import find_adapter
+from evenmatch.models.backbone import resolve_model, run_in_threads
 from evenmatch.models.checkpoints import Checkpoint, find_checkpoint
 from evenmatch.models.heads import HeadedModel, HeadType, language_model_head, pin_weights
 from evenmatch.models.loading import quiet_transformers
-from evenmatch.models.packing import equal_size_batches
 from evenmatch.models.tokenizer import (
+    equal_size_batches,
     load_transformers_tokenizer,
     replace_surrogates,
     token_limit,
     unpadded_backend,
 )
-from evenmatch.registry import check_settings, make_signature, register
-from evenmatch.registry.parts import with_settings_of
-from evenmatch.scoring.engine import score_in_chunks
+from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_text_flags
-from evenmatch.types import Array, Pair, Run, Score, Scores
+from evenmatch.types import Array, Pair, Run, Score
 
 SOURCE_PLACEHOLDER, TARGET_PLACEHOLDER = "{source}", "{target}"
 DEFAULT_PROMPT = "{source}\nIn other words: {target}"
@@ -44,7 +42,7 @@ SourceAndTarget: TypeAlias = tuple[str, str]  # the text that is read, the text 
 
 @register("metric", "likelihood")
 @dataclass(frozen=True)
-class Likelihood:
+class Likelihood(EngineMetric):
     """Mean log-probability of a text's tokens, given the other text.
 
     Precision is that of the candidate given the reference, recall that of the reference given the
@@ -75,41 +73,44 @@ class Likelihood:
         check_settings(self)
         check_prompt(self.prompt)
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Score the pairs, in order; with several references the best score counts."""
-        return self.score_pairs(pairs, Run())
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Find the model; it is loaded with the first chunk."""
+        checkpoint = context.once(find_checkpoint, self.model)
+        tokenizer = self.make_tokenizer(checkpoint)
+        model = self.model_with_head(context.run.device, checkpoint)
+        adapter = context.once(find_adapter, self.adapter) if self.adapter else None
 
-    def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """Score the pairs with the given run settings."""
-        return Scores(score_in_chunks(pairs, run, self._score_chunk), self.signature)
-
-    def _score_chunk(self, pairs: Sequence[Pair], run: Run) -> Iterator[Score]:
-        texts = list(
-            dict.fromkeys(two for pair in pairs for two in self._source_target_texts(pair))
-        )
-        tokenizer = self.make_tokenizer()
-        inputs = tokenizer(texts)
-        model = self.model_with_head(run.device).with_adapter(find_optional_adapter(self.adapter))
-        found = log_probabilities(model, tokenizer.head, inputs, run)
-        truncated = {two for two, given in zip(texts, inputs, strict=True) if given.truncated}
-        known = dict(zip(texts, found, strict=True))
-        for pair in pairs:
+        def score_chunk(chunk: Chunk) -> ChunkScores:
+            texts = list(
+                dict.fromkeys(
+                    two for pair in chunk.pairs for two in self._source_target_texts(pair)
+                )
+            )
+            inputs = tokenizer(texts)
+            found = log_probabilities(
+                model.with_adapter(adapter), tokenizer.head, inputs, chunk.run
+            )
+            truncated = {two for two, given in zip(texts, inputs, strict=True) if given.truncated}
+            known = dict(zip(texts, found, strict=True))
             scores = (
                 self._score_texts(pair.candidate, reference, known, truncated)
+                for pair in chunk.pairs
                 for reference in pair.references
             )
-            yield max(scores, key=lambda score: score.value)
+            return chunk.best_scores(scores, lambda score: score.value), None
 
-    def model_with_head(self, device: str) -> HeadedModel:
+        return ReadyMetric(make_signature(self, context), score_chunk)
+
+    def model_with_head(self, device: str, checkpoint: Checkpoint | None = None) -> HeadedModel:
         """The language model with its prediction head."""
-        found = find_checkpoint(self.model)
+        found = checkpoint or find_checkpoint(self.model)
         return HeadedModel(
             found, language_model_head(found), self.trust_remote_code, device, self.weights
         )
 
-    def make_tokenizer(self) -> LikelihoodTokenizer:
+    def make_tokenizer(self, checkpoint: Checkpoint | None = None) -> LikelihoodTokenizer:
         """The tokenizer that makes model input from a source and a target text."""
-        checkpoint = find_checkpoint(self.model)
+        checkpoint = checkpoint or find_checkpoint(self.model)
         head = language_model_head(checkpoint)
         if head == "causal" and (self.source_tag or self.target_tag):
             raise InputError(f"{self.model} is a causal model and takes no tags; write a prompt")
@@ -152,98 +153,14 @@ class Likelihood:
         value = sum(found.values()) / len(found)
         return Score(value, found.get("precision"), found.get("recall"), flags)
 
-    def pin(self) -> Likelihood:
+    def resolve(self, context: CallContext) -> tuple[Likelihood, tuple[str, ...]]:
         """Return the metric with model, weights and adapter named by content hash."""
-        return dataclasses.replace(
-            self,
-            model=find_checkpoint(self.model).name,
-            weights=pin_weights(self.weights),
-            adapter=pin_adapter(self.adapter),
-        )
-
-    def sources(self) -> tuple[str, ...]:
-        """Model and adapter by content hash, and the prompt if the model reads one."""
-        checkpoint = find_checkpoint(self.model)
-        prompt = [f"prompt {self.prompt!r}"] if language_model_head(checkpoint) == "causal" else []
-        return (f"model {checkpoint.label}", *adapter_sources(self.adapter), *prompt)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with files named by content hash."""
-        return make_signature(self)
-
-
-_BART = "facebook/bart-large-cnn"
-
-
-_TRANSLATOR = "facebook/m2m100_418M"
-
-
-@register("metric", "bartscore")
-def bartscore(
-    model: str = _BART,
-    prompt: str = DEFAULT_PROMPT,
-    weights: str = "",
-    long: Literal["truncate", "error"] = "truncate",
-    trust_remote_code: bool = False,
-    adapter: str = "",
-) -> Likelihood:
-    """BARTScore: mean of precision and recall as log-probabilities (Yuan et al. 2021).
-
-    Each is a mean over all tokens of a text, special tokens included. `weights` accepts the
-    authors' bart_score.pth. `prompt` is the template for a causal model.
-    """
-    return Likelihood(
-        model,
-        prompt=prompt,
-        weights=weights,
-        long=long,
-        trust_remote_code=trust_remote_code,
-        adapter=adapter,
-    )
-
-
-@register("metric", "bartscore_precision")
-@with_settings_of(bartscore)
-def bartscore_precision(**settings: Any) -> Likelihood:
-    """BARTScore precision: the candidate's log-probability given the reference."""
-    return replace(bartscore(**settings), direction="precision")
-
-
-@register("metric", "bartscore_recall")
-@with_settings_of(bartscore)
-def bartscore_recall(**settings: Any) -> Likelihood:
-    """BARTScore recall: the reference's log-probability given the candidate."""
-    return replace(bartscore(**settings), direction="recall")
-
-
-@register("metric", "prism")
-def prism(
-    model: str = _TRANSLATOR,
-    source_tag: str = "__en__",
-    target_tag: str = "__en__",
-    weights: str = "",
-    long: Literal["truncate", "error"] = "truncate",
-    trust_remote_code: bool = False,
-    adapter: str = "",
-) -> Likelihood:
-    """PRISM: likelihood by a translation model used as a paraphraser (Thompson & Post 2020).
-
-    The mean is over the tokens and the closing token, without the language tag. The authors' own
-    model does not load in transformers directly; with a port of it, set target_tag='<en>' and
-    source_tag='', since it reads without a tag.
-    """
-    return Likelihood(
-        model,
-        "both",
-        DEFAULT_PROMPT,
-        source_tag,
-        target_tag,
-        weights,
-        long,
-        trust_remote_code,
-        adapter,
-    )
+        weights = context.once(pin_weights, self.weights)
+        resolved, facts = resolve_model(self, context, weights=weights)
+        checkpoint = context.once(find_checkpoint, self.model)
+        if language_model_head(checkpoint) == "causal":
+            facts = (*facts, f"prompt {self.prompt!r}")
+        return resolved, facts
 
 
 def check_prompt(prompt: str) -> None:

@@ -1,12 +1,11 @@
 """Regression metrics: a cross-encoder reads both texts as one sequence and predicts a number.
 
 `Regression` is the general metric; BLEURT (Sellam et al. 2020) and FrugalScore (Kamal Eddine et
-al. 2022) are settings of it.
+al. 2022) are presets of it (`presets.py`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,22 +14,26 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.models.adapters import adapter_sources, find_optional_adapter, pin_adapter
-from evenmatch.models.backbone import run_in_threads
+from evenmatch.models.adapters import find_adapter
+from evenmatch.models.backbone import resolve_model, run_in_threads
 from evenmatch.models.checkpoints import Checkpoint, find_checkpoint
 from evenmatch.models.heads import HeadedModel
 from evenmatch.models.loading import quiet_transformers
-from evenmatch.models.packing import equal_length_batches
-from evenmatch.models.tokenizer import load_transformers_tokenizer, replace_surrogates, token_limit
-from evenmatch.registry import check_settings, make_signature, register
-from evenmatch.scoring.engine import score_in_chunks
+from evenmatch.models.tokenizer import (
+    equal_length_batches,
+    load_transformers_tokenizer,
+    replace_surrogates,
+    token_limit,
+)
+from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_text_flags
-from evenmatch.types import Array, Pair, Run, Score, Scores
+from evenmatch.types import Array, Pair, Run, Score
 
 
 @register("metric", "regression")
 @dataclass(frozen=True)
-class Regression:
+class Regression(EngineMetric):
     """Prediction of a regression model that reads candidate and reference together.
 
     `model` is a Hugging Face name or a folder with a sequence-classification model that has one
@@ -54,27 +57,28 @@ class Regression:
         if self.limit and self.limit < 8:
             raise InputError(f"limit must be 0 or leave room for both texts, got {self.limit}")
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Score the pairs, in order; with several references the best score counts."""
-        return self.score_pairs(pairs, Run())
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Find the model; it is loaded with the first chunk."""
+        checkpoint = context.once(find_checkpoint, self.model)
+        tokenizer = self.make_tokenizer(checkpoint)
+        model = self.model_with_head(context.run.device, checkpoint)
+        adapter = context.once(find_adapter, self.adapter) if self.adapter else None
 
-    def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """Score the pairs with the given run settings."""
-        return Scores(score_in_chunks(pairs, run, self._score_chunk), self.signature)
-
-    def _score_chunk(self, pairs: Sequence[Pair], run: Run) -> Iterator[Score]:
-        every = list(dict.fromkeys(texts for pair in pairs for texts in self.ordered_texts(pair)))
-        tokenized = self.make_tokenizer()(every)
-        model = self.model_with_head(run.device).with_adapter(find_optional_adapter(self.adapter))
-        found = dict(zip(every, predict_values(model, tokenized, run), strict=True))
-        truncated = {texts for texts, t in zip(every, tokenized, strict=True) if t.truncated}
-        for pair in pairs:
+        def score_chunk(chunk: Chunk) -> ChunkScores:
+            every = list(dict.fromkeys(two for p in chunk.pairs for two in self.ordered_texts(p)))
+            tokenized = tokenizer(every)
+            found = predict_values(model.with_adapter(adapter), tokenized, chunk.run)
+            values = dict(zip(every, zip(found, tokenized, strict=True), strict=True))
             scores = []
-            for reference, texts in zip(pair.references, self.ordered_texts(pair), strict=True):
-                flags = empty_text_flags(pair.candidate, reference)
-                flags |= {"truncated"} if texts in truncated else set()
-                scores.append(Score(found[texts], flags=flags))
-            yield max(scores, key=lambda score: score.value)
+            for pair in chunk.pairs:
+                for reference, texts in zip(pair.references, self.ordered_texts(pair), strict=True):
+                    value, sequence = values[texts]
+                    flags = empty_text_flags(pair.candidate, reference)
+                    flags |= {"truncated"} if sequence.truncated else set()
+                    scores.append(Score(value, flags=flags))
+            return chunk.best_scores(scores, lambda score: score.value), None
+
+        return ReadyMetric(make_signature(self, context), score_chunk)
 
     def ordered_texts(self, pair: Pair) -> Iterator[tuple[str, str]]:
         """Yield (first text, second text) for each reference."""
@@ -82,56 +86,19 @@ class Regression:
             sides = (reference, pair.candidate)
             yield sides if self.first == "reference" else sides[::-1]
 
-    def make_tokenizer(self) -> PairTokenizer:
+    def make_tokenizer(self, checkpoint: Checkpoint | None = None) -> PairTokenizer:
         """The tokenizer that makes one sequence of two texts."""
-        found = find_checkpoint(self.model)
+        found = checkpoint or find_checkpoint(self.model)
         return PairTokenizer(found, self.limit, self.long, self.trust_remote_code)
 
-    def model_with_head(self, device: str) -> HeadedModel:
+    def model_with_head(self, device: str, checkpoint: Checkpoint | None = None) -> HeadedModel:
         """The model with its regression head."""
-        found = find_checkpoint(self.model)
+        found = checkpoint or find_checkpoint(self.model)
         return HeadedModel(found, "regression", self.trust_remote_code, device)
 
-    def pin(self) -> Regression:
+    def resolve(self, context: CallContext) -> tuple[Regression, tuple[str, ...]]:
         """Return the metric with model and adapter named by content hash."""
-        adapter = pin_adapter(self.adapter)
-        return dataclasses.replace(self, model=find_checkpoint(self.model).name, adapter=adapter)
-
-    def sources(self) -> tuple[str, ...]:
-        """Model and adapter by content hash."""
-        return (f"model {find_checkpoint(self.model).label}", *adapter_sources(self.adapter))
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with files named by content hash."""
-        return make_signature(self)
-
-
-@register("metric", "bleurt")
-def bleurt(
-    model: str = "Elron/bleurt-base-512",
-    limit: int = 512,
-    long: Literal["truncate", "error"] = "truncate",
-    trust_remote_code: bool = False,
-    adapter: str = "",
-) -> Regression:
-    """BLEURT: a BERT trained on human ratings; reads the reference first (Sellam et al. 2020)."""
-    return Regression(model, "reference", limit, long, trust_remote_code, adapter)
-
-
-@register("metric", "frugalscore")
-def frugalscore(
-    model: str = "moussaKam/frugalscore_tiny_bert-base_bert-score",
-    limit: int = 128,
-    long: Literal["truncate", "error"] = "truncate",
-    trust_remote_code: bool = False,
-    adapter: str = "",
-) -> Regression:
-    """FrugalScore: a small model distilled from a large metric (Kamal Eddine et al. 2022).
-
-    It reads the candidate first.
-    """
-    return Regression(model, "candidate", limit, long, trust_remote_code, adapter)
+        return resolve_model(self, context)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

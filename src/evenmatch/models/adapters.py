@@ -205,23 +205,6 @@ def find_adapter(given: str) -> AdapterFile:
     return found
 
 
-def find_optional_adapter(given: str) -> AdapterFile | None:
-    """Find the adapter of a setting; None for ''."""
-    return find_adapter(given) if given else None
-
-
-def pin_adapter(given: str) -> str:
-    """Return the name of a setting's adapter in signatures; '' for none."""
-    found = find_optional_adapter(given)
-    return found.name if found else ""
-
-
-def adapter_sources(given: str) -> tuple[str, ...]:
-    """Return the label of a setting's adapter for a signature, if there is one."""
-    found = find_optional_adapter(given)
-    return (f"adapter {found.label}",) if found else ()
-
-
 def _find_adapter_by_digest(given: str) -> AdapterFile:
     path = recall_path("adapters", given)
     if path is not None and path.is_file():

@@ -1,6 +1,6 @@
 """Run texts through a pretrained transformer and return their hidden states.
 
-`PretrainedBackbone.encode` is the entry point:
+`PretrainedBackbone` says which model, `open` finds it, and `OpenBackbone.encode` runs it:
 
 1. Tokenize the texts; truncate a long text or split it into overlapping windows.
 2. Load the model as a stack of `Blocks` and cut the stack above the deepest layer needed, so that
@@ -13,31 +13,45 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from threading import Lock
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.models.adapters import Adapter, find_adapter, load_adapter, use_adapter
-from evenmatch.models.checkpoints import Checkpoint, find_checkpoint
-from evenmatch.models.hidden_states import HiddenStates
-from evenmatch.models.layers import count_layers
+from evenmatch.models.adapters import AdapterFile, find_adapter, load_adapter, use_adapter
+from evenmatch.models.checkpoints import Checkpoint, count_layers, find_checkpoint
 from evenmatch.models.loading import load_auto_model, load_packed_model, move_to_device
-from evenmatch.models.packing import (
+from evenmatch.models.tokenizer import (
+    ModelTokenizer,
+    TokenizedText,
     equal_length_batches,
+    iter_chunks,
+    load_model_tokenizer,
     owning_windows,
     packed_batches,
     sliding_windows,
 )
-from evenmatch.models.tokenizer import ModelTokenizer, TokenizedText, load_model_tokenizer
-from evenmatch.types import Array, Run
+from evenmatch.registry import CallContext
+from evenmatch.types import NO_FLAGS, Array, Run
 
 LongTextMode: TypeAlias = Literal["truncate", "windows", "error"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HiddenStates:
+    """The tokens of one text, and their vectors at the requested layers of a model."""
+
+    text: str
+    token_ids: Array  # (tokens,)
+    spans: Array  # (tokens, 2) character offsets
+    special_tokens: Mapping[int, str]  # position and name of opening, closing and padding tokens
+    layers: Mapping[int, Array]  # layer number to (tokens, dim)
+    flags: frozenset[str] = NO_FLAGS
 
 
 @dataclass(frozen=True)
@@ -55,87 +69,140 @@ class PretrainedBackbone:
     pad_to: int = 0
     adapter: str = ""
 
+    def open(self, context: CallContext | None = None) -> OpenBackbone:
+        """Find the model and the adapter on this machine; nothing is loaded yet."""
+        context = context or CallContext()
+        checkpoint = context.once(find_checkpoint, self.model)
+        adapter = context.once(find_adapter, self.adapter) if self.adapter else None
+        return OpenBackbone(self, checkpoint, adapter, context.run, context.chunk_cache())
+
     def checkpoint(self) -> Checkpoint:
         """Find the model on this machine."""
         return find_checkpoint(self.model)
 
-    def tokenizer(self) -> ModelTokenizer:
-        """Return the model's tokenizer; with `pad_to`, that is its limit."""
-        found = load_model_tokenizer(self.checkpoint(), self.trust_remote_code)
-        return self._limit_to_padding(found) if self.pad_to else found
 
-    def _limit_to_padding(self, tokens: ModelTokenizer) -> ModelTokenizer:
-        if tokens.padding is None:
-            raise InputError(f"{self.model} has no padding token; leave its texts unpadded")
-        least = len(tokens.opening_tokens) + len(tokens.closing_tokens) + 1
-        if not least <= self.pad_to <= tokens.max_tokens:
-            raise InputError(
-                f"{self.model} can be padded to {least} up to {tokens.max_tokens} tokens, "
-                f"got {self.pad_to}"
-            )
-        return dataclasses.replace(tokens, max_tokens=self.pad_to)
+@dataclass(frozen=True, eq=False)
+class OpenBackbone:
+    """A backbone for one call; all encoders of the call share its hidden states.
 
-    def identity(self) -> str:
-        """Return a key of everything the hidden states depend on besides the text and the layer."""
-        padding = [f"padded to {self.pad_to}"] if self.pad_to else []
-        adapter = [f"adapter {find_adapter(self.adapter).digest}"] if self.adapter else []
-        return " ".join(
-            [self.checkpoint().digest, self.long, *_library_versions(), *padding, *adapter]
+    Each encoder first names the layers it reads (`add_layers`). `hidden_states` then runs every
+    text of a chunk once, for all these layers.
+    """
+
+    recipe: PretrainedBackbone
+    checkpoint: Checkpoint
+    adapter: AdapterFile | None
+    run: Run
+    _states: dict[str, HiddenStates]  # of the texts of the current chunk
+    _layers: set[int] = field(default_factory=set)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What a signature says of the cache: nothing if it does not change the scores."""
+        cache = self.run.cache
+        return () if cache is None or cache.exact else ("vectors compact",)
+
+    def add_layers(self, *layers: int) -> None:
+        """Have `hidden_states` return these layers too."""
+        self._layers.update(layers)
+
+    def hidden_states(self, texts: Sequence[str]) -> list[HiddenStates]:
+        """Return each text's hidden states at the layers that were added."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._states]
+        if new:
+            self._states.update(zip(new, self._encode_or_read(new), strict=True))
+        return [self._states[text] for text in texts]
+
+    def _encode_or_read(self, texts: Sequence[str]) -> list[HiddenStates]:
+        layers = sorted(self._layers)
+        if self.run.cache is None:
+            return self.encode(texts, layers)
+        from evenmatch.models.embedding_cache import encode_cached
+
+        return encode_cached(
+            self._identity, texts, layers, self.run.cache, lambda some: self.encode(some, layers)
         )
 
-    def token_ids(self, texts: Sequence[str]) -> list[Array]:
-        """Return the token ids that the model is given for each text, special tokens included."""
-        tokens, unique = self.tokenizer(), list(dict.fromkeys(texts))
-        inputs = [
-            np.concatenate(self._model_inputs(keys, tokens)) for keys in tokens.token_ids(unique)
-        ]
-        by_text = dict(zip(unique, inputs, strict=True))
-        return [by_text[text] for text in texts]
+    @cached_property
+    def _identity(self) -> str:
+        """A key of everything the hidden states depend on besides the text and the layer."""
+        padding = [f"padded to {self.recipe.pad_to}"] if self.recipe.pad_to else []
+        adapter = [f"adapter {self.adapter.digest}"] if self.adapter else []
+        return " ".join(
+            [self.checkpoint.digest, self.recipe.long, *_library_versions(), *padding, *adapter]
+        )
 
-    def encode(self, texts: Sequence[str], layers: Sequence[int], run: Run) -> list[HiddenStates]:
+    @cached_property
+    def tokenizer(self) -> ModelTokenizer:
+        """The model's tokenizer; with `pad_to`, that is its limit."""
+        tokens = load_model_tokenizer(self.checkpoint, self.recipe.trust_remote_code)
+        pad_to = self.recipe.pad_to
+        if not pad_to:
+            return tokens
+        if tokens.padding is None:
+            raise InputError(f"{self.recipe.model} has no padding token; leave its texts unpadded")
+        least = len(tokens.opening_tokens) + len(tokens.closing_tokens) + 1
+        if not least <= pad_to <= tokens.max_tokens:
+            raise InputError(
+                f"{self.recipe.model} can be padded to {least} up to {tokens.max_tokens} tokens, "
+                f"got {pad_to}"
+            )
+        return dataclasses.replace(tokens, max_tokens=pad_to)
+
+    def token_ids(self, texts: Iterable[str]) -> Iterator[Array]:
+        """Yield the token ids that the model is given for each text, special tokens included."""
+        for chunk in iter_chunks(texts):
+            unique = list(dict.fromkeys(chunk))
+            found = zip(unique, self.tokenizer.token_ids(unique), strict=True)
+            inputs = {text: np.concatenate(self._model_inputs(ids)) for text, ids in found}
+            yield from (inputs[text] for text in chunk)
+
+    def encode(self, texts: Sequence[str], layers: Sequence[int]) -> list[HiddenStates]:
         """Return each text's hidden states at `layers`; blocks above the deepest are not run."""
-        tokens = self.tokenizer()
-        tokenized = tokens(texts)
-        inputs = [self._model_inputs(t.token_ids, tokens) for t in tokenized]
-        blocks = load_blocks(self.checkpoint(), self.trust_remote_code, run.device)
+        tokenized = self.tokenizer(texts)
+        inputs = [self._model_inputs(t.token_ids) for t in tokenized]
+        blocks = load_blocks(self.checkpoint, self.recipe.trust_remote_code, self.run.device)
         flat = [sequence for sequences in inputs for sequence in sequences]
-        pad_id = tokens.padding[0] if tokens.padding else 0
-        with blocks.truncate_to(layers) as forward, use_adapter(blocks, self._adapter()):
-            states = iter(_forward_batches(forward, blocks, flat, layers, run, self.pad_to, pad_id))
+        pad_id = self.tokenizer.padding[0] if self.tokenizer.padding else 0
+        with ExitStack() as stack:
+            forward = stack.enter_context(blocks.truncate_to(layers))
+            if self.adapter:
+                stack.enter_context(use_adapter(blocks, load_adapter(self.adapter)))
+            states = iter(
+                _forward_batches(
+                    forward, blocks, flat, layers, self.run, self.recipe.pad_to, pad_id
+                )
+            )
         return [
-            self._merge_sequences(text, t, [next(states) for _ in sequences], tokens)
+            self._merge_sequences(text, t, [next(states) for _ in sequences])
             for text, t, sequences in zip(texts, tokenized, inputs, strict=True)
         ]
 
-    def _adapter(self) -> Adapter | None:
-        return load_adapter(find_adapter(self.adapter)) if self.adapter else None
-
-    def _model_inputs(self, keys: Array, tokens: ModelTokenizer) -> list[Array]:
+    def _model_inputs(self, ids: Array) -> list[Array]:
         """Return the token sequences of one text: all of it, its beginning, or windows."""
-        if len(keys) <= tokens.max_tokens:
-            return [keys]
-        if self.long == "error":
+        tokens = self.tokenizer
+        if len(ids) <= tokens.max_tokens:
+            return [ids]
+        if self.recipe.long == "error":
             raise InputError(
-                f"a text has {len(keys)} tokens and {self.model} takes {tokens.max_tokens}; "
+                f"a text has {len(ids)} tokens and {self.recipe.model} takes {tokens.max_tokens}; "
                 "shorten it, or set long='truncate' or long='windows'"
             )
-        first, last = len(tokens.opening_tokens), len(keys) - len(tokens.closing_tokens)
-        inner, width = keys[first:last], tokens.max_text_tokens
-        windows = sliding_windows(len(inner), width) if self.long == "windows" else [(0, width)]
-        return [np.concatenate([keys[:first], inner[a:b], keys[last:]]) for a, b in windows]
+        first, last = len(tokens.opening_tokens), len(ids) - len(tokens.closing_tokens)
+        inner, width = ids[first:last], tokens.max_text_tokens
+        split = self.recipe.long == "windows"
+        windows = sliding_windows(len(inner), width) if split else [(0, width)]
+        return [np.concatenate([ids[:first], inner[a:b], ids[last:]]) for a, b in windows]
 
     def _merge_sequences(
-        self,
-        text: str,
-        tokenized: TokenizedText,
-        outputs: list[dict[int, Array]],
-        tokens: ModelTokenizer,
+        self, text: str, tokenized: TokenizedText, outputs: list[dict[int, Array]]
     ) -> HiddenStates:
         """Merge the model's outputs for the sequences of one text into its hidden states."""
+        tokens = self.tokenizer
         ids, spans, flags = tokenized.token_ids, tokenized.spans, tokenized.flags
         if len(ids) <= tokens.max_tokens:
-            return HiddenStates(text, *self._pad(tokenized, tokens), outputs[0], flags)
-        if self.long == "windows":
+            return HiddenStates(text, *self._pad(tokenized), outputs[0], flags)
+        if self.recipe.long == "windows":
             layers = {
                 layer: _stitch_windows([o[layer] for o in outputs], len(ids), tokens)
                 for layer in outputs[0]
@@ -147,18 +214,39 @@ class PretrainedBackbone:
         flags = flags | {"truncated"}
         return HiddenStates(text, ids[kept], spans[kept], special, outputs[0], flags)
 
-    def _pad(
-        self, tokenized: TokenizedText, tokens: ModelTokenizer
-    ) -> tuple[Array, Array, Mapping[int, str]]:
+    def _pad(self, tokenized: TokenizedText) -> tuple[Array, Array, Mapping[int, str]]:
         """Return a text's ids, spans and special tokens, with the padding tokens appended."""
         ids, spans, special = tokenized.token_ids, tokenized.spans, tokenized.special_tokens
-        missing = max(0, self.pad_to - len(ids))
-        if not missing or tokens.padding is None:
+        missing = max(0, self.recipe.pad_to - len(ids))
+        if not missing or self.tokenizer.padding is None:
             return ids, spans, special
-        pad_id, name = tokens.padding
+        pad_id, name = self.tokenizer.padding
         padded = np.concatenate([ids, np.full(missing, pad_id, ids.dtype)])
         spans = np.concatenate([spans, np.zeros((missing, 2), spans.dtype)])
         return padded, spans, {**special, **dict.fromkeys(range(len(ids), len(padded)), name)}
+
+
+class HasModel(Protocol):
+    """A part with a model and an adapter."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def adapter(self) -> str: ...
+
+
+P = TypeVar("P", bound=HasModel)
+
+
+def resolve_model(part: P, context: CallContext, **changes: Any) -> tuple[P, tuple[str, ...]]:
+    """Resolve the settings `model` and `adapter` of a part, and set `changes` as well."""
+    checkpoint = context.once(find_checkpoint, part.model)
+    facts = [f"model {checkpoint.label}"]
+    if part.adapter:
+        adapter = context.once(find_adapter, part.adapter)
+        facts.append(f"adapter {adapter.label}")
+        changes["adapter"] = adapter.name
+    return dataclasses.replace(part, model=checkpoint.name, **changes), tuple(facts)  # type: ignore[type-var]  # parts are dataclasses
 
 
 @cache  # reading a version parses a metadata file of some thousand lines

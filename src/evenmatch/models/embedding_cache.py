@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -25,9 +25,9 @@ from typing import TypeAlias
 import numpy as np
 
 from evenmatch.files import cache_dir
-from evenmatch.models.hidden_states import Backbone, HiddenStates
+from evenmatch.models.backbone import HiddenStates
 from evenmatch.store import Store
-from evenmatch.types import Array, Cache, Run
+from evenmatch.types import Array, Cache
 
 EntryBytes: TypeAlias = bytes | memoryview
 
@@ -46,30 +46,27 @@ def embedding_store(cache: Cache) -> Store:
     return Store(base / "states", cache.max_bytes)
 
 
-def cache_facts(cache: Cache | None) -> tuple[str, ...]:
-    """Return the cache's entry in a signature: none if the cache does not change the scores."""
-    return () if cache is None or cache.exact else ("vectors compact",)
-
-
 def encode_cached(
-    backbone: Backbone, texts: Sequence[str], layers: Sequence[int], run: Run, identity: str = ""
+    identity: str,
+    texts: Sequence[str],
+    layers: Sequence[int],
+    cache: Cache,
+    encode: Callable[[Sequence[str]], list[HiddenStates]],
 ) -> list[HiddenStates]:
     """Return each text's hidden states at `layers`, from the cache if it has all of them.
 
-    `identity` is the backbone's, for callers that keep it: computing it reads the disk.
+    `identity` names everything the hidden states depend on besides the text and the layer.
+    `encode` computes the hidden states of the texts that are missing.
     """
-    if run.cache is None or not texts:
-        return backbone.encode(texts, layers, run)
-    cache = run.cache
     store = embedding_store(cache)
-    origin = f"{identity or backbone.identity()} {'exact' if cache.exact else 'compact'}"
+    origin = f"{identity} {'exact' if cache.exact else 'compact'}"
     keys = [[_cache_key(origin, layer, text) for layer in layers] for text in texts]
     found = _read_cached(store, texts, layers, keys)
     missing = [i for i, states in enumerate(found) if states is None]
     new: dict[bytes, bytes] = {}
     if missing:
         missing_texts = [texts[i] for i in missing]
-        fresh = backbone.encode(missing_texts, layers, run)
+        fresh = encode(missing_texts)
         packed = [[states_to_bytes(s, layer, exact=cache.exact) for s in fresh] for layer in layers]
         # Decode what was just encoded, so that a miss gives the same as a later hit.
         decoded = [

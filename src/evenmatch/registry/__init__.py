@@ -1,10 +1,12 @@
 """The registry: parts by name, and spec strings that describe them.
 
 In: a name or a spec string such as `align(alignment=lsa)`. Out: the part, or the spec of a part.
-Begin with `parts.py` (registration), then `specs.py` (reading and writing specs).
+Begin with `parts.py` (registration), then `specs.py` (reading and writing specs) and
+`opening.py` (what a part's settings mean on this machine).
 `contracts.py` checks the properties that every part must have.
 """
 
+from evenmatch.registry.opening import CallContext, make_signature, resolve
 from evenmatch.registry.parts import (
     KINDS,
     RegistryEntry,
@@ -15,20 +17,20 @@ from evenmatch.registry.parts import (
     part_settings,
     register,
 )
-from evenmatch.registry.specs import build, collect_sources, make_signature, pin, spec
+from evenmatch.registry.specs import build, spec
 
 __all__ = [
     "KINDS",
+    "CallContext",
     "RegistryEntry",
     "build",
     "check_settings",
-    "collect_sources",
     "find_entry",
     "kind_of",
     "make_signature",
     "names",
     "part_settings",
-    "pin",
     "register",
+    "resolve",
     "spec",
 ]

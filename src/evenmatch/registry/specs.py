@@ -1,8 +1,7 @@
-"""Spec strings: read a spec into a part, write a part as a spec, and make signatures.
+"""Spec strings: read a spec into a part, and write a part as a spec.
 
 A spec is a name with settings: `sinkhorn(epsilon=0.1)`. It is parsed as a Python expression that
 may contain only names, keyword calls, constants and lists of those; nothing is evaluated.
-A signature is the spec with all settings resolved, followed by versions and content hashes.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 from evenmatch.errors import InputError
-from evenmatch.protocols import HasSources, Pinnable
 from evenmatch.registry.parts import (
     cast_setting,
     describe_type,
@@ -25,10 +23,8 @@ from evenmatch.registry.parts import (
     find_entry,
     kind_of,
     matches_type,
-    part_settings,
     setting_types,
 )
-from evenmatch.version import __version__
 
 MAX_SPEC_LENGTH = 20_000
 
@@ -71,37 +67,6 @@ def spec(part: Any) -> str:
             f"{type(part).__name__} has no spec; register its class with a name to give it one"
         )
     return _format_part(part, spec)
-
-
-def make_signature(part: Any, *facts: str) -> str:
-    """Describe a metric for reproduction: pinned spec, version, content hashes, other facts.
-
-    `build` accepts the part before the first ` · `, unless it contains an unregistered part, such
-    as one over live weights, which is shown as `<ClassName>`.
-    """
-    fields = (_display_spec(pin(part)), f"evenmatch {__version__}", *collect_sources(part), *facts)
-    return " · ".join(dict.fromkeys(fields))
-
-
-def pin(part: Any) -> Any:
-    """Replace every 'auto' setting by its resolved value and every local path by a content hash."""
-    if not dataclasses.is_dataclass(part) or isinstance(part, type):
-        return part
-    changed = {k: _pin_value(v) for k, v in part_settings(part).items()}
-    inner = dataclasses.replace(part, **changed)
-    return inner.pin() if isinstance(inner, Pinnable) else inner
-
-
-def collect_sources(part: Any) -> tuple[str, ...]:
-    """Return the files a part and its inner parts depend on, by content hash, without repeats."""
-    if part is None or isinstance(part, str | int | float):
-        return ()  # shortcut: testing these against the protocol would dominate the run time
-    sources = part.sources() if isinstance(part, HasSources) else ()
-    if dataclasses.is_dataclass(part) and not isinstance(part, type):
-        for value in part_settings(part).values():
-            for inner in value if isinstance(value, tuple) else (value,):
-                sources += collect_sources(inner)
-    return tuple(dict.fromkeys(sources))
 
 
 def _parse_node(node: ast.expr, text: str) -> Any:
@@ -176,9 +141,9 @@ def _format_part(part: Any, inner: Callable[[Any], str]) -> str:
     return f"{entry.name}({', '.join(shown)})" if shown else entry.name
 
 
-def _display_spec(part: Any) -> str:
+def display_spec(part: Any) -> str:
     """Write a spec for display, with `<ClassName>` for parts that are not registered."""
-    return _format_part(part, _display_spec)
+    return _format_part(part, display_spec)
 
 
 def _default_value(field: dataclasses.Field[Any]) -> Any:
@@ -203,7 +168,3 @@ def _format_literal(value: Any, inner: Callable[[Any], str]) -> str:
                 raise InputError(f"a spec cannot contain {number}; use a finite number")
             return repr(number)
     return inner(value)
-
-
-def _pin_value(value: Any) -> Any:
-    return tuple(_pin_value(v) for v in value) if isinstance(value, tuple) else pin(value)

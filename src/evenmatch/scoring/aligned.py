@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.models.hidden_states import BackboneEncoder, MultiLayerEncoder, side_encoders
-from evenmatch.protocols import Encoder
-from evenmatch.registry import make_signature
-from evenmatch.scoring.engine import check_similarity, with_idf_counts
-from evenmatch.scoring.metric import AlignMetric
-from evenmatch.types import Alignment, Array, Embedded, Pair, Problem, Run, Score, Units
-from evenmatch.vectors.pooling import readable_units
+from evenmatch.registry import CallContext, make_signature
+from evenmatch.registry.opening import count_idf
+from evenmatch.scoring.engine import open_encoder
+from evenmatch.scoring.metric import AlignMetric, check_similarity
+from evenmatch.types import Alignment, Array, Embedded, OpenEncoder, Pair, Problem, Score, Units
 
 _MIN_PAIR_WEIGHT = 0.005  # smaller weights are left out of the list of pairs
 
@@ -81,12 +79,12 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
         raise InputError(
             "only alignment metrics can align texts, such as bertscore, f_disc and f_cont"
         )
-    pair = Pair(candidate, (reference,))
-    metric = with_idf_counts(metric, [pair])
-    left, right = side_encoders(metric.vectors)
+    context = CallContext(pairs=[Pair(candidate, (reference,))])
+    metric = count_idf(metric, context)
+    left, right = open_encoder(metric.vectors, context)
     x, candidate_units = _embed_text(metric.units(candidate), left)
     y, reference_units = _embed_text(metric.units(reference), right)
-    similarity = check_similarity(metric.similarity(x, y), pair)
+    similarity = check_similarity(metric.similarity(x, y), candidate)
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)
     return Aligned(
@@ -95,17 +93,14 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
         similarity,
         alignment,
         score,
-        make_signature(metric),
+        make_signature(metric, context),
         x.weights,
         y.weights,
     )
 
 
-def _embed_text(units: Units, encoder: Encoder) -> tuple[Embedded, list[str]]:
+def _embed_text(units: Units, encoder: OpenEncoder) -> tuple[Embedded, list[str]]:
     """Embed one text; also return its units as readable strings."""
-    if isinstance(encoder, BackboneEncoder) and not isinstance(encoder, MultiLayerEncoder):
-        layer = encoder.layer_index()
-        states = encoder.backbone.encode([units.text], [layer], Run())[0]
-        return encoder.embed(units, states, layer), list(readable_units(units, states).items)
-    embedded = encoder([units])[0]
-    return embedded, list(embedded.units.items)
+    embedded = encoder.encode([units])[0]
+    shown = encoder.readable(embedded.units) if encoder.readable else embedded.units
+    return embedded, list(shown.items)

@@ -1,379 +1,301 @@
-"""The scoring engine: score many alignment metrics in one pass over the texts.
+"""The scoring engine: score pairs with any metrics, in one pass over the texts.
 
-An alignment metric is a chain of five parts: it splits each text into units, embeds the units,
-compares them, aligns them and reduces the alignment to a score. Metrics often have parts in
-common: BERTScore and F_DISC on one model differ only in how they align. The engine runs every
-step that several metrics share once:
+Metrics are recipes. `OpenMetrics` opens each of them for a call, which looks up models, layers and
+tables once, and then takes the pairs in chunks, so that memory stays bounded. All metrics score
+one chunk before the next one begins, and share what they have in common:
 
-1. Pairs are taken in chunks (`chunking.py`), so that memory stays bounded.
-2. `TextEmbedder` embeds each distinct text of a chunk once. Each backbone runs once per text, for
-   all layers that any metric reads.
-3. `EmbeddedChunk` computes each similarity matrix once. Metrics that differ only in weights, mass,
-   alignment or scoring share it.
-4. Each metric aligns and reduces its own problems. Scores go back into input order.
+- A text is split once per splitter and embedded once per encoder (`TextEmbedder`). Encoders of one
+  model share its forward pass.
+- Other results, such as similarity matrices, are shared by key (`Chunk.share`). BERTScore and
+  F_DISC on one model differ only in how they align.
 
-Read `score_alignment_metrics` first, then `TextEmbedder` and `EmbeddedChunk`.
+Read `OpenMetrics` first, then `Chunk` and `TextEmbedder`; how pairs are divided into chunks comes
+last.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from evenmatch.alignment.batching import solver_threads
-from evenmatch.errors import InputError
-from evenmatch.models.checkpoints import cache_checkpoints
-from evenmatch.models.embedding_cache import cache_facts, encode_cached
-from evenmatch.models.hidden_states import (
-    Backbone,
-    BackboneEncoder,
-    HiddenStates,
-    IdfEncoder,
-    MultiLayerEncoder,
-    PaddedEncoder,
-    TwoSidedEncoder,
-    needs_idf_counts,
-    side_encoders,
-    without_weights,
-)
-from evenmatch.models.packing import iter_chunks
-from evenmatch.protocols import BatchSplitter, Encoder, Reducer, Similarity, Solver, Splitter
-from evenmatch.registry import make_signature
-from evenmatch.scoring.chunking import chunk_pairs, copy_if_view, texts_of_pair
+from evenmatch.models.loading import torch_is_loaded, trim_memory
+from evenmatch.protocols import BatchSplitter, Encoder, Metric, Splitter
+from evenmatch.registry import CallContext, make_signature
+from evenmatch.registry.opening import Openable, count_idf
 from evenmatch.scoring.inputs import check_pairs
-from evenmatch.types import Array, Embedded, Pair, Problem, Run, Score, Scores, Units
+from evenmatch.types import Array, Embedded, OpenEncoder, Pair, Run, Score, Scores, Units
+
+T = TypeVar("T")
+
+# The scores of a chunk's pairs, and a row of counts per pair if the metric has a corpus score.
+ChunkScores: TypeAlias = tuple[Sequence[Score], Array | None]
 
 
-class MatchingParts(Protocol):
-    """The parts that turn the units of two texts into a score."""
+@dataclass(frozen=True, eq=False)
+class ReadyMetric:
+    """A metric that was opened for one call.
+
+    `score_chunk` scores the pairs of a chunk. `score_totals` computes the corpus score from the
+    summed counts. A metric without these, such as a plug-in, is `whole`: its corpus score may
+    depend on all pairs, so it is called with all of them.
+    """
+
+    signature: str
+    score_chunk: Callable[[Chunk], ChunkScores]
+    score_totals: Callable[[Array], Array] | None = None
+    pad_to: int = 0
+    whole: Metric | None = None
+
+
+class EngineMetric(Protocol):
+    """A metric that the engine opens; its call and its signature are derived from `open`."""
+
+    def open(self, context: CallContext, /) -> ReadyMetric: ...
+
+    def __call__(self, pairs: Sequence[Pair], run: Run = Run()) -> Scores:
+        """Score the pairs, in order; with several references the best score counts."""
+        return OpenMetrics([self], pairs, run).score(pairs)[0]
 
     @property
-    def vectors(self) -> Encoder: ...
+    def signature(self) -> str:
+        """The metric's spec, with settings resolved, files by content hash, and versions."""
+        return make_signature(self)
+
+
+class OpenMetrics:
+    """Metrics opened for one call; `score` may be called with one block of pairs after another.
+
+    `pairs` are all pairs of the call. Only metrics that count idf read them here.
+    """
+
+    def __init__(self, metrics: Sequence[Any], pairs: Iterable[Pair], run: Run) -> None:
+        self._context = CallContext(run, pairs)
+        counted = [count_idf(metric, self._context) for metric in metrics]
+        self._ready = [open_metric(metric, self._context) for metric in counted]
+
     @property
-    def similarity(self) -> Similarity: ...
-    @property
-    def alignment(self) -> Solver: ...
-    @property
-    def scoring(self) -> Reducer: ...
+    def scores_any_block(self) -> bool:
+        """Whether no metric has to be called with all pairs at once."""
+        return not any(metric.whole for metric in self._ready)
+
+    def score(self, pairs: Sequence[Pair], *, done: int = 0, total: int = 0) -> list[Scores]:
+        """Return one `Scores` per metric, segments in input order.
+
+        Progress is reported as part of a job of `total` pairs with `done` already complete.
+        """
+        check_pairs(pairs)
+        chunked = [metric for metric in self._ready if not metric.whole]
+        collected = [_Collected(len(pairs)) for _ in chunked]
+        if chunked:
+            self._score_chunks(chunked, pairs, collected, done, total or len(pairs))
+        found = iter(each.scores(metric) for each, metric in zip(collected, chunked, strict=True))
+        return [metric.whole(pairs) if metric.whole else next(found) for metric in self._ready]
+
+    def _score_chunks(
+        self,
+        metrics: Sequence[ReadyMetric],
+        pairs: Sequence[Pair],
+        collected: Sequence[_Collected],
+        done: int,
+        total: int,
+    ) -> None:
+        run, embedder = self._context.run, TextEmbedder()
+        pad_to = max(metric.pad_to for metric in metrics)
+        for rows, reused in chunk_pairs(pairs, pad_to, cached=run.cache is not None):
+            own = [pairs[row] for row in rows]
+            self._context.start_chunk()
+            embedder.start_chunk({text for pair in own for text in texts_of_pair(pair)} | reused)
+            chunk = Chunk(own, rows, embedder, run)
+            for metric, into in zip(metrics, collected, strict=True):
+                into.add(rows, *metric.score_chunk(chunk))
+            del chunk  # its matrices must not stay alive beside those of the next chunk
+            done += len(rows)
+            if run.progress:
+                run.progress(done, total)
 
 
-class AlignmentParts(MatchingParts, Protocol):
-    """The five parts of an alignment metric."""
-
-    @property
-    def units(self) -> Splitter: ...
-
-
-M = TypeVar("M", bound=AlignmentParts)
-
-# How a text is split and embedded. Parts compare by value, so equal parts are one dictionary key.
-EmbeddingParts: TypeAlias = tuple[Splitter, Encoder]
-
-# The same for candidates and for references; the two differ only for a `TwoSidedEncoder`.
-SideParts: TypeAlias = tuple[EmbeddingParts, EmbeddingParts]
+def open_metric(metric: Any, context: CallContext) -> ReadyMetric:
+    """Open a metric; one without `open` is called with the pairs themselves."""
+    if isinstance(metric, Openable):
+        ready: ReadyMetric = context.open(metric)
+        return ready
+    return ReadyMetric(
+        metric.signature, lambda chunk: (metric(chunk.pairs).segments, None), whole=metric
+    )
 
 
-@cache_checkpoints()
-def score_alignment_metrics(
-    metrics: Sequence[AlignmentParts], pairs: Sequence[Pair], run: Run
-) -> list[Scores]:
-    """Score all pairs with all metrics; one `Scores` per metric, segments in input order."""
-    check_pairs(pairs)
-    metrics = [with_idf_counts(metric, pairs) for metric in metrics]
-    embedder = TextEmbedder(metrics, run)
-    results: list[list[Score | None]] = [[None] * len(pairs) for _ in metrics]
-    done = 0
-    for indexes, reused in chunk_pairs(pairs, _pad_to(metrics), cached=run.cache is not None):
-        # The embedded chunk gets no name: a variable would keep it alive beside the next one.
-        found = _score_chunk(
-            embedder.embed_chunk([pairs[i] for i in indexes], reused), metrics, run
-        )
-        for row, scores in zip(results, found, strict=True):
-            for index, score in zip(indexes, scores, strict=True):
-                row[index] = score
-        done += len(indexes)
-        if run.progress:
-            run.progress(done, len(pairs))
-    return [
-        Scores(tuple(score for score in row if score is not None), _run_signature(metric, run))
-        for row, metric in zip(results, metrics, strict=True)
-    ]
+def score_each_pair(signature: str, score: Callable[[Pair], Score]) -> ReadyMetric:
+    """Return a ready metric that scores one pair after the other."""
+    return ReadyMetric(signature, lambda chunk: ([score(pair) for pair in chunk.pairs], None))
 
 
-def with_idf_counts(metric: M, pairs: Iterable[Pair]) -> M:
-    """Return the metric with its idf tables counted from these pairs, if it needs any."""
-    encoder = metric.vectors
-    if not needs_idf_counts(encoder):
-        return metric
-    references = (reference for pair in pairs for reference in pair.references)
-    if isinstance(encoder, TwoSidedEncoder):
-        encoder = encoder.with_side_idf((pair.candidate for pair in pairs), references)
-    elif isinstance(encoder, IdfEncoder):
-        encoder = encoder.with_idf(references)
-    counted: M = dataclasses.replace(metric, vectors=encoder)  # type: ignore[type-var]  # parts are dataclasses
-    return counted
+class _Collected:
+    """The scores and counts of one metric, collected chunk by chunk in input order."""
+
+    def __init__(self, count: int) -> None:
+        self._segments: list[Score | None] = [None] * count
+        self._counts: Array | None = None
+
+    def add(self, rows: Sequence[int], scores: Sequence[Score], counts: Array | None) -> None:
+        for row, score in zip(rows, scores, strict=True):
+            self._segments[row] = score
+        if counts is not None:
+            if self._counts is None:
+                self._counts = np.zeros((len(self._segments), counts.shape[1]))
+            self._counts[rows] = counts
+
+    def scores(self, metric: ReadyMetric) -> Scores:
+        segments = tuple(score for score in self._segments if score is not None)
+        corpus = None
+        if metric.score_totals and self._counts is not None:
+            corpus = float(metric.score_totals(self._counts.sum(0)))
+        return Scores(segments, metric.signature, corpus, self._counts)
 
 
-def _pad_to(metrics: Sequence[AlignmentParts]) -> int:
-    """The length in tokens that texts are padded to; 0 without padding."""
-    encoders = [metric.vectors for metric in metrics]
-    return max((e.pad_to for e in encoders if isinstance(e, PaddedEncoder)), default=0)
+class Chunk:
+    """Some of the pairs of a call, with everything that metrics share about them.
 
+    `rows` are the places of the pairs in the input.
+    """
 
-def _score_chunk(
-    chunk: EmbeddedChunk, metrics: Sequence[AlignmentParts], run: Run
-) -> list[list[Score]]:
-    with single_blas_thread(), solver_threads(thread_count(run)):
-        return [list(chunk.scores(metric)) for metric in metrics]
+    def __init__(
+        self, pairs: Sequence[Pair], rows: Sequence[int], embedder: TextEmbedder, run: Run
+    ) -> None:
+        self.pairs = pairs
+        self.rows = rows
+        self.run = run
+        self._embedder = embedder
+        self._shared: dict[Hashable, Any] = {}
 
+    def share(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the result of `compute`, computed once for all metrics that give an equal key."""
+        if key not in self._shared:
+            self._shared[key] = compute()
+        found: T = self._shared[key]
+        return found
 
-def _run_signature(metric: AlignmentParts, run: Run) -> str:
-    """The metric's signature; the form of the embedding cache is part of it where one is used."""
-    uses_cache = isinstance(metric.vectors, BackboneEncoder | TwoSidedEncoder)
-    return make_signature(metric, *(cache_facts(run.cache) if uses_cache else ()))
+    def embedded_pairs(
+        self, units: Splitter, sides: tuple[OpenEncoder, OpenEncoder]
+    ) -> list[tuple[Embedded, Embedded]]:
+        """Embed each candidate and each of its references, in order."""
+        return self.share((units, sides), lambda: self._embed_pairs(units, *sides))
+
+    def _embed_pairs(
+        self, units: Splitter, for_candidates: OpenEncoder, for_references: OpenEncoder
+    ) -> list[tuple[Embedded, Embedded]]:
+        candidates = [pair.candidate for pair in self.pairs]
+        references = [reference for pair in self.pairs for reference in pair.references]
+        if for_candidates is for_references:
+            # together, so that they share batches
+            self._embedder.embed(units, for_candidates, [*candidates, *references])
+        x = self._embedder.embed(units, for_candidates, candidates)
+        y = self._embedder.embed(units, for_references, references)
+        return [(x[p.candidate], y[reference]) for p in self.pairs for reference in p.references]
+
+    def single_references(self) -> Chunk:
+        """Return the chunk with every reference in a pair of its own."""
+        if all(len(pair.references) == 1 for pair in self.pairs):
+            return self
+        return self.share("single references", self._split_references)
+
+    def _split_references(self) -> Chunk:
+        split = [
+            (row, Pair(pair.candidate, (reference,), pair.source))
+            for row, pair in zip(self.rows, self.pairs, strict=True)
+            for reference in pair.references
+        ]
+        return Chunk([p for _, p in split], [row for row, _ in split], self._embedder, self.run)
+
+    def best_scores(
+        self, scores: Iterable[T], value: Callable[[T], float], *, highest: bool = True
+    ) -> list[T]:
+        """Return each pair's best score, given one score per pair and reference, in order."""
+        remaining, best = iter(scores), max if highest else min
+        return [best((next(remaining) for _ in p.references), key=value) for p in self.pairs]
 
 
 class TextEmbedder:
-    """Embed each distinct text of a chunk once, for all metrics.
+    """Embeds each text of a chunk once per splitter and encoder, for all metrics.
 
-    Encoders with equal backbones share its hidden states: the backbone runs once per text, for
-    all layers that any of them reads. Other encoders are called with the units themselves, which
-    are split once for each distinct splitter. Texts that occur again in a later chunk keep their
-    vectors.
+    Texts that occur again in a later chunk keep their vectors.
     """
 
-    def __init__(self, metrics: Sequence[AlignmentParts], run: Run) -> None:
-        self._run = run
-        self._side_parts: dict[EmbeddingParts, SideParts] = {
-            (m.units, m.vectors): _parts_by_side(m.units, m.vectors) for m in metrics
-        }
-        self._embedding_parts = list(
-            dict.fromkeys(parts for sides in self._side_parts.values() for parts in sides)
-        )
-        # Resolving the layers of an encoder reads the disk: do it once per call, not once per text.
-        self._layers: dict[Encoder, tuple[int, ...]] = {
-            e: e.layer_indices() if isinstance(e, MultiLayerEncoder) else (e.layer_index(),)
-            for _, e in self._embedding_parts
-            if isinstance(e, BackboneEncoder)
-        }
-        self._backbones = self._group_by_backbone()
-        self._identities = {b: b.identity() for b in self._backbones if run.cache}
-        self._embedded: dict[EmbeddingParts, dict[str, Embedded]] = {
-            parts: {} for parts in self._embedding_parts
-        }
+    def __init__(self) -> None:
+        self._embedded: dict[tuple[Splitter, OpenEncoder], dict[str, Embedded]] = {}
         self._units: dict[Splitter, dict[str, Units]] = {}
 
-    def _group_by_backbone(self) -> Mapping[Backbone, list[EmbeddingParts]]:
-        groups: dict[Backbone, list[EmbeddingParts]] = {}
-        for parts in self._embedding_parts:
-            if isinstance(parts[1], BackboneEncoder):
-                groups.setdefault(parts[1].backbone, []).append(parts)
-        return groups
-
-    def embed_chunk(self, pairs: Sequence[Pair], reused: Collection[str]) -> EmbeddedChunk:
-        """Embed the texts of these pairs.
-
-        Vectors of earlier texts are dropped, except those of `reused` texts, which occur in this
-        chunk or in a later one.
-        """
-        texts = dict.fromkeys(text for pair in pairs for text in texts_of_pair(pair))
-        self._drop_texts_except(texts.keys() | set(reused))
-        new = self._texts_to_embed(texts, pairs)
-        for backbone, sharing in self._backbones.items():
-            self._embed_by_backbone(backbone, {parts: new[parts] for parts in sharing})
-        for splitter, encoder in self._embedding_parts:
-            if encoder not in self._layers:  # it has no backbone
-                some = new[splitter, encoder]
-                vectors = encoder(self._split_once(splitter, some))
-                self._embedded[splitter, encoder].update(zip(some, vectors, strict=True))
-        return EmbeddedChunk(pairs, self._side_parts, self._embedded)
-
-    def _drop_texts_except(self, kept: Collection[str]) -> None:
+    def start_chunk(self, texts: Collection[str]) -> None:
+        """Drop the vectors of all other texts."""
+        self._units = {}
         self._embedded = {
-            parts: {t: _copy_vectors_if_view(e) for t, e in embedded.items() if t in kept}
+            parts: {t: _copy_vectors_if_view(e) for t, e in embedded.items() if t in texts}
             for parts, embedded in self._embedded.items()
         }
-        self._units = {splitter: {} for splitter, _ in self._embedding_parts}
 
-    def _texts_to_embed(
-        self, texts: Iterable[str], pairs: Sequence[Pair]
-    ) -> dict[EmbeddingParts, list[str]]:
-        """The texts that each encoder still has to embed: candidates, references or both."""
-        candidates = {pair.candidate for pair in pairs}
-        references = {reference for pair in pairs for reference in pair.references}
-        wanted: dict[EmbeddingParts, set[str]] = {parts: set() for parts in self._embedding_parts}
-        for candidate_parts, reference_parts in self._side_parts.values():
-            wanted[candidate_parts] |= candidates
-            wanted[reference_parts] |= references
-        return {
-            parts: [t for t in texts if t in wanted[parts] and t not in self._embedded[parts]]
-            for parts in self._embedding_parts
-        }
+    def embed(
+        self, splitter: Splitter, encoder: OpenEncoder, texts: Iterable[str]
+    ) -> Mapping[str, Embedded]:
+        """Embed the texts that are not embedded yet; return all embedded texts."""
+        known = self._embedded.setdefault((splitter, encoder), {})
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            known.update(zip(new, encoder.encode(self._split(splitter, new)), strict=True))
+        return known
 
-    def _embed_by_backbone(
-        self, backbone: Backbone, new: Mapping[EmbeddingParts, Sequence[str]]
-    ) -> None:
-        """Run the backbone once over the new texts and let every encoder read its hidden states."""
-        layers = sorted({layer for _, encoder in new for layer in self._layers[encoder]})
-        texts = list(dict.fromkeys(text for own in new.values() for text in own))
-        found = encode_cached(
-            backbone, texts, layers, self._run, self._identities.get(backbone, "")
-        )
-        states = dict(zip(texts, found, strict=True))
-        for parts, own in new.items():
-            self._embedded[parts].update(
-                self._embed_hidden_states(parts, [states[text] for text in own])
-            )
-
-    def _embed_hidden_states(
-        self, parts: EmbeddingParts, states: Sequence[HiddenStates]
-    ) -> Iterator[tuple[str, Embedded]]:
-        splitter, encoder = parts
-        assert isinstance(encoder, BackboneEncoder)
-        layer = self._layers[encoder][-1]
-        every_unit = self._split_once(splitter, [state.text for state in states])
-        for units, state in zip(every_unit, states, strict=True):
-            yield units.text, encoder.embed(units, state, layer)
-
-    def _split_once(self, splitter: Splitter, texts: Sequence[str]) -> list[Units]:
-        """Split each text once per splitter; encoders with the same splitter share the units."""
-        known = self._units[splitter]
+    def _split(self, splitter: Splitter, texts: Sequence[str]) -> list[Units]:
+        known = self._units.setdefault(splitter, {})
         new = [text for text in texts if text not in known]
-        known.update(zip(new, split_texts(splitter, new), strict=True))
+        if isinstance(splitter, BatchSplitter):
+            known.update(zip(new, splitter.split_batch(new), strict=True))
+        else:
+            known.update((text, splitter(text)) for text in new)
         return [known[text] for text in texts]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EmbeddedChunk:
-    """The pairs of one chunk and the vectors of their texts.
-
-    Similarity matrices and alignment problems are computed on first use and shared between
-    metrics. There is one per candidate and reference, in the order of `_embedded_pairs`.
-    """
-
-    pairs: Sequence[Pair]
-    sides: Mapping[EmbeddingParts, SideParts]
-    embedded: Mapping[EmbeddingParts, Mapping[str, Embedded]]
-    similarities: dict[tuple[SideParts, Similarity], list[Array]] = field(default_factory=dict)
-    problems: dict[tuple[SideParts, Similarity], list[Problem]] = field(default_factory=dict)
-
-    def scores(self, metric: AlignmentParts) -> Iterator[Score]:
-        """Score each pair of the chunk; with several references the best score counts."""
-        sides = self.sides[metric.units, metric.vectors]
-        problems = self._alignment_problems(sides, metric.similarity)
-        scores = [
-            metric.scoring(problem.similarity, alignment, x, y)
-            for problem, alignment, (x, y) in zip(
-                problems, metric.alignment(problems), self._embedded_pairs(sides), strict=True
-            )
-        ]
-        if len(scores) == len(self.pairs):  # one reference each
-            yield from scores
-            return
-        remaining = iter(scores)
-        for pair in self.pairs:
-            yield max((next(remaining) for _ in pair.references), key=lambda score: score.value)
-
-    def _alignment_problems(self, sides: SideParts, similarity: Similarity) -> list[Problem]:
-        """The similarity matrices with the mass of each side's units."""
-        if (sides, similarity) not in self.problems:
-            matrices = self._similarity_matrices(sides, similarity)
-            self.problems[sides, similarity] = [
-                Problem(matrix, x.mass, y.mass)
-                for matrix, (x, y) in zip(matrices, self._embedded_pairs(sides), strict=True)
-            ]
-        return self.problems[sides, similarity]
-
-    def _similarity_matrices(self, sides: SideParts, similarity: Similarity) -> list[Array]:
-        # A similarity reads vectors only, so encoders that differ in weights or mass share it.
-        key = (_without_weights(sides), similarity)
-        if key not in self.similarities:
-            owners = (pair for pair in self.pairs for _ in pair.references)
-            self.similarities[key] = [
-                check_similarity(similarity(x, y), pair)
-                for pair, (x, y) in zip(owners, self._embedded_pairs(sides), strict=True)
-            ]
-        return self.similarities[key]
-
-    def _embedded_pairs(self, sides: SideParts) -> Iterator[tuple[Embedded, Embedded]]:
-        """Each candidate with each of its references."""
-        candidates, references = (self.embedded[parts] for parts in sides)
-        for pair in self.pairs:
-            candidate = candidates[pair.candidate]
-            for reference in pair.references:
-                yield candidate, references[reference]
+def open_encoder(encoder: Encoder, context: CallContext) -> tuple[OpenEncoder, OpenEncoder]:
+    """Open an encoder for candidates and for references; any callable encoder will do."""
+    if isinstance(encoder, Openable):
+        opened: tuple[OpenEncoder, OpenEncoder] = context.open(encoder)
+        return opened
+    sides = context.once(_open_callable, encoder)
+    return sides, sides
 
 
-def _parts_by_side(units: Splitter, encoder: Encoder) -> SideParts:
-    for_candidates, for_references = side_encoders(encoder)
-    return (units, for_candidates), (units, for_references)
-
-
-def _without_weights(sides: SideParts) -> SideParts:
-    (units, for_candidates), (_, for_references) = sides
-    return (units, without_weights(for_candidates)), (units, without_weights(for_references))
+def _open_callable(encoder: Encoder) -> OpenEncoder:
+    key: Any = encoder  # parts are hashable
+    return OpenEncoder(encoder, key)
 
 
 def _copy_vectors_if_view(embedded: Embedded) -> Embedded:
-    """The same units with vectors that can outlive their chunk (see `copy_if_view`)."""
-    vectors = copy_if_view(embedded.vectors)
-    unchanged = vectors is embedded.vectors
-    return embedded if unchanged else dataclasses.replace(embedded, vectors=vectors)
+    """Copy vectors that are a view: a view would keep the whole array of its chunk in memory."""
+    vectors = embedded.vectors
+    is_view = isinstance(vectors, np.ndarray) and vectors.base is not None
+    return dataclasses.replace(embedded, vectors=vectors.copy()) if is_view else embedded
 
 
-def split_texts(splitter: Splitter, texts: Sequence[str]) -> list[Units]:
-    """Split texts into units, as one batch if the splitter supports it."""
-    if isinstance(splitter, BatchSplitter):
-        return splitter.split_batch(texts)
-    return [splitter(text) for text in texts]
-
-
-def check_similarity(similarity: Array, pair: Pair) -> Array:
-    """Return the similarity matrix in double precision; raise InputError for NaN or infinity."""
-    if not np.isfinite(similarity).all():
-        raise InputError(
-            f"a similarity is not a number for the candidate {pair.candidate[:60]!r}; "
-            "check the vectors its encoder gives"
-        )
-    return np.asarray(similarity, dtype=np.float64)
-
-
-def score_in_chunks(
-    pairs: Sequence[Pair],
-    run: Run,
-    score_chunk: Callable[[Sequence[Pair], Run], Iterable[Score]],
-) -> tuple[Score, ...]:
-    """Score pairs chunk by chunk and report progress, for metrics that are not made of parts."""
-    check_pairs(pairs)
-    segments: list[Score] = []
-    for chunk in iter_chunks(pairs):
-        segments += score_chunk(chunk, run)
-        if run.progress:
-            run.progress(len(segments), len(pairs))
-    return tuple(segments)
-
-
-def single_blas_thread() -> AbstractContextManager[Any]:
-    """Limit numpy's matrix products to one thread inside the context.
+@contextmanager
+def small_matrix_threads(run: Run) -> Iterator[None]:
+    """Limit matrix products to one thread within the block, and let solvers use those of the run.
 
     A similarity matrix takes about 20 microseconds on one thread. Two threads are no faster, since
     they wait for each other; on a busy machine that wait was measured at 40 times the product.
     """
-    limited: AbstractContextManager[Any] = _blas_controller().limit(limits=1)
-    return limited
-
-
-def thread_count(run: Run) -> int:
-    """The number of threads a call may use: `run.threads`, or torch's setting, or 1."""
     torch = sys.modules.get("torch")
-    return run.threads or (torch.get_num_threads() if torch else 1)
+    threads = run.threads or (torch.get_num_threads() if torch else 1)
+    with ExitStack() as stack:
+        stack.enter_context(_blas_controller().limit(limits=1))
+        stack.enter_context(solver_threads(threads))
+        yield
 
 
 @cache
@@ -381,3 +303,101 @@ def _blas_controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
+
+
+# The vectors of about 50,000 tokens are held at a time: enough that most text lengths fill a batch.
+MAX_TEXTS = 2048
+MAX_CHARACTERS = 200_000
+
+# Cached texts fill no batches. Chunks of a quarter were read 10 % faster: memory is reused.
+MAX_CACHED_CHARACTERS = 50_000
+
+CHARACTERS_PER_TOKEN = 4
+
+# Characters × characters, about 8 million similarities: few texts can form very many pairs.
+MAX_AREA = 128_000_000
+
+
+def chunk_pairs(
+    pairs: Sequence[Pair], pad_to: int = 0, *, cached: bool = False
+) -> Iterator[tuple[list[int], set[str]]]:
+    """Yield chunks as the indexes of their pairs, each with the earlier texts to keep for reuse.
+
+    Pairs with the same first reference come together. So when many systems are scored on one test
+    set, each reference is embedded once, however large the set. Texts that are padded to `pad_to`
+    tokens count as at least that long. With a cache, chunks are small until the first text is
+    missing in it and the model is loaded.
+    """
+    min_size = pad_to * CHARACTERS_PER_TOKEN
+    remaining = Counter(text for pair in pairs for text in texts_of_pair(pair))
+    reused: list[str] = []
+    for number, chunk in enumerate(_chunk_indexes(pairs, min_size, cached)):
+        if number and torch_is_loaded():
+            # A model leaves the heap fragmented; the next chunk's arrays would be added to that.
+            trim_memory()
+        yield chunk, set(reused)
+        seen = [text for i in chunk for text in texts_of_pair(pairs[i])]
+        remaining.subtract(seen)
+        again = (text for text in dict.fromkeys([*reused, *seen]) if remaining[text] > 0)
+        reused = _take_one_chunk(again, min_size)
+
+
+def texts_of_pair(pair: Pair) -> tuple[str, ...]:
+    """The candidate and the references of a pair."""
+    return (pair.candidate, *pair.references)
+
+
+def _chunk_indexes(pairs: Sequence[Pair], min_size: int, cached: bool) -> Iterator[list[int]]:
+    chunk: list[int] = []
+    held: set[str] = set()
+    size = area = 0
+    max_size = _max_characters(cached)
+    for index in _order_by_reference(pairs):
+        own = set(texts_of_pair(pairs[index]))
+        size += sum(_padded_size(text, min_size) for text in own - held)
+        area += _similarity_area(pairs[index], min_size)
+        count = len(held) + len(own - held)
+        if chunk and (count > MAX_TEXTS or size > max_size or area > MAX_AREA):
+            yield chunk
+            max_size = _max_characters(cached)
+            chunk, held = [], set()
+            size = sum(_padded_size(text, min_size) for text in own)
+            area = _similarity_area(pairs[index], min_size)
+        chunk.append(index)
+        held |= own
+    if chunk:
+        yield chunk
+
+
+def _max_characters(cached: bool) -> int:
+    return MAX_CACHED_CHARACTERS if cached and not torch_is_loaded() else MAX_CHARACTERS
+
+
+def _padded_size(text: str, min_size: int) -> int:
+    return max(len(text), min_size)
+
+
+def _similarity_area(pair: Pair, min_size: int) -> int:
+    return sum(
+        _padded_size(pair.candidate, min_size) * _padded_size(r, min_size) for r in pair.references
+    )
+
+
+def _order_by_reference(pairs: Sequence[Pair]) -> list[int]:
+    """Indexes of the pairs, those with the same first reference next to each other."""
+    first: dict[str, int] = {}
+    for index, pair in enumerate(pairs):
+        first.setdefault(pair.references[0], index)
+    return sorted(range(len(pairs)), key=lambda i: first[pairs[i].references[0]])
+
+
+def _take_one_chunk(texts: Iterable[str], min_size: int) -> list[str]:
+    """The first texts, as many as fit in one chunk."""
+    fitting: list[str] = []
+    size = 0
+    for text in islice(texts, MAX_TEXTS):
+        size += _padded_size(text, min_size)
+        if size > MAX_CHARACTERS:
+            break
+        fitting.append(text)
+    return fitting

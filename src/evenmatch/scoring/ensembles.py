@@ -16,17 +16,15 @@ import numpy as np
 
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
-from evenmatch.registry import check_settings, make_signature, register
-from evenmatch.scoring.engine import with_idf_counts
-from evenmatch.scoring.inputs import check_pairs
-from evenmatch.scoring.metric import AlignMetric, score_metrics
+from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric, open_metric
 from evenmatch.scoring.reducers import NO_MATCH
-from evenmatch.types import Pair, Run, Score, Scores
+from evenmatch.types import Score
 
 
 @register("metric", "blend")
 @dataclass(frozen=True)
-class Blend:
+class Blend(EngineMetric):
     """Weighted sum of other metrics, plus a constant.
 
     `parts` are the metrics and `weights` their weights, one each. `bias` is added to the sum. The
@@ -47,37 +45,24 @@ class Blend:
                 f"got {len(self.parts)} parts and {len(self.weights)} weights"
             )
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Score the pairs, in order."""
-        return self.score_pairs(pairs, Run())
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Open the parts, which share their work with the other metrics of the call."""
+        ready = [open_metric(part, context) for part in self.parts]
 
-    def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """Score the pairs with the given run settings."""
-        check_pairs(pairs)
-        single = [Pair(p.candidate, (r,), p.source) for p in pairs for r in p.references]
-        ready = replace(
-            self, parts=tuple(with_part_idf_counts(part, single) for part in self.parts)
-        )
-        found = score_metrics(ready.parts, single, run)
-        sums = iter(
-            [self._weighted_sum(row) for row in zip(*(s.segments for s in found), strict=True)]
-        )
-        segments = tuple(
-            max((next(sums) for _ in pair.references), key=lambda score: score.value)
-            for pair in pairs
-        )
-        return Scores(segments, make_signature(ready, *new_signature_facts(ready, found)))
+        def score_chunk(chunk: Chunk) -> ChunkScores:
+            single = chunk.single_references()
+            found = [metric.score_chunk(single)[0] for metric in ready]
+            sums = [self._weighted_sum(row) for row in zip(*found, strict=True)]
+            return chunk.best_scores(sums, lambda score: score.value), None
+
+        signature = make_signature(self, context, *_signature_facts(ready))
+        return ReadyMetric(signature, score_chunk, pad_to=max(metric.pad_to for metric in ready))
 
     def _weighted_sum(self, scores: Sequence[Score]) -> Score:
         value = math.fsum(w * s.value for w, s in zip(self.weights, scores, strict=True))
         flags: frozenset[str] = reduce(frozenset.union, (s.flags for s in scores)) - NO_MATCH
         unmatched = reduce(frozenset.intersection, (s.flags for s in scores)) & NO_MATCH
         return Score(self.bias + value, flags=flags | unmatched)
-
-    @property
-    def signature(self) -> str:
-        """The spec with all parts and weights, and the models and tables the parts use."""
-        return make_signature(self)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -92,7 +77,7 @@ class Blend:
 
 @register("metric", "monotone")
 @dataclass(frozen=True)
-class Monotone:
+class Monotone(EngineMetric):
     """Monotone, piecewise linear function of another metric's score.
 
     `base` is the metric. `at` holds the knots on its scale, in ascending order. `to` holds the new
@@ -120,25 +105,21 @@ class Monotone:
                 "descending if a low score of the base metric is good"
             )
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Score the pairs, in order."""
-        return self.score_pairs(pairs, Run())
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Open the base metric."""
+        base = open_metric(self.base, context)
 
-    def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """Score the pairs with the given run settings."""
-        ready = replace(self, base=with_part_idf_counts(self.base, pairs))
-        found = score_metrics([ready.base], pairs, run)[0]
-        values = np.interp([score.value for score in found.segments], self.at, self.to)
-        segments = (
-            replace(score, value=float(value), precision=None, recall=None)
-            for score, value in zip(found.segments, values, strict=True)
-        )
-        return Scores(tuple(segments), make_signature(ready, *new_signature_facts(ready, [found])))
+        def score_chunk(chunk: Chunk) -> ChunkScores:
+            found = base.score_chunk(chunk)[0]
+            values = np.interp([score.value for score in found], self.at, self.to)
+            scores = [
+                replace(score, value=float(value), precision=None, recall=None)
+                for score, value in zip(found, values, strict=True)
+            ]
+            return scores, None
 
-    @property
-    def signature(self) -> str:
-        """The spec with the base metric and the knots."""
-        return make_signature(self)
+        signature = make_signature(self, context, *_signature_facts([base]))
+        return ReadyMetric(signature, score_chunk, pad_to=base.pad_to)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -146,13 +127,6 @@ class Monotone:
         return min(self.to), max(self.to)
 
 
-def with_part_idf_counts(metric: Metric, pairs: Sequence[Pair]) -> Metric:
-    """Return the metric with its idf tables counted from these pairs, if it needs any."""
-    return with_idf_counts(metric, pairs) if isinstance(metric, AlignMetric) else metric
-
-
-def new_signature_facts(metric: Metric, found: Sequence[Scores]) -> list[str]:
-    """Facts in the signatures of the scores (such as the cache form) that the metric's lacks."""
-    known = metric.signature.split(" · ")
-    facts = (fact for scores in found for fact in scores.signature.split(" · ")[1:])
-    return [fact for fact in dict.fromkeys(facts) if fact not in known]
+def _signature_facts(ready: Sequence[ReadyMetric]) -> list[str]:
+    """Facts that the signatures of the parts have, such as the form of cached vectors."""
+    return [fact for metric in ready for fact in metric.signature.split(" · ")[1:]]

@@ -1,41 +1,64 @@
 """Alignment metrics, and scoring with any list of metrics.
 
-`AlignMetric` is a chain of five parts. `score_metrics` scores pairs with metrics of every kind:
-alignment metrics share one pass over the texts (`engine.py`), the others run one by one.
+`AlignMetric` is a chain of five parts. `as_metric` turns a name, a spec or a folder into a metric,
+and `score_metrics` scores pairs with metrics of every kind, in the engine or on workers. The last
+part writes metrics to folders and reads them.
 """
 
 from __future__ import annotations
 
+import ast
+import json
 import math
+import os
+import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from evenmatch.alignment.assignment import Greedy
-from evenmatch.errors import InputError
+from evenmatch.errors import DataError, InputError
+from evenmatch.packages import PACKAGES
 from evenmatch.protocols import (
     BoundedReducer,
     Encoder,
     Metric,
     Reducer,
-    RunAwareMetric,
     Similarity,
     Solver,
     Splitter,
 )
-from evenmatch.registry import build, kind_of, make_signature, register, spec
-from evenmatch.scoring.engine import score_alignment_metrics
+from evenmatch.registry import CallContext, build, kind_of, make_signature, register, spec
+from evenmatch.scoring.engine import (
+    Chunk,
+    EngineMetric,
+    OpenMetrics,
+    ReadyMetric,
+    open_encoder,
+    small_matrix_threads,
+)
 from evenmatch.scoring.reducers import Prf
-from evenmatch.scoring.saved import is_metric_path, read_metric
 from evenmatch.similarity.vectors import Cosine, similarity_bounds
-from evenmatch.types import Pair, Run, Scores
+from evenmatch.types import Array, Embedded, OpenEncoder, Pair, Problem, Run, Score, Scores
 from evenmatch.units.text import Pieces
 from evenmatch.vectors.transformer import Transformer
+
+METRIC_FILE = "metric.json"
+
+# In the spec of a saved metric: its folder. {here/NAME} is a file or folder in it.
+FOLDER_PLACEHOLDER = "{here}"
+_PLACEHOLDER_PATTERN = re.compile(r"\{here(/[\w.-]+)?\}")
+
+_PATH_SETTINGS = ("model", "weights", "adapter")  # settings that may name a folder or a file
 
 
 @register("metric", "align")
 @dataclass(frozen=True)
-class AlignMetric:
+class AlignMetric(EngineMetric):
     """Alignment metric: split texts into units, embed, compare, align, reduce to a score."""
 
     units: Splitter = Pieces()
@@ -44,14 +67,54 @@ class AlignMetric:
     alignment: Solver = Greedy()
     scoring: Reducer = Prf()
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Score the pairs, in order; with several references the best score counts."""
-        return score_alignment_metrics([self], pairs, Run())[0]
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Open the encoder; the engine then scores chunks of pairs."""
+        sides = open_encoder(self.vectors, context)
+        return ReadyMetric(
+            make_signature(self, context, *sides[0].facts),
+            lambda chunk: (self._score_chunk(chunk, sides), None),
+            pad_to=max(side.pad_to for side in sides),
+        )
 
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with 'auto' settings resolved and files named by content hash."""
-        return make_signature(self)
+    def _score_chunk(self, chunk: Chunk, sides: tuple[OpenEncoder, OpenEncoder]) -> list[Score]:
+        embedded = chunk.embedded_pairs(self.units, sides)
+        with small_matrix_threads(chunk.run):
+            matrices = self._similarity_matrices(chunk, sides, embedded)
+            problems = chunk.share(
+                ("problems", self.units, sides, self.similarity),
+                lambda: [
+                    Problem(matrix, x.mass, y.mass)
+                    for matrix, (x, y) in zip(matrices, embedded, strict=True)
+                ],
+            )
+            scores = [
+                self.scoring(matrix, alignment, x, y)
+                for matrix, alignment, (x, y) in zip(
+                    matrices, self.alignment(problems), embedded, strict=True
+                )
+            ]
+        if len(scores) == len(chunk.pairs):  # one reference each
+            return scores
+        return chunk.best_scores(scores, lambda score: score.value)
+
+    def _similarity_matrices(
+        self,
+        chunk: Chunk,
+        sides: tuple[OpenEncoder, OpenEncoder],
+        embedded: Sequence[tuple[Embedded, Embedded]],
+    ) -> list[Array]:
+        """Return one matrix per candidate and reference."""
+
+        def compute() -> list[Array]:
+            candidates = (pair.candidate for pair in chunk.pairs for _ in pair.references)
+            return [
+                check_similarity(self.similarity(x, y), candidate)
+                for candidate, (x, y) in zip(candidates, embedded, strict=True)
+            ]
+
+        # A similarity reads vectors only, so encoders that differ in weights or mass share it.
+        keys = tuple(side.vectors_key for side in sides)
+        return chunk.share(("similarity", self.units, keys, self.similarity), compute)
 
     @property
     def higher_is_better(self) -> bool:
@@ -89,18 +152,85 @@ def _metric_from_string(given: str) -> Any:
 def score_metrics(metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run) -> list[Scores]:
     """Score the pairs with each metric; one `Scores` per metric, in the order of `metrics`."""
     if run.on is not None:
-        return [scores for scores, _ in run.on.score_metrics(metrics, pairs, run)]
-    aligned = [m for m in metrics if isinstance(m, AlignMetric)]
-    shared = (
-        dict(zip(aligned, score_alignment_metrics(aligned, pairs, run), strict=True))
-        if aligned
-        else {}
+        return run.on.score_metrics(metrics, pairs, run)
+    return OpenMetrics(metrics, pairs, run).score(pairs)
+
+
+def check_similarity(similarity: Array, candidate: str) -> Array:
+    """Return the similarity matrix in double precision; raise InputError for NaN or infinity."""
+    if not np.isfinite(similarity).all():
+        raise InputError(
+            f"a similarity is not a number for the candidate {candidate[:60]!r}; "
+            "check the vectors its encoder gives"
+        )
+    return np.asarray(similarity, dtype=np.float64)
+
+
+# Saved metrics: a folder with the metric's spec in `metric.json` and the files it needs
+
+
+def is_metric_path(given: str) -> bool:
+    """Whether a metric is given as a path: it has a separator before any settings, or ~ or a dot.
+
+    >>> is_metric_path("./mine"), is_metric_path("runs/7"), is_metric_path("bleu")
+    (True, True, False)
+    >>> is_metric_path("fitted(model='runs/7')")
+    False
+    """
+    name = given.split("(", 1)[0]
+    return "/" in name or os.sep in name or name.startswith(("~", "."))
+
+
+def write_metric(folder: Path, spec: str) -> None:
+    """Write the spec of the metric in this folder; `{here}` in the spec is the folder itself."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / METRIC_FILE).write_text(json.dumps({"metric": spec}, indent=2) + "\n", "utf-8")
+
+
+def write_portable_metric(folder: Path, spec: str) -> str:
+    """Write a metric to a folder, with copies of all files its spec names; return the new spec.
+
+    The folder can then be moved, and the original files can be deleted.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found = _find_paths(spec)
+    inside = {path: f"part-{n}" for n, path in enumerate(dict.fromkeys(p for *_, p in found), 1)}
+    for path, name in inside.items():
+        copy = shutil.copytree if path.is_dir() else shutil.copyfile
+        copy(path, folder / name)
+    written = spec.encode()
+    for start, end, path in reversed(found):
+        written = written[:start] + f"{{here/{inside[path]}}}".encode() + written[end:]
+    write_metric(folder, written.decode())
+    return written.decode()
+
+
+def _find_paths(spec: str) -> list[tuple[int, int, Path]]:
+    """Paths of existing files and folders in a spec, each as (first byte, last byte + 1, path)."""
+    found = []
+    for node in ast.walk(ast.parse(spec, mode="eval")):
+        if isinstance(node, ast.keyword) and node.arg in _PATH_SETTINGS:
+            given = node.value
+            if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                path = Path(given.value).expanduser()
+                if given.value and given.value not in PACKAGES and path.exists():
+                    found.append((given.col_offset, given.end_col_offset or 0, path))
+    return sorted(found, key=lambda each: each[0])
+
+
+def read_metric(given: str) -> Any:
+    """Load the metric saved in a folder; the path of its `metric.json` works as well."""
+    path = Path(given).expanduser()
+    file = path / METRIC_FILE if path.is_dir() else path
+    if not file.is_file():
+        raise DataError(
+            f"{given} holds no {METRIC_FILE}; "
+            "give a folder that evenmatch fit, distil or calibrate wrote"
+        )
+    try:
+        spec = json.loads(file.read_text("utf-8"))["metric"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{file} describes no metric ({error!r}); save the metric again") from None
+    return build(
+        _PLACEHOLDER_PATTERN.sub(lambda match: repr(f"{file.parent}{match[1] or ''}"), str(spec))
     )
-    return [
-        shared[m] if isinstance(m, AlignMetric) else _score_one_metric(m, pairs, run)
-        for m in metrics
-    ]
-
-
-def _score_one_metric(metric: Metric, pairs: Sequence[Pair], run: Run) -> Scores:
-    return metric.score_pairs(pairs, run) if isinstance(metric, RunAwareMetric) else metric(pairs)

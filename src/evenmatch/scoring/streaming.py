@@ -11,13 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from evenmatch.errors import InputError
-from evenmatch.models.hidden_states import needs_idf_counts
-from evenmatch.protocols import Metric, RunAwareMetric
-from evenmatch.scoring.chunking import texts_of_pair
-from evenmatch.scoring.engine import with_idf_counts
-from evenmatch.scoring.inputs import offset_progress
-from evenmatch.scoring.languages import warn_of_other_languages
-from evenmatch.scoring.metric import AlignMetric, score_metrics
+from evenmatch.protocols import Metric
+from evenmatch.scoring.engine import OpenMetrics, texts_of_pair
+from evenmatch.scoring.inputs import warn_of_other_languages
 from evenmatch.types import Pair, Run, Score, Scores
 
 # A chunk of a stream holds texts but no vectors, so it can be large. The larger it is, the more
@@ -37,31 +33,18 @@ def score_stream(
     """Yield the scores of each chunk, one `Scores` per metric; together they equal `score`'s.
 
     A metric that counts idf reads `pairs` once beforehand, so they must be iterable twice. A metric
-    that may define a corpus score (neither an `AlignMetric` nor a `RunAwareMetric`) needs all pairs
-    in one chunk. `total` is the number of pairs, for progress reports; 0 if unknown.
+    that the engine cannot open, such as a plug-in, needs all pairs in one chunk. `total` is the
+    number of pairs, for progress reports; 0 if unknown.
     """
     if chunk_size < 1:
         raise InputError(f"a chunk holds at least 1 pair, got chunk_size={chunk_size}")
-    ready = [_count_stream_idf(metric, pairs) for metric in metrics]
-    bounded = all(isinstance(metric, AlignMetric | RunAwareMetric) for metric in metrics)
-    done = 0
-    for chunk in _read_chunks(pairs, chunk_size) if bounded else [list(pairs)]:
+    opened, done = OpenMetrics(metrics, pairs, run), 0
+    for chunk in _read_chunks(pairs, chunk_size) if opened.scores_any_block else [list(pairs)]:
         if not done:
-            warn_of_other_languages(ready, chunk)
+            warn_of_other_languages(metrics, chunk)
         if chunk:
-            yield score_metrics(ready, chunk, offset_progress(run, done, total))
+            yield opened.score(chunk, done=done, total=total)
         done += len(chunk)
-
-
-def _count_stream_idf(metric: Metric, pairs: Iterable[Pair]) -> Metric:
-    if not isinstance(metric, AlignMetric):
-        return metric
-    if needs_idf_counts(metric.vectors) and iter(pairs) is pairs:
-        raise InputError(
-            "idf counts all texts before the first score, but this input can be read only "
-            "once; save it to a file, or name a table: idf='FILE'"
-        )
-    return with_idf_counts(metric, pairs)
 
 
 def _read_chunks(pairs: Iterable[Pair], chunk_size: int) -> Iterator[list[Pair]]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.models.checkpoints import without_downloads
-from evenmatch.models.hidden_states import needs_idf_counts
-from evenmatch.protocols import Metric, RunAwareMetric
+from evenmatch.protocols import CorpusMetric, Metric
+from evenmatch.registry import CallContext
+from evenmatch.registry.opening import Openable, count_idf
 from evenmatch.scoring.metric import AlignMetric, as_metric, score_metrics
 from evenmatch.types import Pair, Run
 
@@ -73,6 +74,7 @@ def can_batch(metric: Metric) -> bool:
 
     This is not possible where a call counts idf or computes a corpus score over all its pairs.
     """
-    if isinstance(metric, AlignMetric):
-        return not needs_idf_counts(metric.vectors)
-    return isinstance(metric, RunAwareMetric)
+    if isinstance(metric, CorpusMetric) or not isinstance(metric, Openable):
+        return False
+    counted: bool = count_idf(metric, CallContext(pairs=_WARMUP_PAIRS)) != metric
+    return not counted

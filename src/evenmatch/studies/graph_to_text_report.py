@@ -287,7 +287,7 @@ def _corpus_counts(
     for name, spec in CORPUS_METRICS.items():
         metric = as_metric(spec)
         assert isinstance(metric, CorpusMetric)  # both are
-        yield name, metric.score_with_counts(pairs)[1], metric.score_totals
+        yield name, metric(pairs).counts, metric.score_totals
     shares = repetition_rates(result.texts)
     yield REPETITION, np.stack([shares, np.ones_like(shares)], axis=-1), mean_score
 

@@ -14,8 +14,9 @@ import numpy as np
 from evenmatch.data.documents import Document, DocumentSet
 from evenmatch.data.tables import TextTable
 from evenmatch.evaluation.keyphrase_scores import KeyphraseCounts, score_document_set
-from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric, f1_at_5, f1_at_m, fg
+from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.metrics.keyphrases.phrase_reducers import TokenMatch
+from evenmatch.metrics.presets import make_metric
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.stats.paired import ResampledScore, resample_scores
@@ -43,7 +44,10 @@ from evenmatch.studies.keyphrase_generation import (
 )
 from evenmatch.types import Run
 
-METRICS: Mapping[str, KeyphraseMetric] = {"F1@M": f1_at_m(), "F1@5": f1_at_5(), "FG": fg()}
+METRICS: Mapping[str, KeyphraseMetric] = {
+    label: make_metric(name)
+    for label, name in {"F1@M": "f1_at_m", "F1@5": "f1_at_5", "FG": "fg"}.items()
+}
 TOKEN_F1 = "token F1"
 
 # Claimed: by this metric, the first arm scores above the second.

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,12 +15,14 @@ import numpy as np
 
 from evenmatch.errors import InputError
 from evenmatch.protocols import Weighting
-from evenmatch.registry import check_settings, register
-from evenmatch.types import Array, Embedded, Units
+from evenmatch.registry import CallContext, check_settings, register
+from evenmatch.types import Array, Embedded, OpenEncoder, Units
 from evenmatch.units.text import Words
 from evenmatch.vectors.weighting import (
     Uniform,
+    count_documents,
     lacks_idf_table,
+    store_idf_table,
     with_idf_table,
     with_uniform_weights,
 )
@@ -48,20 +50,18 @@ class Hashed:
         """Embed each text; a unit of several words gets the sum of their vectors."""
         return [self._embed(split_into_words(units)) for units in batch]
 
-    @property
-    def needs_idf(self) -> bool:
-        """Whether an idf table must be counted first."""
-        return lacks_idf_table(self)
+    def open(self, context: CallContext) -> tuple[OpenEncoder, OpenEncoder]:
+        """Return this encoder for both sides."""
+        encoder = OpenEncoder(self, with_uniform_weights(self))
+        return encoder, encoder
 
-    def with_idf(self, references: Iterable[str]) -> Hashed:
-        """Return this encoder with idf counted from the words of these references."""
-        return with_idf_table(
-            self, (_hash_units(self._unit_words(Words()(text))) for text in references)
-        )
-
-    def without_weights(self) -> Hashed:
-        """Return this encoder with uniform weights and mass."""
-        return with_uniform_weights(self)
+    def count_idf(self, context: CallContext) -> Hashed:
+        """Return this encoder with idf counted from the words of the call's references."""
+        if not lacks_idf_table(self):
+            return self
+        references = (reference for pair in context.pairs() for reference in pair.references)
+        documents = (_hash_units(self._unit_words(Words()(text))) for text in references)
+        return with_idf_table(self, store_idf_table(count_documents(documents)))
 
     def _unit_words(self, units: Units) -> list[list[str]]:
         """Return the words of each unit."""

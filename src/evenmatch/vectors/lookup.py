@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,24 +20,25 @@ import numpy as np
 
 from evenmatch.errors import DataError, InputError
 from evenmatch.files import DIGEST_PREFIX, file_digest, recall_path, remember_path
-from evenmatch.models.backbone import load_input_embeddings
+from evenmatch.models.backbone import HiddenStates, load_input_embeddings
 from evenmatch.models.checkpoints import find_checkpoint
-from evenmatch.models.hidden_states import HiddenStates
-from evenmatch.models.packing import iter_chunks
 from evenmatch.models.tokenizer import (
     NO_LIMIT,
     ModelTokenizer,
+    iter_chunks,
     load_model_tokenizer,
     wrap_tokenizer,
 )
 from evenmatch.protocols import Weighting
-from evenmatch.registry import check_settings, register
-from evenmatch.types import NO_FLAGS, Array, Embedded, Units
+from evenmatch.registry import CallContext, check_settings, register
+from evenmatch.types import NO_FLAGS, Array, Embedded, OpenEncoder, Units
 from evenmatch.units.text import Words
 from evenmatch.vectors.pooling import embed_units, readable_units
 from evenmatch.vectors.weighting import (
     Uniform,
+    count_documents,
     lacks_idf_table,
+    store_idf_table,
     with_idf_table,
     with_uniform_weights,
 )
@@ -66,44 +67,43 @@ class Lookup:
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Embed each text by looking up its words or tokens, regardless of context."""
-        return _embed_batch(self._load_lookup(), batch, self.weights, self.mass)
+        return self.open(CallContext())[0].encode(batch)
 
-    def _load_lookup(self) -> LookupFunction:
-        if self.table:
-            return read_word_table(find_word_table(self.table))
-        found = find_checkpoint(self.model)
-        matrix = load_input_embeddings(found)
-        return EmbeddingLookup(
-            load_model_tokenizer(found, trust_remote_code=False), matrix.__getitem__
+    def open(self, context: CallContext) -> tuple[OpenEncoder, OpenEncoder]:
+        """Load the table, or the input embeddings; candidates and references are encoded alike."""
+        lookup = context.once(_load_lookup, self.table, self.model)
+        encoder = OpenEncoder(
+            lambda batch: _embed_batch(lookup, batch, self.weights, self.mass),
+            with_uniform_weights(self),
         )
+        return encoder, encoder
 
-    @property
-    def needs_idf(self) -> bool:
-        """Whether an idf table must be counted first."""
-        return lacks_idf_table(self)
+    def count_idf(self, context: CallContext) -> Lookup:
+        """Return this encoder with idf counted from the call's references."""
+        if not lacks_idf_table(self):
+            return self
+        lookup = context.once(_load_lookup, self.table, self.model)
+        references = (reference for pair in context.pairs() for reference in pair.references)
+        documents = (s.token_ids for chunk in iter_chunks(references) for s in lookup(chunk))
+        return with_idf_table(self, store_idf_table(count_documents(documents)))
 
-    def with_idf(self, references: Iterable[str]) -> Lookup:
-        """Return this encoder with idf counted from these references."""
-        lookup = self._load_lookup()
-        return with_idf_table(
-            self, (s.token_ids for chunk in iter_chunks(references) for s in lookup(chunk))
-        )
-
-    def without_weights(self) -> Lookup:
-        """Return this encoder with uniform weights and mass."""
-        return with_uniform_weights(self)
-
-    def pin(self) -> Lookup:
+    def resolve(self, context: CallContext) -> tuple[Lookup, tuple[str, ...]]:
         """Return this encoder with its file or folder named by content hash."""
         if self.table:
-            return dataclasses.replace(self, table=find_word_table(self.table).name)
-        return dataclasses.replace(self, model=find_checkpoint(self.model).name)
+            table = context.once(find_word_table, self.table)
+            resolved = dataclasses.replace(self, table=table.name)
+            return resolved, (f"table {table.digest[:12]}",)
+        checkpoint = context.once(find_checkpoint, self.model)
+        resolved = dataclasses.replace(self, model=checkpoint.name)
+        return resolved, (f"embeddings {checkpoint.label}",)
 
-    def sources(self) -> tuple[str, ...]:
-        """The table or model by content hash, for the signature."""
-        if self.table:
-            return (f"table {find_word_table(self.table).digest[:12]}",)
-        return (f"embeddings {find_checkpoint(self.model).label}",)
+
+def _load_lookup(table: str, model: str) -> LookupFunction:
+    if table:
+        return read_word_table(find_word_table(table))
+    found = find_checkpoint(model)
+    tokenizer = load_model_tokenizer(found, trust_remote_code=False)
+    return EmbeddingLookup(tokenizer, load_input_embeddings(found).__getitem__)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """The encoder of MoverScore (Zhao et al. 2019): weighted n-grams of a model's tokens.
 
-`Mover` holds the settings. `MoverSide` embeds the texts of one side; candidates and references have
-one each, because idf is counted on each side separately. It drops tokens that only continue a
-word, punctuation and stop words, and pools the vectors of each n-gram by its tokens' weights.
+`Mover` holds the settings and opens an encoder for each side, because idf is counted on each side
+separately. Tokens that only continue a word, punctuation and stop words are dropped, and the
+vectors of each n-gram are pooled by its tokens' weights.
 """
 
 from __future__ import annotations
@@ -10,22 +10,20 @@ from __future__ import annotations
 import dataclasses
 import string
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.models.backbone import LongTextMode, PretrainedBackbone
-from evenmatch.models.checkpoints import Checkpoint
-from evenmatch.models.hidden_states import HiddenStates
-from evenmatch.models.layers import Layer, resolve_layer
-from evenmatch.models.packing import iter_chunks
+from evenmatch.models.backbone import HiddenStates, LongTextMode, OpenBackbone, PretrainedBackbone
+from evenmatch.models.checkpoints import Checkpoint, Layer, find_checkpoint, resolve_layer
 from evenmatch.models.tokenizer import load_model_tokenizer
 from evenmatch.protocols import Weighting
-from evenmatch.registry import check_settings, register
-from evenmatch.types import Array, Embedded, Run, Units
+from evenmatch.registry import CallContext, check_settings, register
+from evenmatch.types import Array, Embedded, OpenEncoder, Units
 from evenmatch.vectors.pooling import embed_units
+from evenmatch.vectors.transformer import count_reference_tokens
 from evenmatch.vectors.weighting import Idf, Uniform, count_documents, store_idf_table
 
 
@@ -60,59 +58,66 @@ class Mover:
             )
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
-        """Embed each text as a reference."""
-        return self.side_encoders()[1](batch)
+        """Embed each text as a reference, with its n-grams as readable units."""
+        encoder = self.open(CallContext())[1]
+        assert encoder.readable is not None
+        embedded = encoder.encode(batch)
+        return [dataclasses.replace(e, units=encoder.readable(e.units)) for e in embedded]
 
     @property
     def backbone(self) -> PretrainedBackbone:
         """The underlying model, shared with every encoder that uses it."""
         return PretrainedBackbone(self.model, self.long, self.trust_remote_code)
 
-    def side_encoders(self) -> tuple[MoverSide, MoverSide]:
-        """Return the encoder of candidates and the encoder of references."""
-        checkpoint = self.backbone.checkpoint()
-        top = resolve_layer(self.layer, checkpoint)
+    def open(self, context: CallContext) -> tuple[OpenEncoder, OpenEncoder]:
+        """Find model and layers; return the encoder of candidates and that of references."""
+        backbone: OpenBackbone = context.open(self.backbone)
+        checkpoint = backbone.checkpoint
+        top = context.once(resolve_layer, self.layer, checkpoint)
         if self.layers > top + 1:
             raise InputError(
                 f"{checkpoint.display_name} has {top + 1} layers from layer {top} down, "
                 f"embeddings included, got layers={self.layers}"
             )
         layers = tuple(range(top - self.layers + 1, top + 1))
+        backbone.add_layers(*layers)
         dropped = _find_dropped_tokens(checkpoint, self.trust_remote_code, self.stop_words)
-        candidate_side, reference_side = (
-            MoverSide(self.backbone, layers, self.n_gram, weighting, self.stop_words, dropped)
-            for weighting in (self.candidates, self.references)
-        )
-        return candidate_side, reference_side
 
-    @property
-    def needs_idf(self) -> bool:
-        """Whether an idf table must be counted first."""
-        return Idf() in (self.candidates, self.references)
+        def open_side(weighting: Weighting) -> OpenEncoder:
+            side = _MoverSide(layers, self.n_gram, weighting, dropped)
 
-    def with_side_idf(self, candidates: Iterable[str], references: Iterable[str]) -> Mover:
+            def encode(batch: Sequence[Units]) -> list[Embedded]:
+                states = backbone.hidden_states([units.text for units in batch])
+                return [side.embed(u, s) for u, s in zip(batch, states, strict=True)]
+
+            def readable(units: Units) -> Units:
+                return side.readable(units, backbone.hidden_states([units.text])[0])
+
+            return OpenEncoder(encode, (self, weighting), facts=backbone.facts, readable=readable)
+
+        candidates = open_side(self.candidates)
+        same = self.candidates == self.references
+        return candidates, candidates if same else open_side(self.references)
+
+    def count_idf(self, context: CallContext) -> Mover:
         """Return this encoder with each side's idf counted from its own texts."""
-        return dataclasses.replace(
-            self,
-            candidates=self._with_counts(self.candidates, candidates),
-            references=self._with_counts(self.references, references),
-        )
+        changed: dict[str, Weighting] = {}
+        backbone: OpenBackbone = context.open(self.backbone)
+        if self.candidates == Idf():
+            texts: Iterable[str] = (pair.candidate for pair in context.pairs())
+            changed["candidates"] = Idf(store_idf_table(count_documents(backbone.token_ids(texts))))
+        if self.references == Idf():
+            changed["references"] = Idf(
+                context.once(count_reference_tokens, self.backbone, context)
+            )
+        return dataclasses.replace(self, **changed) if changed else self  # type: ignore[arg-type]  # only weightings change
 
-    def _with_counts(self, weighting: Weighting, texts: Iterable[str]) -> Weighting:
-        if weighting != Idf():
-            return weighting
-        documents = (ids for chunk in iter_chunks(texts) for ids in self.backbone.token_ids(chunk))
-        return Idf(store_idf_table(count_documents(documents)))
-
-    def pin(self) -> Mover:
+    def resolve(self, context: CallContext) -> tuple[Mover, tuple[str, ...]]:
         """Return this encoder with its layer as a number and a folder named by content hash."""
-        checkpoint = self.backbone.checkpoint()
-        top = resolve_layer(self.layer, checkpoint)
-        return dataclasses.replace(self, model=checkpoint.name, layer=top)
-
-    def sources(self) -> tuple[str, ...]:
-        """The model by content hash, for the signature."""
-        return (f"model {self.backbone.checkpoint().label}",)
+        checkpoint = context.once(find_checkpoint, self.model)
+        top = context.once(resolve_layer, self.layer, checkpoint)
+        resolved = dataclasses.replace(self, model=checkpoint.name, layer=top)
+        return resolved, (f"model {checkpoint.label}",)
 
 
 @lru_cache(maxsize=4)
@@ -128,39 +133,16 @@ def _find_dropped_tokens(
     return dropped
 
 
-@dataclass(frozen=True)
-class MoverSide:
-    """The encoder of one side; `layers_read` are its layers, the lowest first."""
+@dataclass(frozen=True, eq=False)
+class _MoverSide:
+    """Embeds the texts of one side; `layers_read` are its layers, the lowest first."""
 
-    backbone: PretrainedBackbone
     layers_read: tuple[int, ...]
     n_gram: int
     weighting: Weighting
-    stop_words: tuple[str, ...]
-    # by token id; not compared, since it follows from the model and the stop words
-    dropped_tokens: Array = field(compare=False)
+    dropped_tokens: Array  # by token id
 
-    def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
-        """Run each text through the model and embed it, with its n-grams as readable units."""
-        states = self.backbone.encode([units.text for units in batch], self.layers_read, Run())
-        return [self._embed_readable(u, s) for u, s in zip(batch, states, strict=True)]
-
-    def _embed_readable(self, units: Units, states: HiddenStates) -> Embedded:
-        embedded = self.embed(units, states, self.layer_index())
-        if not embedded.units.by_model:
-            return embedded
-        n_grams = self._find_n_grams(states, self._combine_layers(states))[0]
-        return dataclasses.replace(embedded, units=_readable_n_grams(states, n_grams))
-
-    def layer_index(self) -> int:
-        """Return the highest layer that is read."""
-        return self.layers_read[-1]
-
-    def layer_indices(self) -> tuple[int, ...]:
-        """Return all layers that are read."""
-        return self.layers_read
-
-    def embed(self, units: Units, states: HiddenStates, depth: int) -> Embedded:
+    def embed(self, units: Units, states: HiddenStates) -> Embedded:
         """Embed the weighted n-grams of one text."""
         vectors = self._combine_layers(states)
         if not units.by_model:
@@ -169,6 +151,13 @@ class MoverSide:
         n_grams, sums, weights = self._find_n_grams(states, vectors)
         pooled = _pool_n_grams(vectors, weights, n_grams, sums)
         return Embedded(units, pooled, sums, sums, states.flags)
+
+    def readable(self, units: Units, states: HiddenStates) -> Units:
+        """Return the n-grams of a text as readable units."""
+        if not units.by_model:
+            return units
+        n_grams = self._find_n_grams(states, self._combine_layers(states))[0]
+        return _readable_n_grams(states, n_grams)
 
     def _combine_layers(self, states: HiddenStates) -> Array:
         if len(self.layers_read) == 1:

@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.models.hidden_states import HiddenStates
+from evenmatch.models.backbone import HiddenStates
 from evenmatch.protocols import Weighting
 from evenmatch.types import Array, Embedded, Units
 

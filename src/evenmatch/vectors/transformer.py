@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from evenmatch.errors import InputError
-from evenmatch.models.adapters import adapter_sources, pin_adapter
-from evenmatch.models.backbone import LongTextMode, PretrainedBackbone
-from evenmatch.models.hidden_states import HiddenStates
-from evenmatch.models.layers import Layer, resolve_layer
-from evenmatch.models.packing import iter_chunks
+from evenmatch.models.backbone import (
+    HiddenStates,
+    LongTextMode,
+    OpenBackbone,
+    PretrainedBackbone,
+    resolve_model,
+)
+from evenmatch.models.checkpoints import Layer, find_checkpoint, resolve_layer
 from evenmatch.protocols import Weighting
-from evenmatch.registry import check_settings, register
-from evenmatch.types import Embedded, Run, Units
-from evenmatch.vectors.pooling import embed_units
+from evenmatch.registry import CallContext, check_settings, register
+from evenmatch.types import Embedded, OpenEncoder, Units
+from evenmatch.vectors.pooling import embed_units, readable_units
 from evenmatch.vectors.weighting import (
     Uniform,
+    count_documents,
     lacks_idf_table,
+    store_idf_table,
     with_idf_table,
     with_uniform_weights,
 )
@@ -64,9 +68,7 @@ class Transformer:
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Run each text through the model and embed its units."""
-        depth = self.layer_index()
-        found = self.backbone.encode([units.text for units in batch], [depth], Run())
-        return [self.embed(u, s, depth) for u, s in zip(batch, found, strict=True)]
+        return self.open(CallContext())[0].encode(batch)
 
     @property
     def backbone(self) -> PretrainedBackbone:
@@ -79,38 +81,45 @@ class Transformer:
         """Return the number of the layer that is read."""
         return resolve_layer(self.layer, self.backbone.checkpoint())
 
-    def embed(self, units: Units, found: HiddenStates, depth: int) -> Embedded:
-        """Embed the units of one text from its hidden states at layer `depth`."""
-        vectors = found.layers[depth]
+    def open(self, context: CallContext) -> tuple[OpenEncoder, OpenEncoder]:
+        """Find the model and the layer; candidates and references are encoded alike."""
+        backbone: OpenBackbone = context.open(self.backbone)
+        layer = context.once(resolve_layer, self.layer, backbone.checkpoint)
+        backbone.add_layers(layer)
+
+        def encode(batch: Sequence[Units]) -> list[Embedded]:
+            states = backbone.hidden_states([units.text for units in batch])
+            return [self.embed(u, s, layer) for u, s in zip(batch, states, strict=True)]
+
+        def readable(units: Units) -> Units:
+            return readable_units(units, backbone.hidden_states([units.text])[0])
+
+        encoder = OpenEncoder(
+            encode, with_uniform_weights(self), self.pad_to, backbone.facts, readable
+        )
+        return encoder, encoder
+
+    def embed(self, units: Units, states: HiddenStates, layer: int) -> Embedded:
+        """Embed the units of one text from its hidden states at a layer."""
+        vectors = states.layers[layer]
         return embed_units(
-            units, found, vectors, how=self.pool, weights=self.weights, mass=self.mass
+            units, states, vectors, how=self.pool, weights=self.weights, mass=self.mass
         )
 
-    @property
-    def needs_idf(self) -> bool:
-        """Whether an idf table must be counted first."""
-        return lacks_idf_table(self)
+    def count_idf(self, context: CallContext) -> Transformer:
+        """Return this encoder with idf counted from the references of the call."""
+        if not lacks_idf_table(self):
+            return self
+        return with_idf_table(self, context.once(count_reference_tokens, self.backbone, context))
 
-    def with_idf(self, references: Iterable[str]) -> Transformer:
-        """Return this encoder with idf counted from these references."""
-        backbone = self.backbone
-        return with_idf_table(
-            self, (ids for chunk in iter_chunks(references) for ids in backbone.token_ids(chunk))
-        )
-
-    def without_weights(self) -> Transformer:
-        """Return this encoder with uniform weights and mass."""
-        return with_uniform_weights(self)
-
-    def pin(self) -> Transformer:
+    def resolve(self, context: CallContext) -> tuple[Transformer, tuple[str, ...]]:
         """Return this encoder with its layer as a number and folders named by content hash."""
-        return dataclasses.replace(
-            self,
-            model=self.backbone.checkpoint().name,
-            layer=self.layer_index(),
-            adapter=pin_adapter(self.adapter),
-        )
+        layer = context.once(resolve_layer, self.layer, context.once(find_checkpoint, self.model))
+        return resolve_model(self, context, layer=layer)
 
-    def sources(self) -> tuple[str, ...]:
-        """The model and the adapter by content hash, for the signature."""
-        return (f"model {self.backbone.checkpoint().label}", *adapter_sources(self.adapter))
+
+def count_reference_tokens(backbone: PretrainedBackbone, context: CallContext) -> str:
+    """Count the tokens of the call's references; return the content hash of the idf table."""
+    references = (reference for pair in context.pairs() for reference in pair.references)
+    opened: OpenBackbone = context.open(backbone)
+    return store_idf_table(count_documents(opened.token_ids(references)))

@@ -23,7 +23,7 @@ import numpy as np
 from evenmatch.errors import DataError, InputError
 from evenmatch.files import DIGEST_PREFIX, cache_dir, try_write_text
 from evenmatch.protocols import Weighting
-from evenmatch.registry import register
+from evenmatch.registry import CallContext, register
 from evenmatch.types import Array
 
 
@@ -71,9 +71,9 @@ class Idf:
         """Return the idf of each key; a key that is not in the table has df 0."""
         return load_idf_table(self.table).idf(keys)
 
-    def pin(self) -> Idf:
+    def resolve(self, context: CallContext) -> tuple[Idf, tuple[str, ...]]:
         """Return this weighting with its table named by content hash."""
-        return dataclasses.replace(self, table=pin_idf_table(self.table))
+        return Idf(context.once(pin_idf_table, self.table)), ()
 
 
 class HasWeights(Protocol):
@@ -98,10 +98,9 @@ def with_uniform_weights(encoder: E) -> E:
     return dataclasses.replace(encoder, weights=Uniform(), mass=Uniform())  # type: ignore[type-var]  # parts are dataclasses
 
 
-def with_idf_table(encoder: E, documents: Iterable[Array]) -> E:
-    """Return the encoder with its idf counted from the keys of these documents."""
-    table = Idf(store_idf_table(count_documents(documents)))
-    changed = {k: table for k in ("weights", "mass") if getattr(encoder, k) == Idf()}
+def with_idf_table(encoder: E, table: str) -> E:
+    """Return the encoder with this idf table wherever it lacks one."""
+    changed = {k: Idf(table) for k in ("weights", "mass") if getattr(encoder, k) == Idf()}
     return dataclasses.replace(encoder, **changed)  # type: ignore[type-var]  # parts are dataclasses
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from evenmatch.errors import InputError
-from evenmatch.scoring.languages import likely_other_language
+from evenmatch.scoring.inputs import likely_other_language
 from evenmatch.similarity.strings import Phrase, unit_phrases
 from evenmatch.types import NO_FLAGS, Pair, Units
 from evenmatch.units.keyphrases import Phrases

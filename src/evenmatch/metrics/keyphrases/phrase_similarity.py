@@ -6,7 +6,6 @@ phrases, so `ByMetric` takes it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +14,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from evenmatch.alignment.assignment import Lsa
 from evenmatch.errors import DataError
 from evenmatch.files import DIGEST_PREFIX, models_dir
 from evenmatch.metrics.regression import Regression
-from evenmatch.metrics.token_level import f_disc
 from evenmatch.models.checkpoints import Checkpoint, find_checkpoint
 from evenmatch.protocols import Metric, Similarity
-from evenmatch.registry import make_signature, register
-from evenmatch.scoring.inputs import check_pairs
+from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric, open_metric
+from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import best_over_references, overlap_score
-from evenmatch.types import Array, Embedded, Pair, Run, Scores, Units
+from evenmatch.types import Array, Embedded, Pair, Units
 
 
 @register("similarity", "by_metric")
@@ -36,7 +36,7 @@ class ByMetric:
     semantic similarity: the tokens of two phrases are embedded and matched one to one.
     """
 
-    metric: Metric = f_disc()
+    metric: Metric = AlignMetric(alignment=Lsa())  # f_disc
 
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Similarity matrix: rows are the units of `x`, columns those of `y`."""
@@ -87,7 +87,7 @@ def default_scorer_folder() -> Path:
 
 @register("metric", "phrase_scorer")
 @dataclass(frozen=True)
-class PhraseScorer:
+class PhraseScorer(EngineMetric):
     """Similarity of two phrases from 0 to 1, by a trained cross-encoder.
 
     `model` is a folder written by `evenmatch fit --keyphrases`; 'fb' is its default output folder.
@@ -98,24 +98,24 @@ class PhraseScorer:
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Score the pairs, in order; with several references the best score counts."""
-        return self.score_pairs(pairs, Run())
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Open the cross-encoder."""
+        checkpoint = context.once(PhraseScorer.checkpoint, self)
+        base = open_metric(Regression(checkpoint.name, "candidate"), context)
 
-    def score_pairs(self, pairs: Sequence[Pair], run: Run) -> Scores:
-        """Score the pairs with the given run settings."""
-        check_pairs(pairs)
-        single = list(dict.fromkeys(Pair(p.candidate, (r,)) for p in pairs for r in p.references))
-        logits = Regression(self.checkpoint().name, "candidate").score_pairs(single, run).segments
-        similarity = {
-            (pair.candidate, pair.references[0]): 1 / (1 + math.exp(-logit.value))
-            for pair, logit in zip(single, logits, strict=True)
-        }
-        scores = (
-            best_over_references(pair, lambda *texts: overlap_score(similarity[texts]))
-            for pair in pairs
-        )
-        return Scores(tuple(scores), self.signature)
+        def score_chunk(chunk: Chunk) -> ChunkScores:
+            logits = base.score_chunk(single := chunk.single_references())[0]
+            similarity = {
+                (pair.candidate, pair.references[0]): 1 / (1 + math.exp(-logit.value))
+                for pair, logit in zip(single.pairs, logits, strict=True)
+            }
+            scores = [
+                best_over_references(pair, lambda *texts: overlap_score(similarity[texts]))
+                for pair in chunk.pairs
+            ]
+            return scores, None
+
+        return ReadyMetric(make_signature(self, context), score_chunk)
 
     def checkpoint(self) -> Checkpoint:
         """Find the scorer's checkpoint."""
@@ -133,15 +133,7 @@ class PhraseScorer:
             )
         return find_checkpoint(str(folder))
 
-    def pin(self) -> PhraseScorer:
+    def resolve(self, context: CallContext) -> tuple[PhraseScorer, tuple[str, ...]]:
         """Return the metric with its folder named by content hash."""
-        return dataclasses.replace(self, model=self.checkpoint().name)
-
-    def sources(self) -> tuple[str, ...]:
-        """The scorer by content hash."""
-        return (f"model {self.checkpoint().label}",)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the scorer named by content hash."""
-        return make_signature(self)
+        checkpoint = context.once(PhraseScorer.checkpoint, self)
+        return PhraseScorer(checkpoint.name), (f"model {checkpoint.label}",)

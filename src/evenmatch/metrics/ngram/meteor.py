@@ -7,7 +7,7 @@ words that share a synset with a given word. The reader below returns exactly wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -22,16 +22,16 @@ from evenmatch.metrics.ngram.tokens import (
 )
 from evenmatch.models.checkpoints import find_package, verify_package
 from evenmatch.packages import PACKAGES
-from evenmatch.registry import make_signature, register
-from evenmatch.scoring.inputs import check_pairs
+from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.scoring.reducers import best_over_references, overlap_score
-from evenmatch.types import Pair, Score, Scores
+from evenmatch.types import Score
 from evenmatch.units.keyphrases import get_stemmer
 
 
 @register("metric", "meteor")
 @dataclass(frozen=True)
-class Meteor:
+class Meteor(EngineMetric):
     """METEOR by nltk: words that match in form, stem or meaning, with a penalty for word order.
 
     `alpha` weights precision against recall. `beta` and `gamma` shape the penalty, which applies to
@@ -55,9 +55,8 @@ class Meteor:
                 f"got {self.alpha}, {self.gamma} and {self.beta}"
             )
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Score the pairs, in order; with several references the best score counts."""
-        check_pairs(pairs)
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Load nltk and WordNet; with several references the best score counts."""
         meteor: Any = import_library(
             "nltk.translate.meteor_score", package="nltk"
         ).single_meteor_score
@@ -77,16 +76,13 @@ class Meteor:
                 )
             )
 
-        return Scores(tuple(best_over_references(pair, score) for pair in pairs), self.signature)
+        return score_each_pair(
+            make_signature(self, context), lambda pair: best_over_references(pair, score)
+        )
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version, and WordNet by content hash."""
-        return (library_version("nltk"), f"wordnet@{PACKAGES['wordnet'].sha256[:12]}")
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
+    def resolve(self, context: CallContext) -> tuple[Meteor, tuple[str, ...]]:
+        """Return the metric with the versions of what it uses."""
+        return self, (library_version("nltk"), f"wordnet@{PACKAGES['wordnet'].sha256[:12]}")
 
 
 # WordNet's rules from an inflected form to the forms it lists (its manual page "morphy").

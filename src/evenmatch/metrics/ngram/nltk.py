@@ -1,4 +1,8 @@
-"""BLEU, chrF and NIST as nltk computes them; many papers report nltk's BLEU and chrF."""
+"""BLEU, chrF and NIST as nltk computes them; many papers report nltk's BLEU and chrF.
+
+The corpus scores of nltk's BLEU and NIST are computed from all texts at once, so these two metrics
+are called with all pairs, like a plug-in.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,8 @@ from evenmatch.metrics.ngram.tokens import (
     library_version,
     tokenize_texts,
 )
-from evenmatch.registry import make_signature, register
+from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.scoring.inputs import check_pairs
 from evenmatch.scoring.reducers import best_over_references, empty_score, overlap_score
 from evenmatch.types import Pair, Score, Scores
@@ -59,9 +64,9 @@ class BleuNltk:
         ]
         return Scores(tuple(segments), self.signature, score(rows) if rows else None)
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("nltk"),)
+    def resolve(self, context: CallContext) -> tuple[BleuNltk, tuple[str, ...]]:
+        """Return the metric with the versions of what it uses."""
+        return self, (library_version("nltk"),)
 
     @property
     def signature(self) -> str:
@@ -71,7 +76,7 @@ class BleuNltk:
 
 @register("metric", "chrf_nltk")
 @dataclass(frozen=True)
-class ChrfNltk:
+class ChrfNltk(EngineMetric):
     """chrF by nltk: F-score of character n-grams, averaged over orders.
 
     `min_order` and `max_order` are the shortest and the longest n-gram counted; unlike in `chrf`,
@@ -93,9 +98,8 @@ class ChrfNltk:
                 f"got {self.min_order}, {self.max_order} and {self.beta}"
             )
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Sentence scores in order; with several references the best score counts."""
-        check_pairs(pairs)
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Load nltk; with several references the best score counts."""
         chrf: Any = import_library("nltk.translate.chrf_score", package="nltk").sentence_chrf
 
         def score(candidate: str, reference: str) -> Score:
@@ -110,16 +114,13 @@ class ChrfNltk:
             # nltk returns 1e-16 instead of 0.
             return overlap_score(value if value > 1e-15 else 0.0)
 
-        return Scores(tuple(best_over_references(pair, score) for pair in pairs), self.signature)
+        return score_each_pair(
+            make_signature(self, context), lambda pair: best_over_references(pair, score)
+        )
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("nltk"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
+    def resolve(self, context: CallContext) -> tuple[ChrfNltk, tuple[str, ...]]:
+        """Return the metric with the versions of what it uses."""
+        return self, (library_version("nltk"),)
 
 
 @register("metric", "nist")
@@ -167,9 +168,9 @@ class Nist:
             return 0.0
         return float(nist(references, candidates, order))
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("nltk"),)
+    def resolve(self, context: CallContext) -> tuple[Nist, tuple[str, ...]]:
+        """Return the metric with the versions of what it uses."""
+        return self, (library_version("nltk"),)
 
     @property
     def signature(self) -> str:

@@ -14,11 +14,10 @@ from evenmatch.metrics.ngram.tokens import (
     library_version,
     split_words,
 )
-from evenmatch.registry import check_settings, make_signature, register
-from evenmatch.registry.parts import with_settings_of
-from evenmatch.scoring.inputs import check_pairs
+from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.scoring.reducers import best_over_references, harmonic_mean, overlap_score
-from evenmatch.types import Pair, Score, Scores
+from evenmatch.types import Score
 from evenmatch.units.keyphrases import get_stemmer
 
 RougeTokenizer = Literal["auto", "rouge", "words"]
@@ -29,7 +28,7 @@ _MIN_STEMMED_LENGTH = 4  # rouge-score does not stem shorter words
 
 @register("metric", "rouge")
 @dataclass(frozen=True)
-class Rouge:
+class Rouge(EngineMetric):
     """ROUGE by rouge-score: overlap of candidate and reference, with F1 as the value.
 
     `share` is the kind of overlap: '1' for words, '2' for bigrams, 'L' for the longest common
@@ -48,56 +47,25 @@ class Rouge:
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """F1, precision and recall of each pair; with several references the best F1 counts."""
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Load rouge-score; with several references the best F1 counts."""
+        rouge_tokenize: Any = import_library("rouge_score.tokenize", package="rouge-score").tokenize
+        default = partial(rouge_tokenize, stemmer=get_stemmer() if self.stemmer else None)
+        multilingual = partial(_lower_words, stemmed=self.stemmer)
         rule = _lcs_rule if self.share == "L" else _ngram_rule(f"rouge{self.share}")
-        segments = _score_segments(pairs, rule, self.tokenizer, self.stemmer)
-        return Scores(segments, self.signature)
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("rouge-score"),)
+        def score(candidate: str, reference: str) -> Score:
+            tokenize = choose_tokenizer(self.tokenizer, default, multilingual, candidate, reference)
+            return rule(tokenize(candidate), tokenize(reference))
 
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
+        return score_each_pair(
+            make_signature(self, context),
+            lambda pair: _with_precision_recall(best_over_references(pair, score)),
+        )
 
-
-@register("metric", "rouge1")
-@with_settings_of(Rouge, "share")
-def rouge1(**settings: Any) -> Rouge:
-    """ROUGE-1: overlap of words (see `rouge`)."""
-    return Rouge("1", **settings)
-
-
-@register("metric", "rouge2")
-@with_settings_of(Rouge, "share")
-def rouge2(**settings: Any) -> Rouge:
-    """ROUGE-2: overlap of bigrams (see `rouge`); 0 for a text of one word."""
-    return Rouge("2", **settings)
-
-
-@register("metric", "rougeL")
-@with_settings_of(Rouge, "share")
-def rougeL(**settings: Any) -> Rouge:
-    """ROUGE-L: longest common subsequence of words in the whole text, ignoring line breaks."""
-    return Rouge("L", **settings)
-
-
-def _score_segments(
-    pairs: Sequence[Pair], rule: TokenRule, tokenizer: RougeTokenizer, stemmed: bool
-) -> tuple[Score, ...]:
-    check_pairs(pairs)
-    rouge_tokenize: Any = import_library("rouge_score.tokenize", package="rouge-score").tokenize
-    default = partial(rouge_tokenize, stemmer=get_stemmer() if stemmed else None)
-    multilingual = partial(_lower_words, stemmed=stemmed)
-
-    def score(candidate: str, reference: str) -> Score:
-        tokenize = choose_tokenizer(tokenizer, default, multilingual, candidate, reference)
-        return rule(tokenize(candidate), tokenize(reference))
-
-    return tuple(_with_precision_recall(best_over_references(pair, score)) for pair in pairs)
+    def resolve(self, context: CallContext) -> tuple[Rouge, tuple[str, ...]]:
+        """Return the metric with the versions of what it uses."""
+        return self, (library_version("rouge-score"),)
 
 
 def _lower_words(text: str, stemmed: bool) -> list[str]:

@@ -10,7 +10,7 @@ them to score thousands of resampled corpora at once, each a row of counts summe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -18,15 +18,15 @@ import numpy as np
 
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.metrics.ngram.tokens import import_library, library_version
-from evenmatch.registry import make_signature, register
-from evenmatch.scoring.inputs import check_pairs
+from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_score, empty_side_flags, overlap_score
-from evenmatch.types import Array, Pair, Score, Scores
+from evenmatch.types import Array, Pair, Score
 
 
 @register("metric", "bleu")
 @dataclass(frozen=True)
-class Bleu:
+class Bleu(EngineMetric):
     """BLEU by sacrebleu: n-gram precision of the candidate, with a brevity penalty.
 
     `tokenizer` is sacrebleu's: '13a' reads a Chinese clause as one word, so use 'zh' for Chinese,
@@ -47,27 +47,15 @@ class Bleu:
         if self.order < 1:
             raise InputError(f"bleu's order must be at least 1, got {self.order}")
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Sentence scores in order, and the corpus score."""
-        return self.score_with_counts(pairs)[0]
-
-    def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
-        """The scores, and one row of counts per pair; `score_totals` scores sums of such rows."""
-        check_pairs(pairs)
-        sentence, corpus = self._scorer(by_sentence=True), self._scorer(by_sentence=False)
-        counts = [_count_pair(sentence, pair) for pair in pairs]
-        segments = (
-            _segment_score(sentence, pair, own) for pair, own in zip(pairs, counts, strict=True)
-        )
-        return Scores(
-            tuple(segments), self.signature, _corpus_score(corpus, counts)
-        ), _count_matrix(counts)
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Load sacrebleu's scorer."""
+        return _open_scorer(self, context, self._scorer(), _overlap_score)
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
         return bleu_from_totals(totals, order=self.order, smoothing=self.smoothing)
 
-    def _scorer(self, *, by_sentence: bool) -> Any:
+    def _scorer(self) -> Any:
         make = import_library("sacrebleu.metrics.bleu", package="sacrebleu").BLEU
         try:
             return make(
@@ -76,7 +64,7 @@ class Bleu:
                 tokenize=self.tokenizer,
                 smooth_method=self.smoothing,
                 max_ngram_order=self.order,
-                effective_order=by_sentence,
+                effective_order=True,  # for sentences; the corpus score is `score_totals`
             )
         except RuntimeError:
             language = self.tokenizer.removesuffix("-mecab")
@@ -85,19 +73,14 @@ class Bleu:
                 f"install it with: pip install 'sacrebleu[{language}]'"
             ) from None
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("sacrebleu"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
+    def resolve(self, context: CallContext) -> tuple[Bleu, tuple[str, ...]]:
+        """Return the metric with the library's version."""
+        return self, (library_version("sacrebleu"),)
 
 
 @register("metric", "chrf")
 @dataclass(frozen=True)
-class Chrf:
+class Chrf(EngineMetric):
     """chrF by sacrebleu: F-score of character n-grams, with more weight on recall.
 
     `char_order` is the longest character n-gram counted. `word_order` adds word n-grams: 2 gives
@@ -122,13 +105,8 @@ class Chrf:
                 f"above 0, got {self.char_order}, {self.word_order} and {self.beta}"
             )
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Sentence scores in order, and the corpus score."""
-        return self.score_with_counts(pairs)[0]
-
-    def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
-        """The scores, and one row of counts per pair; `score_totals` scores sums of such rows."""
-        check_pairs(pairs)
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Load sacrebleu's scorer."""
         scorer: Any = import_library("sacrebleu.metrics.chrf", package="sacrebleu").CHRF(
             char_order=self.char_order,
             word_order=self.word_order,
@@ -137,31 +115,20 @@ class Chrf:
             whitespace=self.whitespace,
             eps_smoothing=self.eps_smoothing,
         )
-        counts = [_count_pair(scorer, pair) for pair in pairs]
-        segments = (
-            _segment_score(scorer, pair, own) for pair, own in zip(pairs, counts, strict=True)
-        )
-        return Scores(
-            tuple(segments), self.signature, _corpus_score(scorer, counts)
-        ), _count_matrix(counts)
+        return _open_scorer(self, context, scorer, _overlap_score)
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
         return chrf_from_totals(totals, beta=self.beta, eps_smoothing=self.eps_smoothing)
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("sacrebleu"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
+    def resolve(self, context: CallContext) -> tuple[Chrf, tuple[str, ...]]:
+        """Return the metric with the library's version."""
+        return self, (library_version("sacrebleu"),)
 
 
 @register("metric", "ter")
 @dataclass(frozen=True)
-class Ter:
+class Ter(EngineMetric):
     """TER by sacrebleu: word edits and shifts per word of the reference; 0 is best.
 
     An empty candidate needs one edit per word, so it scores 1; so does any text if the reference is
@@ -177,65 +144,53 @@ class Ter:
     higher_is_better: ClassVar[bool] = False
     bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Sentence scores in order, and the corpus score."""
-        return self.score_with_counts(pairs)[0]
-
-    def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
-        """The scores, and one row of counts per pair; `score_totals` scores sums of such rows."""
-        check_pairs(pairs)
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Load sacrebleu's scorer."""
         scorer: Any = import_library("sacrebleu.metrics.ter", package="sacrebleu").TER(
             normalized=self.normalized,
             no_punct=self.no_punct,
             asian_support=self.asian_support,
             case_sensitive=self.case_sensitive,
         )
-        counts = [_count_pair(scorer, pair) for pair in pairs]
-        segments = [
-            Score(_unit_score(scorer, [own]), flags=empty_side_flags(pair))
-            for pair, own in zip(pairs, counts, strict=True)
-        ]
-        corpus = _unit_score(scorer, counts) if counts else None
-        return Scores(tuple(segments), self.signature, corpus), _count_matrix(counts)
+        return _open_scorer(
+            self, context, scorer, lambda pair, value: Score(value, flags=empty_side_flags(pair))
+        )
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
         return ter_from_totals(totals)
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("sacrebleu"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
+    def resolve(self, context: CallContext) -> tuple[Ter, tuple[str, ...]]:
+        """Return the metric with the library's version."""
+        return self, (library_version("sacrebleu"),)
 
 
-# The counts of a sentence serve for its own score and for the corpus score. sacrebleu's public
-# functions would count twice, and counting takes nearly all the time, above all for TER.
+def _open_scorer(
+    metric: Bleu | Chrf | Ter,
+    context: CallContext,
+    scorer: Any,
+    to_score: Callable[[Pair, float], Score],
+) -> ReadyMetric:
+    """Open a metric whose segment and corpus scores are computed from the same counts.
+
+    sacrebleu's public functions would count twice, and counting takes nearly all the time.
+    """
+
+    def score_chunk(chunk: Chunk) -> ChunkScores:
+        counts = [
+            scorer._extract_corpus_statistics([pair.candidate], [[r] for r in pair.references])[0]
+            for pair in chunk.pairs
+        ]
+        values = [float(scorer._aggregate_and_compute([own]).score) / 100 for own in counts]
+        scores = [to_score(pair, value) for pair, value in zip(chunk.pairs, values, strict=True)]
+        return scores, np.array([list(own) for own in counts], dtype=np.float64)
+
+    return ReadyMetric(make_signature(metric, context), score_chunk, metric.score_totals)
 
 
-def _count_pair(scorer: Any, pair: Pair) -> Any:
-    references = [[reference] for reference in pair.references]
-    return scorer._extract_corpus_statistics([pair.candidate], references)[0]
-
-
-def _count_matrix(counts: Sequence[Any]) -> Array:
-    return np.array([list(own) for own in counts], dtype=np.float64)
-
-
-def _unit_score(scorer: Any, counts: Sequence[Any]) -> float:
-    return float(scorer._aggregate_and_compute(counts).score) / 100
-
-
-def _segment_score(scorer: Any, pair: Pair, counts: Any) -> Score:
+def _overlap_score(pair: Pair, value: float) -> Score:
     # Rounding in the logarithms can give a perfect score slightly above 1.
-    return empty_score(pair) or overlap_score(min(1.0, _unit_score(scorer, [counts])))
-
-
-def _corpus_score(scorer: Any, counts: Sequence[Any]) -> float | None:
-    return min(1.0, _unit_score(scorer, counts)) if counts else None
+    return empty_score(pair) or overlap_score(min(1.0, value))
 
 
 _FLOOR_COUNT = 0.1  # 'floor' smoothing counts this for no match

@@ -13,16 +13,16 @@ import importlib.metadata
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import ClassVar, Literal
 
 from evenmatch.errors import MissingExtraError
-from evenmatch.registry import make_signature, register
-from evenmatch.scoring.inputs import check_pairs
+from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.scoring.reducers import empty_side_flags
-from evenmatch.types import Pair, Score, Scores
+from evenmatch.types import Pair, Score
 from evenmatch.units.text import Words
 
 Tokenize = Callable[[str], list[str]]
@@ -81,7 +81,7 @@ def tokenize_texts(tokenizer: WordTokenizer, *texts: str) -> list[list[str]]:
 
 @register("metric", "reference_length")
 @dataclass(frozen=True)
-class ReferenceLength:
+class ReferenceLength(EngineMetric):
     """Logarithm of 1 + the number of words of the longest reference.
 
     It does not depend on the candidate. In a blend it corrects for the effect of length on the
@@ -91,19 +91,13 @@ class ReferenceLength:
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
-    def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """One score per pair, in order."""
-        check_pairs(pairs)
-        return Scores(tuple(self._score(pair) for pair in pairs), self.signature)
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Nothing to load."""
+        return score_each_pair(make_signature(self, context), self._score)
 
     def _score(self, pair: Pair) -> Score:
         words = max(len(reference.split()) for reference in pair.references)
         return Score(math.log1p(words), flags=empty_side_flags(pair))
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec."""
-        return make_signature(self)
 
 
 def import_library(module: str, *, package: str) -> ModuleType:

@@ -16,8 +16,8 @@ import numpy as np
 
 from evenmatch.api import as_solver
 from evenmatch.errors import InputError
-from evenmatch.metrics.token_level import eot
-from evenmatch.models.layers import Layer
+from evenmatch.metrics.presets import make_metric
+from evenmatch.models.checkpoints import Layer
 from evenmatch.scoring.inputs import make_run, offset_progress
 from evenmatch.scoring.metric import AlignMetric, score_metrics
 from evenmatch.stats.panel import Floats
@@ -136,7 +136,7 @@ def run_lisa_grid(
             seconds += found["seconds"]
         if settings.progress:
             settings.progress((done + 1) * len(sentences), len(steps) * len(sentences))
-    backbone = Transformer(grid.models[0]).backbone
+    backbone = Transformer(grid.models[0]).backbone.open()
     ids = backbone.token_ids([*sentences.candidates, *sentences.others])
     return GridScores(sentences, cells, [len(each) for each in ids], seconds, seed)
 
@@ -193,7 +193,8 @@ def _score_metrics(
 
 def _metric(step: _Step, model: str, layer: int) -> AlignMetric:
     if step.algorithm == BASELINE:
-        return eot(model, layer)
+        metric: AlignMetric = make_metric("eot", model=model, layer=layer)
+        return metric
     vectors = Transformer(model, layer, pad_to=step.length)
     return AlignMetric(Pieces(marks=True), vectors, alignment=as_solver(step.algorithm))
 

@@ -19,10 +19,9 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.metrics.fitted import BiEncoderHead, pair_features_torch
 from evenmatch.models.backbone import Blocks, PretrainedBackbone, load_trainable_blocks
-from evenmatch.models.checkpoints import Checkpoint
-from evenmatch.models.layers import count_layers
+from evenmatch.models.checkpoints import Checkpoint, count_layers
 from evenmatch.models.loading import quiet_transformers
-from evenmatch.models.packing import equal_length_batches
+from evenmatch.models.tokenizer import equal_length_batches
 from evenmatch.training.loop import FitSettings, run_training_loop
 from evenmatch.training.metrics.examples import TrainingExamples
 from evenmatch.types import Array, Run
@@ -100,8 +99,8 @@ def make_bi_encoder(
     encoder: PartlyFrozenEncoder, backbone: PretrainedBackbone, texts: Sequence[str], run: Run
 ) -> TrainableBiEncoder:
     """Run the frozen blocks once over every text."""
-    sequences = backbone.token_ids(texts)
-    tokens = backbone.tokenizer()
+    opened = backbone.open()
+    sequences, tokens = list(opened.token_ids(texts)), opened.tokenizer
     return TrainableBiEncoder(
         encoder,
         encoder.run_frozen_blocks(sequences, run),

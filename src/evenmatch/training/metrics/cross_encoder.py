@@ -10,8 +10,7 @@ from typing import Any
 from evenmatch.errors import InputError
 from evenmatch.metrics.regression import PairTokenizer, TokenizedPair
 from evenmatch.models.backbone import find_stack
-from evenmatch.models.checkpoints import Checkpoint
-from evenmatch.models.layers import count_layers
+from evenmatch.models.checkpoints import Checkpoint, count_layers
 from evenmatch.models.loading import load_auto_model, move_to_device, quiet_transformers
 from evenmatch.models.tokenizer import load_transformers_tokenizer
 from evenmatch.training.loop import FitSettings, run_training_loop

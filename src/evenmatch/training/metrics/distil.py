@@ -22,12 +22,18 @@ from evenmatch.data.cards import MetricCard, check_output_folder, write_card
 from evenmatch.data.tables import TextTable
 from evenmatch.metrics.fitted import save_bi_encoder_head
 from evenmatch.models.backbone import PretrainedBackbone
-from evenmatch.models.packing import iter_chunks
+from evenmatch.models.tokenizer import iter_chunks
 from evenmatch.protocols import Metric
-from evenmatch.registry import spec
+from evenmatch.registry import CallContext, spec
 from evenmatch.scoring.inputs import make_run
-from evenmatch.scoring.metric import AlignMetric, as_metric, score_metrics
-from evenmatch.scoring.saved import FOLDER_PLACEHOLDER, read_metric, write_metric
+from evenmatch.scoring.metric import (
+    FOLDER_PLACEHOLDER,
+    AlignMetric,
+    as_metric,
+    read_metric,
+    score_metrics,
+    write_metric,
+)
 from evenmatch.stats.panel import Panel
 from evenmatch.training.loop import FitSettings, run_training_loop
 from evenmatch.training.metrics.bi_encoder import (
@@ -137,11 +143,11 @@ def store_teacher_states(
     encoder: Transformer, texts: Sequence[str], lengths: Array, run: Run
 ) -> HiddenStateMemmap:
     """Store the hidden states of every text at the teacher's layer."""
-    layer = encoder.layer_index()
+    layer, backbone = encoder.layer_index(), encoder.backbone.open(CallContext(run))
     store: HiddenStateMemmap | None = None
     index = 0
     for chunk in iter_chunks(texts):
-        for states in encoder.backbone.encode(chunk, [layer], run):
+        for states in backbone.encode(chunk, [layer]):
             vectors = states.layers[layer]
             store = store or HiddenStateMemmap(lengths.tolist(), vectors.shape[1])
             store.write(index, vectors)

@@ -17,10 +17,10 @@ from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_
 from evenmatch.errors import UnknownNameError
 from evenmatch.metrics.fitted import save_bi_encoder_head
 from evenmatch.models.backbone import PretrainedBackbone
-from evenmatch.models.layers import count_layers
+from evenmatch.models.checkpoints import count_layers
 from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import make_run
-from evenmatch.scoring.saved import FOLDER_PLACEHOLDER, read_metric, write_metric
+from evenmatch.scoring.metric import FOLDER_PLACEHOLDER, read_metric, write_metric
 from evenmatch.training.loop import FitSettings
 from evenmatch.training.metrics.bi_encoder import (
     load_partly_frozen,

@@ -20,23 +20,18 @@ from evenmatch.data.cards import MetricCard, check_output_folder, write_card
 from evenmatch.data.documents import Document, DocumentSet, read_documents
 from evenmatch.data.tables import TextTable, format_number
 from evenmatch.errors import InputError
-from evenmatch.metrics.keyphrases.keyphrase_metric import (
-    KeyphraseMetric,
-    fb,
-    fg,
-    score_keyphrase_metrics,
-)
+from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.metrics.keyphrases.phrase_lists import select_phrases, split_pair
 from evenmatch.metrics.keyphrases.phrase_similarity import PhraseScorer, unit_texts
-from evenmatch.metrics.token_level import f_disc
+from evenmatch.metrics.presets import make_metric
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import make_run
-from evenmatch.scoring.saved import FOLDER_PLACEHOLDER, write_metric
+from evenmatch.scoring.metric import FOLDER_PLACEHOLDER, score_metrics, write_metric
 from evenmatch.stats.levels import correlation
 from evenmatch.training.loop import FitSettings, run_training_loop
 from evenmatch.training.metrics.cross_encoder import load_cross_encoder
-from evenmatch.types import Array, Pair
+from evenmatch.types import Array, Pair, Run
 from evenmatch.vectors.hashed import Bare
 
 PHRASE_SCORER_SETTINGS = FitSettings(epochs=1, batch=32, rate=1e-4, head_rate=1e-3)
@@ -102,7 +97,7 @@ def fit_keyphrases(
     card = MetricCard(
         folder,
         "A scorer of phrases",
-        fb(str(folder)).signature,
+        make_metric("fb", model=str(folder)).signature,
         facts,
         evaluations,
         {"facts": facts, "judged": {what: list(table) for what, table in evaluations.items()}},
@@ -224,7 +219,10 @@ def _score_phrase_pairs(
 
 def _evaluate_pairs(pairs: PhrasePairs, folder: str) -> TextTable:
     """Compare scorer, untrained encoder and the constant median with FG's phrase similarities."""
-    metrics: dict[str, Metric] = {"the scorer": PhraseScorer(folder), "f_disc, untrained": f_disc()}
+    metrics: dict[str, Metric] = {
+        "the scorer": PhraseScorer(folder),
+        "f_disc, untrained": make_metric("f_disc"),
+    }
     header = ["compared by", "Pearson", "Spearman", "mean error"]
     constant = float(abs(pairs.scores - np.median(pairs.scores)).mean())
     rows = [["always the median", "-", "-", format_number(constant)]]
@@ -250,8 +248,9 @@ def _evaluate_documents(documents: Sequence[Document], folder: str) -> TextTable
     rows = []
     for system in systems:
         pairs = [each.to_pair(system) for each in documents if system in each.predictions]
-        scored = score_keyphrase_metrics([fg("paper"), fb(folder)], pairs)
-        lexical, trained = (np.array([s.value for s in scores.segments]) for scores, _ in scored)
+        metrics = [make_metric("fg", mode="paper"), make_metric("fb", model=folder)]
+        scored = score_metrics(metrics, pairs, Run())
+        lexical, trained = (np.array([s.value for s in scores.segments]) for scores in scored)
         pearson = float(correlation(lexical, trained, "pearson"))
         numbers = map(format_number, (lexical.mean(), trained.mean(), pearson))
         rows.append([system, *numbers, str(len(pairs))])

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from evenmatch.errors import DataError, InputError, MissingExtraError
-from evenmatch.registry import register
+from evenmatch.registry import CallContext, register
 from evenmatch.types import Parse
 from evenmatch.units.parsers.spacy import Spacy
 from evenmatch.units.trees import Sentence, read_brackets, shift_words
@@ -35,9 +35,9 @@ class Benepar:
         """Return the names of the model and the pipeline."""
         return f"benepar {self.model} {Spacy(self.pipeline).identity()}"
 
-    def sources(self) -> tuple[str, ...]:
-        """Return the model and the pipeline for the signature."""
-        return (f"parser {self.model}", *Spacy(self.pipeline).sources())
+    def resolve(self, context: CallContext) -> tuple[Benepar, tuple[str, ...]]:
+        """Return the parser, and the model and the pipeline for the signature."""
+        return self, (f"parser {self.model}", *Spacy(self.pipeline).resolve(context)[1])
 
 
 @lru_cache(maxsize=2)

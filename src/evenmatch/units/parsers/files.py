@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evenmatch.errors import DataError
 from evenmatch.files import DIGEST_PREFIX, file_digest, recall_path, remember_path
-from evenmatch.registry import register
+from evenmatch.registry import CallContext, register
 from evenmatch.types import Parse, Tree
 from evenmatch.units.trees import ESCAPES, Sentence, read_brackets, read_conllu, shift_words
 
@@ -40,15 +40,12 @@ class ParseFile:
         """Return the content hash of the file."""
         return f"parse_file {file_digest(self._resolve_path())}"
 
-    def pin(self) -> ParseFile:
-        """Replace the path by the content hash of the file."""
-        name = f"{DIGEST_PREFIX}{file_digest(self._resolve_path())[:16]}"
+    def resolve(self, context: CallContext) -> tuple[ParseFile, tuple[str, ...]]:
+        """Return the parser with its path replaced by the content hash of the file."""
+        digest = file_digest(self._resolve_path())
+        name = f"{DIGEST_PREFIX}{digest[:16]}"
         remember_path("parses", name, self._resolve_path())
-        return dataclasses.replace(self, path=name)
-
-    def sources(self) -> tuple[str, ...]:
-        """Return the content hash of the file, for the signature."""
-        return (f"parses {file_digest(self._resolve_path())[:12]}",)
+        return dataclasses.replace(self, path=name), (f"parses {digest[:12]}",)
 
     def _resolve_path(self) -> Path:
         path = Path(self.path).expanduser()

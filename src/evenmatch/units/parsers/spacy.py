@@ -17,7 +17,7 @@ from typing import Any
 from evenmatch.errors import DataError, InputError, MissingExtraError
 from evenmatch.files import DIGEST_PREFIX, file_digest, models_dir, recall_path, remember_path
 from evenmatch.packages import PACKAGES
-from evenmatch.registry import register
+from evenmatch.registry import CallContext, register
 from evenmatch.types import Parse
 from evenmatch.units.trees import Sentence, dependency_tree, shift_words
 
@@ -41,8 +41,11 @@ class Spacy:
         """Return the name and version of the pipeline."""
         return f"spacy {self._label()}"
 
-    def pin(self) -> Spacy:
-        """Replace a folder by its content hash."""
+    def resolve(self, context: CallContext) -> tuple[Spacy, tuple[str, ...]]:
+        """Return the parser with a folder as content hash, and the pipeline with its version."""
+        return self._pinned(), (f"parser {self._label()}",)
+
+    def _pinned(self) -> Spacy:
         if not Path(self.pipeline).expanduser().is_dir():
             return self
         folder = Path(self.pipeline).expanduser()
@@ -50,13 +53,9 @@ class Spacy:
         remember_path("parsers", name, folder)
         return dataclasses.replace(self, pipeline=name)
 
-    def sources(self) -> tuple[str, ...]:
-        """Return the pipeline by name and version, for the signature."""
-        return (f"parser {self._label()}",)
-
     def _label(self) -> str:
         meta = _load_pipeline(str(_resolve_pipeline(self.pipeline))).meta
-        name = self.pin().pipeline.removeprefix(DIGEST_PREFIX)
+        name = self._pinned().pipeline.removeprefix(DIGEST_PREFIX)
         return f"{name}@{meta.get('version', '0')}"
 
 

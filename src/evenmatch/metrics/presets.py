@@ -1,0 +1,436 @@
+"""Metrics by name: a table of presets, and the rule that turns options into settings of parts.
+
+A preset is a metric with some of its settings offered as options: `bertscore(layer=9)` is the
+metric of the row `bertscore` with the layer of its encoder changed. To add a metric that is a
+choice of existing parts, add a row to `PRESETS`. The two metrics below the table are no rows, since
+an option of theirs changes several parts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Literal
+
+from evenmatch.alignment.assignment import Lsa
+from evenmatch.alignment.lisa import Auction, Recursive, RowMask, TopK
+from evenmatch.alignment.transport import Emd
+from evenmatch.errors import InputError
+from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
+from evenmatch.metrics.keyphrases.phrase_reducers import F1At, FineGrained
+from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric, PhraseScorer
+from evenmatch.metrics.likelihood import Likelihood
+from evenmatch.metrics.ngram.rouge import Rouge
+from evenmatch.metrics.regression import Regression
+from evenmatch.models.backbone import LongTextMode
+from evenmatch.models.checkpoints import Layer
+from evenmatch.protocols import Weighting
+from evenmatch.registry import register
+from evenmatch.registry.parts import find_entry, setting_types
+from evenmatch.scoring.ensembles import Blend
+from evenmatch.scoring.metric import AlignMetric, read_metric
+from evenmatch.scoring.reducers import Average, Nearness
+from evenmatch.similarity.strings import Exact
+from evenmatch.similarity.vectors import Euclidean, SameLabel
+from evenmatch.units.subtrees import Constituents, Subtrees
+from evenmatch.units.text import Closing, Pieces
+from evenmatch.vectors.mover import Mover
+from evenmatch.vectors.transformer import Transformer
+from evenmatch.vectors.weighting import Idf, Norm, Uniform
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named metric: the metric, the names of its options, and its documentation.
+
+    `paths` says which setting an option sets, where the rule of `_setting_path` does not.
+    """
+
+    name: str
+    metric: Any
+    options: str
+    about: str
+    paths: Mapping[str, str] = field(default_factory=dict)
+
+
+_TOKENS = "model layer idf marks long trust_remote_code"
+_LISA = "model layer idf include_padding long trust_remote_code"
+_CONSTITUENTS = "model layer parser lower weight most_words alignment long trust_remote_code"
+_SUBTREES = "model layer parser multiset lower weight most_words alignment long trust_remote_code"
+_PHRASES = "duplicates reference_duplicates invalid most no_reference stem tokens"
+_LIKELIHOOD = "weights long trust_remote_code adapter"
+
+_WITH_MARKS = Pieces(marks=True)
+_BART = "facebook/bart-large-cnn"
+
+PRESETS = (
+    # Token alignment
+    Preset(
+        "bertscore",
+        AlignMetric(_WITH_MARKS),
+        f"{_TOKENS} adapter",
+        """BERTScore: match every token with its most similar one (Zhang et al. 2020).
+
+        Equal to the bert_score package at batch size 1: special tokens can be matched to but have
+        weight 0; `marks` leaves them out if False. `idf` weights tokens by inverse document
+        frequency: True counts the call's references, a string names a table. `adapter` loads an
+        adapter trained by `evenmatch debias`.
+        """,
+    ),
+    Preset(
+        "f_disc",
+        AlignMetric(alignment=Lsa()),
+        f"{_TOKENS} adapter",
+        "F_DISC: one-to-one alignment with the greatest total similarity (Jin & Gildea 2022).",
+    ),
+    Preset(
+        "f_cont",
+        AlignMetric(vectors=Transformer(mass=Norm()), alignment=Emd()),
+        f"{_TOKENS} mass solver adapter",
+        "F_CONT: optimal transport with vector norms as token masses (Jin & Gildea 2022).",
+    ),
+    Preset(
+        "eot",
+        AlignMetric(Closing(), Transformer(layer="last"), scoring=Average()),
+        "model layer long trust_remote_code",
+        "Cosine similarity of the end-of-text tokens of two texts, the baseline of LiSAScore.",
+    ),
+    # LiSAScore: BERTScore with approximate one-to-one assignment
+    Preset(
+        "lisa_rowmask",
+        AlignMetric(_WITH_MARKS, alignment=RowMask()),
+        _LISA,
+        """LiSAScore by row masking: one-to-one, most urgent pair first (Mander & Phillips 2024).
+
+        Special tokens can be matched to but have weight 0. `include_padding` pads every text to
+        that many tokens, as the paper does to create repetition; padding tokens can be matched to
+        as well.
+        """,
+    ),
+    Preset(
+        "lisa_recursive",
+        AlignMetric(_WITH_MARKS, alignment=Recursive()),
+        f"{_LISA} iterations factor legacy",
+        """LiSAScore by recursion: refine, then take each line's maximum (Mander & Phillips 2024).
+
+        `iterations`, `factor` and `legacy` are settings of the solver `recursive`; the others are
+        those of `lisa_rowmask`.
+        """,
+    ),
+    Preset(
+        "lisa_topk",
+        AlignMetric(_WITH_MARKS, alignment=TopK()),
+        f"{_LISA} iterations factor",
+        """LiSAScore by top-k: refine, then take the highest cells (Mander & Phillips 2024).
+
+        `iterations` and `factor` are settings of the solver `topk`; the others are those of
+        `lisa_rowmask`.
+        """,
+    ),
+    Preset(
+        "lisa_auction",
+        AlignMetric(_WITH_MARKS, alignment=Auction()),
+        f"{_LISA} iterations factor",
+        """LiSAScore by auction: refine at full strength (Mander & Phillips 2024).
+
+        `iterations` and `factor` are settings of the solver `auction`; the others are those of
+        `lisa_rowmask`.
+        """,
+    ),
+    # With the adapter that comes with evenmatch. It was trained for one model, up to the layer that
+    # these metrics read, so neither is an option.
+    Preset(
+        "bertscore_even",
+        AlignMetric(_WITH_MARKS, Transformer(adapter="gender")),
+        "idf marks long",
+        "BERTScore on the embedded encoder with less gender bias, by the adapter `gender`.",
+    ),
+    Preset(
+        "f_disc_even",
+        AlignMetric(vectors=Transformer(adapter="gender"), alignment=Lsa()),
+        "idf marks long",
+        "F_DISC on the embedded encoder with less gender bias, by the adapter `gender`.",
+    ),
+    # Structure alignment
+    Preset(
+        "struct_dep",
+        AlignMetric(Subtrees()),
+        _SUBTREES,
+        """Match every dependency subtree with its most similar one (Chousa & Hirao).
+
+        `parser`, `multiset`, `lower`, `weight` and `most_words` are settings of `subtrees`.
+        `alignment` may be any solver, such as lsa or emd.
+        """,
+    ),
+    Preset(
+        "struct_dep_head",
+        AlignMetric(Subtrees(), similarity=SameLabel()),
+        _SUBTREES,
+        "Like struct_dep, but only subtrees with the same root word can match.",
+    ),
+    Preset(
+        "struct_con",
+        AlignMetric(Constituents()),
+        _CONSTITUENTS,
+        """Match every constituent with its most similar one (Chousa & Hirao).
+
+        `parser`, `lower`, `weight` and `most_words` are settings of `constituents`. `alignment` may
+        be any solver, such as lsa or emd.
+        """,
+    ),
+    Preset(
+        "struct_con_label",
+        AlignMetric(Constituents(label="phrase"), similarity=SameLabel()),
+        _CONSTITUENTS,
+        "Like struct_con, but only constituents with the same label can match.",
+    ),
+    Preset(
+        "struct_con_head",
+        AlignMetric(Constituents(), similarity=SameLabel()),
+        _CONSTITUENTS,
+        "Like struct_con, but only constituents with the same head word can match.",
+    ),
+    # Keyphrases
+    Preset(
+        "fg",
+        KeyphraseMetric(),
+        f"mode which similarity repetition quantity both_empty {_PHRASES}",
+        """FG: partial matches count, repetition and quantity are penalized (Luo et al. 2021).
+
+        A phrase scores its similarity to the most similar reference phrase. `mode`, `repetition`,
+        `quantity` and `both_empty` are settings of `fine_grained`. `which`, `duplicates`,
+        `reference_duplicates`, `invalid`, `most` and `no_reference` are policies of `keyphrases`.
+        `stem` and `tokens` are settings of `phrases`. `similarity` may also be `edit` or `token_f1`
+        alone, or semantic: `by_metric(metric=f_disc)`.
+        """,
+    ),
+    Preset(
+        "fb",
+        KeyphraseMetric(similarity=ByMetric(PhraseScorer()), scoring=FineGrained("paper")),
+        "model mode which both_empty duplicates tokens",
+        """FB: the FG score with phrases compared by a trained model (Luo et al. 2021).
+
+        `model` is the folder of a scorer trained by `evenmatch fit --keyphrases`; the default is
+        the one in the model directory. The other settings are those of `fg`. `mode` is 'paper'
+        here, since the authors' released code does not compute the FB of their equation 8.
+        """,
+        {"model": "similarity.metric.model"},
+    ),
+    Preset(
+        "keyphrase_f1",
+        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At()),
+        f"k which pad average similarity {_PHRASES}",
+        """F1 of the first `k` phrases, matched one to one after stemming.
+
+        `k`, `pad` and `average` are settings of `f1_at`. `which`, `duplicates`,
+        `reference_duplicates`, `invalid`, `most` and `no_reference` are policies of `keyphrases`.
+        `stem` and `tokens` are settings of `phrases`. The defaults are those of Chan et al. (2019).
+        """,
+    ),
+    Preset(
+        "f1_at_5",
+        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At(5)),
+        f"which pad average similarity {_PHRASES}",
+        "F1@5: F1 of the first five phrases, padded to five with wrong ones (see `keyphrase_f1`).",
+    ),
+    Preset(
+        "f1_at_m",
+        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At("M")),
+        f"which average similarity {_PHRASES}",
+        "F1@M: F1 of all predicted phrases (see `keyphrase_f1`).",
+    ),
+    # N-grams
+    Preset("rouge1", Rouge("1"), "stemmer tokenizer", "ROUGE-1: overlap of words (see `rouge`)."),
+    Preset(
+        "rouge2",
+        Rouge("2"),
+        "stemmer tokenizer",
+        "ROUGE-2: overlap of bigrams (see `rouge`); 0 for a text of one word.",
+    ),
+    Preset(
+        "rougeL",
+        Rouge("L"),
+        "stemmer tokenizer",
+        "ROUGE-L: longest common subsequence of words in the whole text, ignoring line breaks.",
+    ),
+    # Likelihood and regression
+    Preset(
+        "bartscore",
+        Likelihood(_BART),
+        f"model prompt {_LIKELIHOOD}",
+        """BARTScore: mean of precision and recall as log-probabilities (Yuan et al. 2021).
+
+        Each is a mean over all tokens of a text, special tokens included. `weights` accepts the
+        authors' bart_score.pth. `prompt` is the template for a causal model.
+        """,
+    ),
+    Preset(
+        "bartscore_precision",
+        Likelihood(_BART, "precision"),
+        f"model prompt {_LIKELIHOOD}",
+        "BARTScore precision: the candidate's log-probability given the reference.",
+    ),
+    Preset(
+        "bartscore_recall",
+        Likelihood(_BART, "recall"),
+        f"model prompt {_LIKELIHOOD}",
+        "BARTScore recall: the reference's log-probability given the candidate.",
+    ),
+    Preset(
+        "prism",
+        Likelihood("facebook/m2m100_418M", source_tag="__en__", target_tag="__en__"),
+        f"model source_tag target_tag {_LIKELIHOOD}",
+        """PRISM: likelihood by a translation model used as a paraphraser (Thompson & Post 2020).
+
+        The mean is over the tokens and the closing token, without the language tag. The authors'
+        own model does not load in transformers directly; with a port of it, set target_tag='<en>'
+        and source_tag='', since it reads without a tag.
+        """,
+    ),
+    Preset(
+        "bleurt",
+        Regression("Elron/bleurt-base-512", limit=512),
+        "model limit long trust_remote_code adapter",
+        "BLEURT: a BERT trained on human ratings; reads the reference first (Sellam et al. 2020).",
+    ),
+    Preset(
+        "frugalscore",
+        Regression("moussaKam/frugalscore_tiny_bert-base_bert-score", "candidate", 128),
+        "model limit long trust_remote_code adapter",
+        """FrugalScore: a small model distilled from a large metric (Kamal Eddine et al. 2022).
+
+        It reads the candidate first.
+        """,
+    ),
+)
+
+
+@register("metric", "moverscore")
+def moverscore(
+    model: str = "minilm",
+    layer: Layer = "last",
+    version: Literal[1, 2] = 2,
+    n_gram: int = 1,
+    idf: bool | str = True,
+    stop_words: tuple[str, ...] = (),
+    long: LongTextMode = "truncate",
+    trust_remote_code: bool = False,
+) -> AlignMetric:
+    """MoverScore: the earth mover's distance between the tokens of two texts (Zhao et al. 2019).
+
+    `idf` weights tokens by inverse document frequency: True counts the call's candidates and its
+    references separately, a string names one table for both. `version` 1 combines the last five
+    layers by power means, squares the distances and scores 1 minus their sum. `n_gram` above 1
+    needs version 1. `stop_words` are left out.
+    """
+    first = version == 1
+    if n_gram > 1 and not first:
+        raise InputError(
+            "moverscore's second version has no n-grams; set version=1, or leave n_gram at 1"
+        )
+    weighting = _idf_weighting(idf)
+    vectors = Mover(
+        model,
+        layer,
+        layers=5 if first else 1,
+        n_gram=n_gram,
+        candidates=weighting,
+        references=weighting,
+        stop_words=stop_words,
+        long=long,
+        trust_remote_code=trust_remote_code,
+    )
+    return AlignMetric(Pieces(), vectors, Euclidean(squared=first), Emd(), Nearness(linear=first))
+
+
+@register("metric", "wmt_blend")
+def wmt_blend() -> Blend:
+    """Blend of eleven alignment and n-gram metrics, fitted to human ratings of WMT15 and WMT16.
+
+    Scores are on the scale of the standardised ratings: 0 is an average output, and 1 is one
+    standard deviation better.
+    """
+    metric: Blend = read_metric(str(files("evenmatch.metrics") / "shipped" / "wmt_blend"))
+    return metric
+
+
+def make_metric(name: str, **options: Any) -> Any:
+    """Return the metric with that name and these options."""
+    return find_entry(name).factory(**options)
+
+
+# The part of a metric that has an option as its setting; a metric's own settings come first.
+_OWNERS = {
+    option: part
+    for part, names in {
+        "units": "marks parser multiset lower weight most_words stem tokens",
+        "vectors": "model layer mass long trust_remote_code adapter",
+        "alignment": "iterations factor legacy",
+        "scoring": "mode repetition quantity both_empty k pad average",
+    }.items()
+    for option in names.split()
+}
+_RENAMED = {"idf": "vectors.weights", "include_padding": "vectors.pad_to", "solver": "alignment"}
+
+
+def _setting_path(preset: Preset, option: str) -> list[str]:
+    """The path of the setting that an option sets, from the metric down."""
+    path = preset.paths.get(option) or _RENAMED.get(option)
+    if path is None:
+        factory: Any = type(preset.metric)
+        own = option in setting_types(factory)
+        path = option if own else f"{_OWNERS[option]}.{option}"
+    return path.split(".")
+
+
+def _idf_weighting(idf: bool | str) -> Weighting:
+    """The weighting for a metric's `idf` option: counted, from a table, or uniform."""
+    if isinstance(idf, str):
+        return Idf(idf)
+    return Idf() if idf else Uniform()
+
+
+def _register_preset(preset: Preset) -> None:
+    """Register a function that takes the preset's options and returns its metric.
+
+    Specs read the options of a metric, their types and their defaults from its signature.
+    """
+    paths = {option: _setting_path(preset, option) for option in preset.options.split()}
+    signature = inspect.Signature([_parameter(preset.metric, o, p) for o, p in paths.items()])
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        metric = preset.metric
+        for option, value in signature.bind(*args, **kwargs).arguments.items():
+            setting = _idf_weighting(value) if option == "idf" else value
+            metric = _replace_setting(metric, paths[option], setting)
+        return metric
+
+    make.__name__ = make.__qualname__ = preset.name
+    make.__doc__ = inspect.cleandoc(preset.about)
+    make.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads this first
+    make.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    register("metric", preset.name)(make)
+
+
+def _parameter(metric: Any, option: str, path: list[str]) -> inspect.Parameter:
+    owner = functools.reduce(getattr, path[:-1], metric)
+    factory: Any = type(owner)
+    default, hint = getattr(owner, path[-1]), setting_types(factory)[path[-1]]
+    if option == "idf":
+        default, hint = False, bool | str
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(option, kind, default=default, annotation=hint)
+
+
+def _replace_setting(part: Any, path: list[str], value: Any) -> Any:
+    if len(path) > 1:
+        value = _replace_setting(getattr(part, path[0]), path[1:], value)
+    return dataclasses.replace(part, **{path[0]: value})
+
+
+for _preset in PRESETS:
+    _register_preset(_preset)
