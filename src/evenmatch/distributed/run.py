@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -32,12 +33,11 @@ from evenmatch.distributed.driver import (
     ShardFailure,
     build_run_metrics,
     manifest_header,
-    worker_settings,
 )
 from evenmatch.distributed.manifest import Manifest, open_manifest
-from evenmatch.distributed.messages import Runner, WorkerJob
+from evenmatch.distributed.messages import Runner
 from evenmatch.distributed.processes import Processes
-from evenmatch.distributed.shards import Shard, open_loader, plan_shards
+from evenmatch.distributed.shards import Shard, ShardLoader, plan_shards
 from evenmatch.distributed.worker import merge_tallies
 from evenmatch.errors import DataError, InputError
 from evenmatch.scoring.inputs import make_run
@@ -74,16 +74,13 @@ def score_files(
     out = local_path(out)
     folder, suffix = _parts_folder(out)
     shards = plan_shards(path, shard_rows)
-    with open_loader() as load:
+    with closing(ShardLoader()) as load:
         metrics = build_run_metrics(names, shards, load)
         header = manifest_header(metrics, suffix, shard_rows, settings)
         with open_manifest(folder, header, shards, resume=resume) as manifest:
             before = dict(manifest.done)
             checkpointer = ShardCheckpointer(manifest, metrics, suffix, settings, shards)
-            job = WorkerJob(
-                metrics.specs, suffix, worker_settings(settings), os.getcwd(), metrics.idf_tables
-            )
-            failures = checkpointer.score_missing(on, job, load, retries, max_failures)
+            failures = checkpointer.score_missing(on, load, retries, max_failures)
             if not failures and is_score_file(out):
                 _join_output([manifest.part_path(s.number, suffix) for s in shards], out)
             return _collect_result(manifest, metrics, failures, shards, before)
