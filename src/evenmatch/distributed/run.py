@@ -131,9 +131,14 @@ def part_suffix(out: str) -> str:
 
 
 def _parts_folder(out: str) -> tuple[Path, str]:
-    """Return the folder of the parts, and their suffix."""
+    """Return the folder of the parts, and their suffix; for a URL, in the working directory."""
     if is_url(out):
-        return _remote_parts_folder(out)
+        resolve_filesystem(out)  # fail now rather than after hours of work
+        if not is_score_file(out):
+            raise InputError(
+                f"remote output must be one file, got {out}; use .jsonl, .tsv or .parquet"
+            )
+        return Path(f"{Path(out).name}.parts"), part_suffix(out)
     if is_score_file(out):
         if not Path(out).resolve().parent.is_dir():
             raise DataError(f"the folder of {out} does not exist; create it first")
@@ -144,16 +149,6 @@ def _parts_folder(out: str) -> tuple[Path, str]:
             "give a .jsonl, .tsv or .parquet file, or a folder"
         )
     return Path(out), ".jsonl"
-
-
-def _remote_parts_folder(address: str) -> tuple[Path, str]:
-    """Return the folder and suffix of the parts of a remote file: in the working directory."""
-    resolve_filesystem(address)  # fail now rather than after hours of work
-    if not is_score_file(address):
-        raise InputError(
-            f"remote output must be one file, got {address}; use .jsonl, .tsv or .parquet"
-        )
-    return Path(f"{Path(address).name}.parts"), part_suffix(address)
 
 
 def _join_output(parts: Sequence[Path], out: str) -> None:
