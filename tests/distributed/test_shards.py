@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.distributed.shards import Shard, open_loader, parse_shard_pairs, plan_shards
+from evenmatch.distributed.shards import Shard, ShardLoader, parse_shard_pairs, plan_shards
 from tests.distributed.conftest import records, write_jsonl
 
 
 def candidates(shards: list[Shard]) -> list[str]:
-    with open_loader() as load:
+    with closing(ShardLoader()) as load:
         return [
             pair.candidate for s in shards for pair in parse_shard_pairs(load(s), s.chunk, s.file)
         ]

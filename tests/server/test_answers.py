@@ -42,7 +42,7 @@ def test_rewards_equal_the_library_and_name_odd_rows(serve: Serve) -> None:
     pairs = [em.Pair(c, tuple(r)) for c, r in zip(CANDIDATES, REFERENCES, strict=True)]
     assert found["rewards"] == em.reward(GREEDY)(pairs)
     assert found["odd"] == [2]
-    assert "evenmatch_odd_rewards_total 1" in client.get("/prometheus").text
+    assert "evenmatch_odd_rewards_total 1.0" in client.get("/prometheus").text
 
 
 def test_openrlhf_is_answered_in_its_own_form(serve: Serve) -> None:
@@ -96,10 +96,10 @@ def test_metrics_are_in_the_format_of_prometheus(serve: Serve) -> None:
     client.post("/score", json={"candidates": ["a", "b"], "references": ["a", "b"]})
     client.get("/nowhere/at/all")
     lines = client.get("/prometheus").text.splitlines()
-    assert 'evenmatch_requests_total{path="/score",status="200"} 1' in lines
-    assert 'evenmatch_requests_total{path="other",status="404"} 1' in lines
-    assert "evenmatch_pairs_total 2" in lines
-    assert 'evenmatch_request_seconds_bucket{path="/score",le="+Inf"} 1' in lines
+    assert 'evenmatch_requests_total{path="/score",status="200"} 1.0' in lines
+    assert 'evenmatch_requests_total{path="other",status="404"} 1.0' in lines
+    assert "evenmatch_pairs_total 2.0" in lines
+    assert 'evenmatch_request_seconds_bucket{le="+Inf",path="/score"} 1.0' in lines
 
 
 def test_an_idf_table_is_counted_from_its_own_request(serve: Serve) -> None:

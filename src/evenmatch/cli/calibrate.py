@@ -21,9 +21,12 @@ from evenmatch.cli.options import (
     RatingsArgument,
     RunOptions,
     SeedOption,
+    argument,
     count_option,
     expand_option_groups,
+    flag,
     metric_option,
+    option,
     optional_option,
     print_metric_card,
     repeatable_option,
@@ -56,28 +59,25 @@ def calibrate(
     ] = None,
     add: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="METRIC",
-            help="Also select from this metric, in addition to those of -m or the default; may be "
+        option(
+            "METRIC",
+            "Also select from this metric, in addition to those of -m or the default; may be "
             "given several times.",
         ),
     ] = None,
     instead: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SUBSET=METRIC",
-            help="If the last metric was trained on the ratings in DATA, give for each subset the "
+        option(
+            "SUBSET=METRIC",
+            "If the last metric was trained on the ratings in DATA, give for each subset the "
             "same metric trained without SUBSET; it scores the outputs of SUBSET.",
         ),
     ] = None,
     test: Annotated[
-        str,
-        typer.Option(
-            metavar="DATA", help="Held-out ratings to evaluate the metric on.", show_default="none"
-        ),
+        str, option("DATA", "Held-out ratings to evaluate the metric on.", default="none")
     ] = "",
     subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Fit on this subset only", "all")
+        list[str] | None, repeatable_option("NAME", "Fit on this subset only", default="all")
     ] = None,
     most: Annotated[int, count_option("Maximum number of metrics in the weighted sum.")] = 16,
     seed: SeedOption = 0,
@@ -127,7 +127,7 @@ def choose_layer(
     data: RatingsArgument,
     metric: ModelMetricOption = "bertscore",
     subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Use only this subset", "all")
+        list[str] | None, repeatable_option("NAME", "Use only this subset", default="all")
     ] = None,
     level: Annotated[
         _SegmentLevel,
@@ -143,14 +143,14 @@ def choose_layer(
         int, count_option("Number of cross-validation folds over segments.", least=2)
     ] = 5,
     by_subset: Annotated[
-        bool, typer.Option("--by-subset", help="Use each subset as a fold, instead of --folds.")
+        bool, flag("--by-subset", "Use each subset as a fold, instead of --folds.")
     ] = False,
     seed: SeedOption = 0,
     store: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--store/--no-store",
-            help="Save the layer, so that layer='auto' uses it for this model on this machine.",
+            "Save the layer, so that layer='auto' uses it for this model on this machine.",
         ),
     ] = True,
     json: JsonOption = False,
@@ -196,11 +196,11 @@ def _print_auto_layer(found: LayerChoice) -> None:
 def baseline(
     text: Annotated[
         str,
-        typer.Argument(
-            metavar="TEXT",
-            help="File of texts, one per line, similar to those you will score; - reads standard "
+        argument(
+            "TEXT",
+            "File of texts, one per line, similar to those you will score; - reads standard "
             "input. Default: the references of the sample included in evenmatch.",
-            show_default=False,
+            default=False,
         ),
     ] = "",
     metric: ModelMetricOption = "bertscore",

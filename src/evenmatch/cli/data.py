@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from evenmatch.cli.console import print_json, print_message, print_output, terminal_width
-from evenmatch.cli.options import JsonOption
+from evenmatch.cli.console import print_message, print_output, print_text_or_json, terminal_width
+from evenmatch.cli.options import JsonOption, flag, option
 from evenmatch.data.catalogue.catalogue import DataSet, data_set, data_sets, find_data_set
 from evenmatch.data.catalogue.fetch import BASE_URL, fetch_data_set
 from evenmatch.data.tables import table_to_text
@@ -29,13 +29,10 @@ DataSetArgument = Annotated[
 def list_data(json: JsonOption = False) -> None:
     """List the data sets with licence and availability."""
     found = data_sets()
-    if json:
-        print_json({"sets": [_data_set_document(each) for each in found]})
-        return
     rows = [[each.name, _availability(each), each.licence, each.about] for each in found]
-    print_output(
-        table_to_text([["name", "local", "licence", "description"], *rows], width=terminal_width())
-    )
+    table = [["name", "local", "licence", "description"], *rows]
+    document = {"sets": [_data_set_document(each) for each in found]}
+    print_text_or_json(table_to_text(table, width=terminal_width()), document, json=json)
 
 
 def _availability(each: DataSet) -> str:
@@ -66,15 +63,12 @@ def where_data(name: DataSetArgument) -> None:
 @data.command("get")
 def get_data(
     name: DataSetArgument,
-    again: Annotated[
-        bool, typer.Option("--again", help="Download even if available locally.")
-    ] = False,
+    again: Annotated[bool, flag("--again", "Download even if available locally.")] = False,
     unchecked: Annotated[
-        bool, typer.Option("--unchecked", help="Keep the files even if a checksum differs.")
+        bool, flag("--unchecked", "Keep the files even if a checksum differs.")
     ] = False,
     mirror: Annotated[
-        str,
-        typer.Option(metavar="URL", help="Base URL to download REPOSITORY/COMMIT/PATH from."),
+        str, option("URL", "Base URL to download REPOSITORY/COMMIT/PATH from.")
     ] = BASE_URL,
 ) -> None:
     """Download a data set.
@@ -104,17 +98,10 @@ models = typer.Typer(help="List and download the embedded models.", no_args_is_h
 def list_models(json: JsonOption = False) -> None:
     """List the models and whether they are installed."""
     found = list(iter_packages())
-    if json:
-        print_json(
-            {
-                "models": [
-                    {"name": n, "installed": here, "about": p.description} for n, p, here in found
-                ]
-            }
-        )
-    else:
-        rows = [[n, "yes" if here else "no", p.description] for n, p, here in found]
-        print_output(table_to_text([["name", "installed", "description"], *rows]))
+    rows = [[n, "yes" if here else "no", p.description] for n, p, here in found]
+    table = table_to_text([["name", "installed", "description"], *rows])
+    known = [{"name": n, "installed": here, "about": p.description} for n, p, here in found]
+    print_text_or_json(table, {"models": known}, json=json)
 
 
 @models.command("get")
@@ -143,11 +130,12 @@ CacheFolderOption = Annotated[
 def cache_info(folder: CacheFolderOption = "", json: JsonOption = False) -> None:
     """Show cache folders, number of entries and disk space."""
     vectors, *parses = [_usage(store) for store in _stores(folder)]
-    if json:
-        print_json(vectors | ({"parses": parses[0]} if parses else {}))
-        return
-    for own in (vectors, *parses):
-        print_output(f"{own['folder']}: {own['entries']} entries, {own['bytes'] / 1e6:.1f} MB")
+    lines = [
+        f"{own['folder']}: {own['entries']} entries, {own['bytes'] / 1e6:.1f} MB"
+        for own in (vectors, *parses)
+    ]
+    document = vectors | ({"parses": parses[0]} if parses else {})
+    print_text_or_json("\n".join(lines), document, json=json)
 
 
 @cache.command("clear")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,9 +26,12 @@ from evenmatch.cli.options import (
     SeedOption,
     SourcesOption,
     WorkerOptions,
+    argument,
     count_option,
     expand_option_groups,
+    flag,
     metric_option,
+    option,
     optional_option,
     repeatable_option,
     resolve_metrics,
@@ -37,7 +39,13 @@ from evenmatch.cli.options import (
 from evenmatch.data.files import STANDARD_INPUT, display_path, read_lines
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.errors import InputError
-from evenmatch.evaluation.agreement import correlate
+from evenmatch.evaluation.agreement import (
+    METHODS,
+    AgreementLevel,
+    AgreementMethod,
+    OutlierRule,
+    correlate,
+)
 from evenmatch.evaluation.agreement_result import Agreement
 from evenmatch.evaluation.compare import Comparison
 from evenmatch.evaluation.compare import compare as compare_systems
@@ -49,34 +57,6 @@ from evenmatch.reports.results import write_report
 _MAX_WARNINGS = 5
 
 
-class LevelChoice(StrEnum):
-    """The level at which scores and ratings are correlated."""
-
-    system = "system"
-    segment = "segment"
-    per_item = "per_item"
-    per_system = "per_system"
-
-
-class MethodChoice(StrEnum):
-    """Measures of agreement."""
-
-    pearson = "pearson"
-    spearman = "spearman"
-    kendall = "kendall"
-    kendall_c = "kendall_c"
-    accuracy = "accuracy"
-    calibrated_accuracy = "calibrated_accuracy"
-
-
-class OutlierChoice(StrEnum):
-    """Rules for excluding outlier systems."""
-
-    listed = "listed"
-    mad = "mad"
-    keep = "keep"
-
-
 @expand_option_groups(cache=True)
 def meta(
     data: RatingsArgument,
@@ -84,38 +64,36 @@ def meta(
         list[str] | None, metric_option(METRIC_HELP, "bertscore, or none with --official")
     ] = None,
     level: Annotated[
-        LevelChoice,
-        typer.Option(
-            metavar="LEVEL",
-            help="Level of the correlation. system: one score per system; segment: all rated "
+        AgreementLevel,
+        option(
+            "LEVEL",
+            "Level of the correlation. system: one score per system; segment: all rated "
             "outputs pooled; per_item, per_system: within each segment or system, then averaged.",
         ),
-    ] = LevelChoice.system,
+    ] = "system",
     method: Annotated[
-        MethodChoice,
-        typer.Option(metavar="METHOD", help=f"Measure of agreement: {', '.join(MethodChoice)}."),
-    ] = MethodChoice.pearson,
+        AgreementMethod, option("METHOD", f"Measure of agreement: {', '.join(METHODS)}.")
+    ] = "pearson",
     outliers: Annotated[
-        OutlierChoice,
-        typer.Option(
-            metavar="WHICH",
-            help="Outlier systems to exclude at the system level. listed: those listed with the "
+        OutlierRule,
+        option(
+            "WHICH",
+            "Outlier systems to exclude at the system level. listed: those listed with the "
             "data; mad: by median absolute deviation of the system ratings; keep: none.",
         ),
-    ] = OutlierChoice.listed,
+    ] = "listed",
     subset: Annotated[
         list[str] | None,
-        repeatable_option("NAME", "Use only this language pair or criterion", "all"),
+        repeatable_option("NAME", "Use only this language pair or criterion", default="all"),
     ] = None,
     official: Annotated[
-        bool,
-        typer.Option("--official", help="Also evaluate the metric scores published with the data."),
+        bool, flag("--official", "Also evaluate the metric scores published with the data.")
     ] = False,
     corpus: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--corpus/--no-corpus",
-            help="Score a system by the corpus score if the metric has one (BLEU, chrF, TER), "
+            "Score a system by the corpus score if the metric has one (BLEU, chrF, TER), "
             "instead of the mean over segments.",
         ),
     ] = True,
@@ -148,9 +126,9 @@ def meta(
         found = correlate(
             resolve_metrics(metric, official),
             ratings,
-            level.value,
-            method.value,
-            outliers=outliers.value,
+            level,
+            method,
+            outliers=outliers,
             corpus=corpus,
             published=official,
             confidence=confidence,
@@ -187,21 +165,21 @@ def compare(
     metric: MetricsOption,
     candidates: Annotated[
         list[str],
-        typer.Option(
+        option(
+            "FILE",
+            "Outputs of one system, one per line; give one file per system, the baseline "
+            "first. The file name without suffix is the name of the system.",
             "--candidates",
             "-c",
-            metavar="FILE",
-            help="Outputs of one system, one per line; give one file per system, the baseline "
-            "first. The file name without suffix is the name of the system.",
         ),
     ],
     references: Annotated[
         list[str],
-        typer.Option(
+        option(
+            "FILE",
+            "File of references, one per line; may be given several times.",
             "--references",
             "-r",
-            metavar="FILE",
-            help="File of references, one per line; may be given several times.",
         ),
     ],
     sources: SourcesOption = "",
@@ -274,9 +252,9 @@ def _read_parallel(paths: Sequence[str]) -> list[list[str]]:
 def keyphrases(
     data: Annotated[
         list[str],
-        typer.Argument(
-            metavar="DATA",
-            help="Documents: a JSONL, TSV or Parquet file with the fields title and abstract (or "
+        argument(
+            "DATA",
+            "Documents: a JSONL, TSV or Parquet file with the fields title and abstract (or "
             "text), keyphrases, and pred.NAME with the predictions of the system NAME (in JSONL: "
             "an object pred); a folder of such files; or the name of a public data set.",
         ),
@@ -293,23 +271,22 @@ def keyphrases(
         repeatable_option(
             "FIELD",
             "System to score, by its NAME in pred, or another field that contains predictions",
-            "all systems in pred",
             "--pred",
+            default="all systems in pred",
         ),
     ] = None,
     mean_seeds: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--mean-seeds",
-            help="Also report the mean over systems whose names differ only in the number after "
-            "'seed'.",
+            "Also report the mean over systems whose names differ only in the number after 'seed'.",
         ),
     ] = False,
     strict: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--strict",
-            help="Stop with an error at a line or field that cannot be read, instead of a warning.",
+            "Stop with an error at a line or field that cannot be read, instead of a warning.",
         ),
     ] = False,
     *,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import typer
-
 from evenmatch.cli.console import print_message
 from evenmatch.cli.options import (
     METRIC_HELP,
@@ -17,9 +15,12 @@ from evenmatch.cli.options import (
     RunOptions,
     SeedOption,
     WorkerOptions,
+    argument,
     count_option,
     expand_option_groups,
+    flag,
     metric_option,
+    option,
     optional_option,
     print_metric_card,
     repeatable_option,
@@ -37,12 +38,12 @@ from evenmatch.reports.results import write_report
 def audit(
     data: Annotated[
         str,
-        typer.Argument(
-            metavar="DATA",
-            help="Pairs to audit on: metric-fairness (a public data set), a folder of "
+        argument(
+            "DATA",
+            "Pairs to audit on: metric-fairness (a public data set), a folder of "
             "ATTRIBUTE.jsonl files, or a JSONL file with the fields cand_a and ref_a (the "
             "stereotypical candidate and its reference), cand_b and ref_b (the other candidate).",
-            show_default="the pairs included in evenmatch",
+            default="the pairs included in evenmatch",
         ),
     ] = "",
     metric: Annotated[
@@ -51,12 +52,15 @@ def audit(
     attribute: Annotated[
         list[str] | None,
         repeatable_option(
-            "NAME", "Audit only this attribute, for example gender", "all", "--attribute", "-a"
+            "NAME",
+            "Audit only this attribute, for example gender",
+            "--attribute",
+            "-a",
+            default="all",
         ),
     ] = None,
     published: Annotated[
-        bool,
-        typer.Option("--published", help="Also audit the metric scores published with the data."),
+        bool, flag("--published", "Also audit the metric scores published with the data.")
     ] = False,
     worst: Annotated[
         int,
@@ -119,10 +123,7 @@ def audit_document(found: Audit) -> dict[str, Any]:
 @expand_option_groups()
 def debias(
     out: Annotated[
-        str,
-        typer.Option(
-            "--out", "-o", metavar="FOLDER", help="Folder for the adapter and its card (README)."
-        ),
+        str, option("FOLDER", "Folder for the adapter and its card (README).", "--out", "-o")
     ],
     metric: Annotated[
         str,
@@ -133,42 +134,36 @@ def debias(
         repeatable_option(
             "DATA",
             "Sentence pairs to train on: sts-b, sick, snli, or a file of pairs",
-            "sts-b, sick and snli",
             "--sentences",
             "-s",
+            default="sts-b, sick and snli",
         ),
     ] = None,
     templates: Annotated[
         bool,
-        typer.Option(
-            "--templates/--no-templates",
-            help="Also train on generated sentences about occupations.",
-        ),
+        flag("--templates/--no-templates", "Also train on generated sentences about occupations."),
     ] = True,
     judge_on: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DATA",
-            help="Pairs to audit the metric on before and after training (the DATA of evenmatch "
+        option(
+            "DATA",
+            "Pairs to audit the metric on before and after training (the DATA of evenmatch "
             "audit); may be given several times.",
-            show_default="the pairs included in evenmatch",
+            default="the pairs included in evenmatch",
         ),
     ] = None,
     steps: Annotated[int, count_option("Number of training steps.")] = 400,
     batch: Annotated[int, count_option("Number of examples of each kind per step.")] = 16,
-    rate: Annotated[float, typer.Option(metavar="RATE", help="Learning rate.")] = 1e-3,
+    rate: Annotated[float, option("RATE", "Learning rate.")] = 1e-3,
     keep: Annotated[
-        float,
-        typer.Option(
-            min=0, metavar="WEIGHT", help="Weight of the loss that keeps other scores unchanged."
-        ),
+        float, option("WEIGHT", "Weight of the loss that keeps other scores unchanged.", least=0)
     ] = 1.0,
     mind: Annotated[
         float,
-        typer.Option(
-            min=0,
-            metavar="WEIGHT",
-            help="Weight of the loss that keeps the penalty for a wrong gender unchanged.",
+        option(
+            "WEIGHT",
+            "Weight of the loss that keeps the penalty for a wrong gender unchanged.",
+            least=0,
         ),
     ] = 1.0,
     factor: Annotated[

@@ -16,14 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenmatch.api import align as align_pair
-from evenmatch.cli.console import (
-    print_json,
-    print_message,
-    print_output,
-    print_text_or_json,
-    terminal_width,
-)
-from evenmatch.cli.options import JsonOption, metric_option, optional_option
+from evenmatch.cli.console import print_message, print_text_or_json, terminal_width
+from evenmatch.cli.options import JsonOption, argument, metric_option, optional_option
 from evenmatch.data.scores import atomic_write, score_to_record
 from evenmatch.data.tables import table_to_text
 from evenmatch.errors import EvenmatchError
@@ -52,8 +46,8 @@ _SENTENCE_END = re.compile(r"(?<=\.)\s+")
 
 
 def align(
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="Text to score.")],
-    reference: Annotated[str, typer.Argument(metavar="REFERENCE", help="Text to align it with.")],
+    candidate: Annotated[str, argument("CANDIDATE", "Text to score.")],
+    reference: Annotated[str, argument("REFERENCE", "Text to align it with.")],
     metric: Annotated[str, metric_option("Name or spec of an alignment metric.")] = "f_disc",
     plot: Annotated[
         str, optional_option("FILE", "Also plot the alignment: a .svg, .png or .html file.")
@@ -184,9 +178,8 @@ class Explanation:
 def explain(
     part: Annotated[
         str,
-        typer.Argument(
-            metavar="SPEC",
-            help="Name of a metric or part, optionally with settings: name(setting=value).",
+        argument(
+            "SPEC", "Name of a metric or part, optionally with settings: name(setting=value)."
         ),
     ],
     json: JsonOption = False,
@@ -254,13 +247,10 @@ def list_names(
     found = [find_entry(name) for name in names(kind)]
     found.sort(key=lambda e: (list(KINDS).index(e.kind), e.name))
     rows = [[e.name, e.kind, first_line(e.factory.__doc__)] for e in found]
-    if json:
-        keys = ("name", "kind", "about")
-        print_json({"parts": [dict(zip(keys, row, strict=True)) for row in rows]})
-    else:
-        print_output(
-            table_to_text([["name", "kind", "description"], *rows], width=terminal_width())
-        )
+    keys = ("name", "kind", "about")
+    document = {"parts": [dict(zip(keys, row, strict=True)) for row in rows]}
+    table = [["name", "kind", "description"], *rows]
+    print_text_or_json(table_to_text(table, width=terminal_width()), document, json=json)
 
 
 def first_line(docstring: str | None) -> str:

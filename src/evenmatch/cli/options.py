@@ -11,11 +11,10 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, is_dataclass
-from enum import StrEnum
 from inspect import Parameter
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, get_args
 
 import typer
 
@@ -44,37 +43,57 @@ METRIC_HELP = (
 PROGRESS_WORD = "processed"
 
 
+def option(
+    metavar: str,
+    help_text: str,
+    *names: str,
+    default: bool | str = True,
+    least: float | None = None,
+) -> Any:
+    """Return an option with a value; `default` is the default shown in help, or whether it is."""
+    return typer.Option(*names, metavar=metavar, help=help_text, show_default=default, min=least)
+
+
+def argument(metavar: str, help_text: str, default: bool | str = True) -> Any:
+    """Return a positional argument; `default` as for `option`."""
+    return typer.Argument(metavar=metavar, help=help_text, show_default=default)
+
+
+def flag(name: str, help_text: str) -> Any:
+    """Return an option without a value: '--name' or '--name/--no-name'."""
+    return typer.Option(name, help=help_text)
+
+
 def metric_option(help_text: str, default: bool | str = True) -> Any:
-    """Return the option -m for one or several metrics; `default` is the default shown in help."""
-    return typer.Option("--metric", "-m", metavar="METRIC", help=help_text, show_default=default)
+    """Return the option -m for one or several metrics."""
+    return option("METRIC", help_text, "--metric", "-m", default=default)
+
+
+def count_option(help_text: str, least: int = 1) -> Any:
+    """Return an integer option with the minimum `least`."""
+    return option("N", help_text, least=least)
+
+
+def optional_option(metavar: str, help_text: str, *names: str) -> Any:
+    """Return an option without a default in its help text."""
+    return option(metavar, help_text, *names, default=False)
+
+
+def repeatable_option(
+    metavar: str,
+    help_text: str,
+    *names: str,
+    default: bool | str = True,
+    least: float | None = None,
+) -> Any:
+    """Return an option that may be given several times."""
+    repeated = f"{help_text}; may be given several times."
+    return option(metavar, repeated, *names, default=default, least=least)
 
 
 def resolve_metrics(given: Sequence[str] | None, published: bool) -> list[str]:
     """Return the distinct metrics to run; by default bertscore, or none if `published`."""
     return list(dict.fromkeys(given or ([] if published else ["bertscore"])))
-
-
-def count_option(help_text: str, least: int = 1) -> Any:
-    """Return an integer option with the minimum `least`."""
-    return typer.Option(min=least, metavar="N", help=help_text)
-
-
-def optional_option(metavar: str, help_text: str) -> Any:
-    """Return an option without a default in its help text."""
-    return typer.Option(metavar=metavar, help=help_text, show_default=False)
-
-
-def repeatable_option(
-    metavar: str, help_text: str, default: bool | str = True, *names: str, least: int | None = None
-) -> Any:
-    """Return an option that may be given several times; `default` is shown in help."""
-    return typer.Option(
-        *names,
-        min=least,
-        metavar=metavar,
-        help=f"{help_text}; may be given several times.",
-        show_default=default,
-    )
 
 
 MetricsOption: TypeAlias = Annotated[
@@ -89,30 +108,22 @@ MetricsOption: TypeAlias = Annotated[
     ),
 ]
 
-
 SourcesOption: TypeAlias = Annotated[
     str,
     optional_option("FILE", "Source texts (the inputs of the generation system), one per line."),
 ]
 
-
 ModelMetricOption: TypeAlias = Annotated[
     str, metric_option("Alignment metric that uses a model, for example bertscore(model='FOLDER').")
 ]
 
-
-JsonOption: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print the result as one JSON document.")
-]
-
+JsonOption: TypeAlias = Annotated[bool, flag("--json", "Print the result as one JSON document.")]
 
 ConfidenceOption: TypeAlias = Annotated[
-    float, typer.Option(metavar="LEVEL", help="Confidence level of the intervals, between 0 and 1.")
+    float, option("LEVEL", "Confidence level of the intervals, between 0 and 1.")
 ]
 
-
 SeedOption: TypeAlias = Annotated[int, count_option("Random seed.", least=0)]
-
 
 ProgressOption: TypeAlias = Annotated[
     bool | None,
@@ -143,10 +154,7 @@ class RunOptions:
     """Options of every command that runs metrics: device, batch size, cache, progress."""
 
     device: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="PyTorch device to run models on, for example cpu or cuda:0."
-        ),
+        str, option("NAME", "PyTorch device to run models on, for example cpu or cuda:0.")
     ] = "cpu"
     threads: Annotated[
         int, count_option("Number of CPU threads; 0 uses PyTorch's default.", least=0)
@@ -156,9 +164,9 @@ class RunOptions:
     )
     cache: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--cache/--no-cache",
-            help="Store token vectors on disk and reuse them in later runs. They are rounded to 16 "
+            "Store token vectors on disk and reuse them in later runs. They are rounded to 16 "
             "bits, which signatures record as 'vectors compact'.",
         ),
     ] = False
@@ -185,13 +193,7 @@ class RunOptions:
             }
 
 
-class OutputFormat(StrEnum):
-    """Output formats."""
-
-    text = "text"
-    json = "json"
-    tsv = "tsv"
-    latex = "latex"
+OutputFormat: TypeAlias = Literal["text", "json", "tsv", "latex"]
 
 
 class HasNotes(Protocol):
@@ -207,19 +209,14 @@ class OutputOptions:
 
     style: Annotated[
         OutputFormat,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="FORMAT",
-            help=f"Output format: {', '.join(OutputFormat)}.",
-        ),
-    ] = OutputFormat.text
+        option("FORMAT", f"Output format: {', '.join(get_args(OutputFormat))}.", "--format", "-f"),
+    ] = "text"
     json: JsonOption = False
 
     @property
     def format(self) -> OutputFormat:
         """The selected format; --json overrides --format."""
-        return OutputFormat.json if self.json else self.style
+        return "json" if self.json else self.style
 
     def print_result(
         self,
@@ -233,11 +230,11 @@ class OutputOptions:
 
         LaTeX output begins with the notes of the result as comments.
         """
-        if self.format is OutputFormat.json:
+        if self.format == "json":
             print_output(as_json(document))
-        elif self.format is OutputFormat.tsv:
+        elif self.format == "tsv":
             print_output(records_to_tsv(records))
-        elif self.format is OutputFormat.latex:
+        elif self.format == "latex":
             print_output(
                 "\n".join([*(f"% {note}" for note in found.notes()), *map(table_to_latex, tables)])
             )
@@ -266,7 +263,7 @@ def expand_option_groups(**defaults: object) -> Callable[[Command], Command]:
                 given[name] = own[name].annotation(**{o: given.pop(o) for o in options})
             command(**given)
 
-        options = _expand_parameters(own, groups)
+        options = {o: p for name in own for o, p in groups.get(name, {name: own[name]}).items()}
         for name, value in defaults.items():
             options[name] = options[name].replace(default=value)
         shown = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in options.values()]
@@ -281,12 +278,6 @@ def _group_options(group: Parameter) -> Mapping[str, Parameter]:
     return inspect.signature(group.annotation, eval_str=True).parameters
 
 
-def _expand_parameters(
-    own: Mapping[str, Parameter], groups: Mapping[str, Mapping[str, Parameter]]
-) -> dict[str, Parameter]:
-    return {o: p for name in own for o, p in groups.get(name, {name: own[name]}).items()}
-
-
 PartsOption: TypeAlias = Annotated[
     str,
     optional_option(
@@ -296,19 +287,12 @@ PartsOption: TypeAlias = Annotated[
 ]
 
 
-class WorkerBackend(StrEnum):
-    """Where workers run."""
-
-    processes = "processes"
-    ray = "ray"
-
-
 @dataclass(frozen=True)
 class WorkerOptions:
     """Options of commands that can distribute their pairs over workers."""
 
     on: Annotated[
-        WorkerBackend | None,
+        Literal["processes", "ray"] | None,
         optional_option(
             "WHERE", "Distribute the pairs over workers: processes (on this machine) or ray."
         ),
@@ -322,19 +306,14 @@ class WorkerOptions:
     retries: Annotated[int, count_option("Number of retries of a failed shard.", least=0)] = RETRIES
     max_failures: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Stop when more than N shards have failed.",
-            show_default="no limit",
-        ),
+        option("N", "Stop when more than N shards have failed.", default="no limit", least=0),
     ] = None
     ray_address: Annotated[
         str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address of the Ray cluster, as in ray.init: HOST:PORT, auto, or ray://HOST:PORT.",
-            show_default="start a local cluster for this run",
+        option(
+            "ADDRESS",
+            "Address of the Ray cluster, as in ray.init: HOST:PORT, auto, or ray://HOST:PORT.",
+            default="start a local cluster for this run",
         ),
     ] = ""
     ray_working_dir: Annotated[
@@ -345,10 +324,10 @@ class WorkerOptions:
     ] = ""
     ray_models: Annotated[
         str,
-        typer.Option(
-            metavar="DIR",
-            help="Folder of the embedded models on the Ray nodes.",
-            show_default="EVENMATCH_MODELS of each node",
+        option(
+            "DIR",
+            "Folder of the embedded models on the Ray nodes.",
+            default="EVENMATCH_MODELS of each node",
         ),
     ] = ""
 
@@ -359,16 +338,14 @@ class WorkerOptions:
             raise typer.BadParameter(
                 "--workers, --resume, --parts and other worker options need --on"
             )
-        if self.on is not WorkerBackend.ray and (
-            self.ray_address or self.ray_working_dir or self.ray_models
-        ):
+        if self.on != "ray" and (self.ray_address or self.ray_working_dir or self.ray_models):
             raise typer.BadParameter(
                 "--ray-address, --ray-working-dir and --ray-models need --on ray"
             )
 
     def runner(self, threads: int) -> Runner:
         """Return the runner that starts the workers."""
-        if self.on is WorkerBackend.ray:
+        if self.on == "ray":
             return Ray(
                 self.workers, threads, self.ray_address, self.ray_working_dir, self.ray_models
             )
@@ -378,42 +355,32 @@ class WorkerOptions:
     def settings(self, running: RunOptions, parts: str) -> Iterator[dict[str, Any]]:
         """Yield the run settings of the library, with a worker session if --on is given."""
         self.check(parts)
-        with running.settings() as settings, self._worker_session(running.threads, parts) as on:
+        session: AbstractContextManager[WorkerSession | None] = nullcontext()
+        if self.on is not None:
+            session = worker_session(
+                self.runner(running.threads),
+                parts=parts,
+                shard_rows=self.shard_rows,
+                retries=self.retries,
+                max_failures=self.max_failures,
+            )
+        with running.settings() as settings, session as on:
             yield {**settings, "on": on}
-
-    @contextmanager
-    def _worker_session(self, threads: int, parts: str) -> Iterator[WorkerSession | None]:
-        if self.on is None:
-            yield None
-            return
-        with worker_session(
-            self.runner(threads),
-            parts=parts,
-            shard_rows=self.shard_rows,
-            retries=self.retries,
-            max_failures=self.max_failures,
-        ) as session:
-            yield session
 
 
 RatingsArgument: TypeAlias = Annotated[
     str,
-    typer.Argument(
-        metavar="DATA",
-        help="Human ratings: the name of a public data set (see: evenmatch data list), a folder in "
+    argument(
+        "DATA",
+        "Human ratings: the name of a public data set (see: evenmatch data list), a folder in "
         "WMT layout, or a JSONL, TSV or Parquet file with the columns system, segment, candidate, "
         "references, rating.",
     ),
 ]
 
-
 MetricFolderOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--out", "-o", metavar="FOLDER", help="New folder for the metric and its card (README)."
-    ),
+    str, option("FOLDER", "New folder for the metric and its card (README).", "--out", "-o")
 ]
-
 
 EpochsOption: TypeAlias = Annotated[int, count_option("Number of passes over the training pairs.")]
 

@@ -11,9 +11,11 @@ import typer
 from evenmatch.cli.console import print_message
 from evenmatch.cli.options import (
     RunOptions,
+    argument,
     count_option,
     expand_option_groups,
     metric_option,
+    option,
     optional_option,
 )
 from evenmatch.data.pairs import LineAlignedFiles, PairFile, open_pair_file
@@ -29,19 +31,19 @@ _DEFAULT_LIMITS = Limits()
 def report(
     result: Annotated[
         str,
-        typer.Argument(
-            metavar="RESULT.json",
-            help="JSON output of score, compare, meta, audit, keyphrases, tune or study (--json).",
+        argument(
+            "RESULT.json",
+            "JSON output of score, compare, meta, audit, keyphrases, tune or study (--json).",
         ),
     ],
     out: Annotated[
         str,
-        typer.Option(
+        option(
+            "PAGE.html",
+            "HTML file to write.",
             "--out",
             "-o",
-            metavar="PAGE.html",
-            help="HTML file to write.",
-            show_default="RESULT.html in the same folder",
+            default="RESULT.html in the same folder",
         ),
     ] = "",
     texts: Annotated[
@@ -54,23 +56,20 @@ def report(
     ] = "",
     candidates: Annotated[
         str,
-        typer.Option(
+        optional_option(
+            "FILE",
+            "Like --texts, but for line-aligned files: the candidates.",
             "--candidates",
             "-c",
-            metavar="FILE",
-            help="Like --texts, but for line-aligned files: the candidates.",
-            show_default=False,
         ),
     ] = "",
     references: Annotated[
         list[str] | None,
-        typer.Option(
+        optional_option(
+            "FILE",
+            "Like --texts, but for line-aligned files: the references; may be given several times.",
             "--references",
             "-r",
-            metavar="FILE",
-            help="Like --texts, but for line-aligned files: the references; may be given several "
-            "times.",
-            show_default=False,
         ),
     ] = None,
     examples: Annotated[
@@ -121,9 +120,9 @@ class LimitOptions:
             "Maximum number of queued pairs over all requests; further requests are rejected."
         ),
     ] = _DEFAULT_LIMITS.max_queued_pairs
-    timeout: Annotated[
-        float, typer.Option(min=0.001, metavar="SECONDS", help="Time limit of a request.")
-    ] = _DEFAULT_LIMITS.timeout
+    timeout: Annotated[float, option("SECONDS", "Time limit of a request.", least=0.001)] = (
+        _DEFAULT_LIMITS.timeout
+    )
 
     def limits(self) -> Limits:
         """Return the limits as the server takes them."""
@@ -148,10 +147,7 @@ def serve(
         ),
     ] = None,
     host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", help="Address to listen on; a public address requires --token."
-        ),
+        str, option("ADDRESS", "Address to listen on; a public address requires --token.")
     ] = "127.0.0.1",
     port: Annotated[
         int,

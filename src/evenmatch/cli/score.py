@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import typer
 
@@ -24,7 +24,9 @@ from evenmatch.cli.options import (
     RunOptions,
     SourcesOption,
     WorkerOptions,
+    argument,
     expand_option_groups,
+    flag,
     optional_option,
 )
 from evenmatch.data.pairs import LineAlignedFiles, PairFile, open_pair_file
@@ -52,92 +54,58 @@ from evenmatch.scoring.available import select_metrics
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric
 from evenmatch.scoring.streaming import RunningMean, count_flags, score_stream
-from evenmatch.types import Run
+from evenmatch.types import Run, Score
 
-_REPORT_FORMATS = {
-    ".json": OutputFormat.json,
-    ".tex": OutputFormat.latex,
-    ".txt": OutputFormat.text,
-}
+_REPORT_FORMATS: Mapping[str, OutputFormat] = {".json": "json", ".tex": "latex", ".txt": "text"}
 
 _MAX_FAILURES_SHOWN = 10
 
 
-PairsArgument: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="A .jsonl, .tsv or .parquet file with the fields candidate (or prediction), "
-        "references (or reference) and optionally source; - reads JSONL from standard input. "
-        "With --on, also a folder of .jsonl and .parquet files.",
-        show_default=False,
-    ),
-]
-
-
-CandidatesOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--candidates",
-        "-c",
-        metavar="FILE",
-        help="File of candidates, one per line.",
-        default_factory=str,
-        show_default=False,
-    ),
-]
-
-
-ReferencesOption: TypeAlias = Annotated[
-    list[str],
-    typer.Option(
-        "--references",
-        "-r",
-        metavar="FILE",
-        help="File of references, one per line; may be given several times.",
-        default_factory=list,
-        show_default=False,
-    ),
-]
-
-
-SegmentsOption: TypeAlias = Annotated[
-    bool, typer.Option("--segments", help="Also print the score of every pair.")
-]
-
-
-OutputFileOption: TypeAlias = Annotated[
-    str,
-    optional_option(
-        "FILE",
-        "Also write a file. With the suffix .jsonl, .tsv or .parquet: the scores of every pair. "
-        "With .json, .tex or .txt: the printed result.",
-    ),
-]
-
-
-ResumeOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="With --on: continue the interrupted run that wrote --out; only missing rows are "
-        "scored.",
-    ),
-]
-
-
 @expand_option_groups()
 def score(
-    candidates: CandidatesOption,
-    references: ReferencesOption,
-    metric: MetricsOption,
-    file: PairsArgument = "",
-    sources: SourcesOption = "",
-    segments: SegmentsOption = False,
     *,
+    candidates: Annotated[
+        str, optional_option("FILE", "File of candidates, one per line.", "--candidates", "-c")
+    ] = "",
+    references: Annotated[
+        list[str] | None,
+        optional_option(
+            "FILE",
+            "File of references, one per line; may be given several times.",
+            "--references",
+            "-r",
+        ),
+    ] = None,
+    metric: MetricsOption,
+    file: Annotated[
+        str,
+        argument(
+            "FILE",
+            "A .jsonl, .tsv or .parquet file with the fields candidate (or prediction), "
+            "references (or reference) and optionally source; - reads JSONL from standard input. "
+            "With --on, also a folder of .jsonl and .parquet files.",
+            default=False,
+        ),
+    ] = "",
+    sources: SourcesOption = "",
+    segments: Annotated[bool, flag("--segments", "Also print the score of every pair.")] = False,
     printing: OutputOptions,
-    out: OutputFileOption = "",
-    resume: ResumeOption = False,
+    out: Annotated[
+        str,
+        optional_option(
+            "FILE",
+            "Also write a file. With the suffix .jsonl, .tsv or .parquet: the scores of every "
+            "pair. With .json, .tex or .txt: the printed result.",
+        ),
+    ] = "",
+    resume: Annotated[
+        bool,
+        flag(
+            "--resume",
+            "With --on: continue the interrupted run that wrote --out; only missing rows are "
+            "scored.",
+        ),
+    ] = False,
     running: RunOptions,
     scaling: WorkerOptions,
 ) -> None:
@@ -157,7 +125,7 @@ def score(
         print_output(result.format(printing.format))
         return
     _check_output(out)
-    pairs = _open_pairs(file, candidates, references, sources)
+    pairs = _open_pairs(file, candidates, references or [], sources)
     with running.settings() as settings:
         run = make_run(**settings)
         rows = out if is_score_file(out) else ""
@@ -289,79 +257,56 @@ class ScoreSummary:
 
     def format(self, style: OutputFormat) -> str:
         """Return the result in an output format."""
-        if style is OutputFormat.json:
+        if style == "json":
             return as_json(self.document())
-        if style is OutputFormat.tsv:
-            return table_to_tsv(
-                self._exact_mean_table() if self.rows is None else self._exact_row_table()
-            )
-        if style is OutputFormat.latex:
-            recipes = "".join(f"% {line}\n" for line in self._signature_lines())
-            return recipes + table_to_latex(
-                self._mean_table() if self.rows is None else self._rounded_row_table()
-            )
-        parts = [] if self.rows is None else [table_to_text(self._rounded_row_table())]
-        return "\n\n".join(
-            [*parts, table_to_text(self._mean_table()), "\n".join(self._signature_lines())]
-        )
+        if style == "tsv":
+            return table_to_tsv(self._exact_table())
+        tables = [] if self.rows is None else [self._row_table()]
+        recipes = [f"{name}: {tally.signature}" for name, tally in self.tallies.items()]
+        if style == "latex":
+            shown = table_to_latex(tables[0] if tables else self._mean_table(format_number))
+            return "\n".join([*(f"% {recipe}" for recipe in recipes), shown])
+        tables.append(self._mean_table(format_number))
+        return "\n\n".join([*map(table_to_text, tables), "\n".join(recipes)])
 
     def document(self) -> dict[str, Any]:
         """Return the result as a JSON document."""
-        found: dict[str, Any] = {
-            "metrics": {name: self._metric_document(name) for name in self.tallies}
+        metrics = {
+            name: metric_document(tally.signature, tally.mean, tally.corpus, self._segments(name))
+            for name, tally in self.tallies.items()
         }
-        return found | ({"absent": dict(self.absent)} if self.absent else {})
+        return {"metrics": metrics, **({"absent": dict(self.absent)} if self.absent else {})}
 
-    def _metric_document(self, name: str) -> dict[str, Any]:
-        tally = self.tallies[name]
-        kept = self.rows
-        segments = None if kept is None else [r.score for r in kept if r.metric == name]
-        return metric_document(tally.signature, tally.mean, tally.corpus, segments)
+    def _segments(self, metric: str) -> list[Score] | None:
+        return None if self.rows is None else [r.score for r in self.rows if r.metric == metric]
 
-    def _mean_table(self) -> TextTable:
-        rows = [
-            [name, *map(format_number, means), count] for name, means, count in self._summaries()
-        ]
-        return [["metric", *self._columns(), "pairs"], *rows]
-
-    def _exact_mean_table(self) -> TextTable:
-        rows = [
-            [name, *("" if m is None else repr(m) for m in means), count]
-            for name, means, count in self._summaries()
-        ]
-        signed = [[*row, self.tallies[row[0]].signature] for row in rows]
-        return [["metric", *self._columns(), "pairs", "signature"], *signed]
-
-    def _summaries(self) -> Iterator[tuple[str, list[float | None], str]]:
+    def _mean_table(self, show: Callable[[float | None], str]) -> TextTable:
+        """Return a row per metric; the column of corpus scores is left out if there are none."""
+        has_corpus = any(tally.corpus is not None for tally in self.tallies.values())
+        corpus_column = ["corpus"] if has_corpus else []
+        table = [["metric", "mean", "precision", "recall", *corpus_column, "pairs"]]
         for name, tally in self.tallies.items():
-            mean = tally.mean
-            corpus = [tally.corpus] if self._has_corpus else []
-            yield name, [mean.value, mean.precision, mean.recall, *corpus], str(tally.count)
+            mean, corpus = tally.mean, [tally.corpus] if has_corpus else []
+            numbers = [mean.value, mean.precision, mean.recall, *corpus]
+            table.append([name, *map(show, numbers), str(tally.count)])
+        return table
 
-    def _columns(self) -> list[str]:
-        return ["mean", "precision", "recall", *(["corpus"] if self._has_corpus else [])]
+    def _exact_table(self) -> TextTable:
+        """Return the scores of every pair if kept, else the means, in full precision."""
+        if self.rows is not None:
+            return [list(SCORE_COLUMNS), *map(row_to_cells, self.rows)]
+        means = self._mean_table(lambda number: "" if number is None else repr(number))
+        signatures = ["signature", *(tally.signature for tally in self.tallies.values())]
+        return [[*row, signature] for row, signature in zip(means, signatures, strict=True)]
 
-    @property
-    def _has_corpus(self) -> bool:
-        return any(tally.corpus is not None for tally in self.tallies.values())
-
-    def _exact_row_table(self) -> TextTable:
-        return [list(SCORE_COLUMNS), *map(row_to_cells, self.rows or ())]
-
-    def _rounded_row_table(self) -> TextTable:
-        rows = [
-            [str(r.row), r.metric, *map(format_number, (s.value, s.precision, s.recall)), _flags(r)]
-            for r in self.rows or ()
-            for s in [r.score]
-        ]
+    def _row_table(self) -> TextTable:
+        """Return the scores of every pair, rounded."""
+        rows = []
+        for row in self.rows or ():
+            score = row.score
+            numbers = map(format_number, (score.value, score.precision, score.recall))
+            rows.append([str(row.row), row.metric, *numbers, ", ".join(sorted(score.flags))])
         return [list(SCORE_COLUMNS), *rows]
-
-    def _signature_lines(self) -> list[str]:
-        return [f"{name}: {tally.signature}" for name, tally in self.tallies.items()]
-
-
-def _flags(row: ScoreRow) -> str:
-    return ", ".join(sorted(row.score.flags))
 
 
 def print_warnings(result: ScoreSummary) -> None:

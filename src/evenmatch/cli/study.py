@@ -17,8 +17,11 @@ from evenmatch.cli.options import (
     RunOptions,
     SeedOption,
     TrainingOptions,
+    argument,
     count_option,
     expand_option_groups,
+    flag,
+    option,
     repeatable_option,
     time_limit,
 )
@@ -55,8 +58,12 @@ from evenmatch.studies.sentences import WMT17, SentencePairs, load_sentence_pair
 from evenmatch.training.loop import training_threads
 from evenmatch.vectors.transformer import Transformer
 
+study = typer.Typer(
+    help="Reproduce experiments of papers; interrupted runs continue.", no_args_is_help=True
+)
+
 StudyFolderOption: TypeAlias = Annotated[
-    str, typer.Option(metavar="FOLDER", help="Folder for results, figures and the HTML page.")
+    str, option("FOLDER", "Folder for results, figures and the HTML page.")
 ]
 
 
@@ -71,22 +78,25 @@ def finish_study(report: StudyReport, out: str, document: dict[str, Any] | None)
 
 
 SeedsOption: TypeAlias = Annotated[
-    list[int] | None, repeatable_option("N", "Random seed", "1, 2, 3", "--seed", least=0)
+    list[int] | None, repeatable_option("N", "Random seed", "--seed", default="1, 2, 3", least=0)
 ]
 
 
+@study.command("keyphrases")
 @expand_option_groups()
 def study_keyphrases(
     out: StudyFolderOption = "keyphrase-study",
     arm: Annotated[
         list[str] | None,
-        repeatable_option("ARM", "Training objective to include", ", ".join(KEYPHRASE_ARMS)),
+        repeatable_option(
+            "ARM", "Training objective to include", default=", ".join(KEYPHRASE_ARMS)
+        ),
     ] = None,
     ablations: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--ablations",
-            help="Also train 2RL(FG) with each component of FG removed (8 more training stages).",
+            "Also train 2RL(FG) with each component of FG removed (8 more training stages).",
         ),
     ] = False,
     seed: SeedsOption = None,
@@ -113,25 +123,22 @@ def study_keyphrases(
     finish_study(keyphrase_report(runs), out, None)
 
 
+@study.command("graphs")
 @expand_option_groups()
 def study_graphs(
     out: StudyFolderOption = "graph-study",
     data: Annotated[
         str,
-        typer.Option(
-            metavar="DATA",
-            help="Corpus: webnlg (RDF triples) or amr (AMR graphs of The Little Prince).",
-        ),
+        option("DATA", "Corpus: webnlg (RDF triples) or amr (AMR graphs of The Little Prince)."),
     ] = "webnlg",
     arm: Annotated[
         list[str] | None,
-        repeatable_option("ARM", "Training objective to include", ", ".join(GRAPH_ARMS)),
+        repeatable_option("ARM", "Training objective to include", default=", ".join(GRAPH_ARMS)),
     ] = None,
     metric: Annotated[
         str,
-        typer.Option(
-            metavar="METRIC",
-            help="Additional metric for the evaluation, for example a folder written by fit.",
+        option(
+            "METRIC", "Additional metric for the evaluation, for example a folder written by fit."
         ),
     ] = "",
     seed: SeedsOption = None,
@@ -155,36 +162,21 @@ def study_graphs(
     finish_study(report, out, None)
 
 
-study = typer.Typer(
-    help="Reproduce experiments of papers; interrupted runs continue.", no_args_is_help=True
-)
-
-
-study.command("keyphrases")(study_keyphrases)
-
-
-study.command("graphs")(study_graphs)
-
-
 StudyPairsArgument: TypeAlias = Annotated[
     str,
-    typer.Argument(
-        metavar="DATA",
-        help="Sentence pairs: a .jsonl, .tsv or .parquet file with candidate, reference and "
+    argument(
+        "DATA",
+        "Sentence pairs: a .jsonl, .tsv or .parquet file with candidate, reference and "
         "optionally source. Default: the WMT17 translations if available, else a small sample.",
-        show_default=False,
+        default=False,
     ),
 ]
-
 
 PairCountOption: TypeAlias = Annotated[
     int, count_option("Maximum number of pairs to sample.", least=2)
 ]
 
-
-EncoderOption: TypeAlias = Annotated[
-    str, typer.Option(metavar="MODEL", help="Encoder, by name or folder.")
-]
+EncoderOption: TypeAlias = Annotated[str, option("MODEL", "Encoder, by name or folder.")]
 
 
 @study.command("lisa")
@@ -193,14 +185,13 @@ def study_lisa(
     data: StudyPairsArgument = "",
     out: StudyFolderOption = "lisa-study",
     model: Annotated[
-        list[str] | None, repeatable_option("MODEL", "Encoder, by name or folder", "minilm")
+        list[str] | None, repeatable_option("MODEL", "Encoder, by name or folder", default="minilm")
     ] = None,
     sources: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--sources",
-            help="Pair candidates with sources instead of references; needs a multilingual "
-            "--model.",
+            "Pair candidates with sources instead of references; needs a multilingual --model.",
         ),
     ] = False,
     pairs: PairCountOption = 300,
@@ -209,12 +200,13 @@ def study_lisa(
         repeatable_option(
             "N",
             "Pad texts to N sub-words; 0 means no padding",
-            ", ".join(map(str, LENGTHS)),
+            default=", ".join(map(str, LENGTHS)),
             least=0,
         ),
     ] = None,
     algorithm: Annotated[
-        list[str] | None, repeatable_option("SOLVER", "Alignment method", ", ".join(ALGORITHMS))
+        list[str] | None,
+        repeatable_option("SOLVER", "Alignment method", default=", ".join(ALGORITHMS)),
     ] = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
@@ -284,7 +276,7 @@ def study_lisa_gradient(
     batch: Annotated[int, count_option("Number of pairs per batch.", least=2)] = 16,
     method: Annotated[
         list[str] | None,
-        repeatable_option("METHOD", "Gradient estimator", ", ".join(METHODS)),
+        repeatable_option("METHOD", "Gradient estimator", default=", ".join(METHODS)),
     ] = None,
     seed: SeedOption = 0,
     json: JsonOption = False,

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,9 +27,12 @@ from evenmatch.cli.options import (
     RunOptions,
     SeedOption,
     TrainingOptions,
+    argument,
     count_option,
     expand_option_groups,
+    flag,
     metric_option,
+    option,
     print_metric_card,
     repeatable_option,
     time_limit,
@@ -48,17 +50,11 @@ from evenmatch.training.keyphrases.train_catseq import train_catseq
 from evenmatch.training.loop import FitSettings, training_threads
 from evenmatch.training.metrics.distil import DISTIL_SETTINGS
 from evenmatch.training.metrics.distil import distil as distil_metric
+from evenmatch.training.metrics.fit import FitArchitecture
 from evenmatch.training.metrics.fit import fit as fit_metric
 from evenmatch.training.metrics.phrase_scorer import PHRASE_SCORER_SETTINGS, fit_keyphrases
 
 _SECONDS_BETWEEN_LINES = 5.0
-
-
-class FitKindChoice(StrEnum):
-    """Architecture of a fitted metric."""
-
-    towers = "towers"
-    cross = "cross"
 
 
 @expand_option_groups()
@@ -67,41 +63,38 @@ def fit(
     out: MetricFolderOption,
     test: Annotated[
         str,
-        typer.Option(
-            metavar="DATA",
-            help="Ratings to evaluate the metric on.",
-            show_default="segments held out from DATA, see --hold-out",
+        option(
+            "DATA",
+            "Ratings to evaluate the metric on.",
+            default="segments held out from DATA, see --hold-out",
         ),
     ] = "",
     subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Train on this subset only", "all")
+        list[str] | None, repeatable_option("NAME", "Train on this subset only", default="all")
     ] = None,
     hold_out: Annotated[
         float,
-        typer.Option(
-            metavar="FRACTION",
-            help="Fraction of the segments to hold out for the evaluation, without --test.",
+        option(
+            "FRACTION", "Fraction of the segments to hold out for the evaluation, without --test."
         ),
     ] = 0.1,
     kind: Annotated[
-        FitKindChoice,
-        typer.Option(
-            metavar="KIND",
-            help="Architecture. towers: a bi-encoder, which encodes each text separately; cross: a "
+        FitArchitecture,
+        option(
+            "KIND",
+            "Architecture. towers: a bi-encoder, which encodes each text separately; cross: a "
             "cross-encoder, which encodes both texts together.",
         ),
-    ] = FitKindChoice.towers,
-    model: Annotated[
-        str, typer.Option(metavar="MODEL", help="Pretrained encoder, by name or folder.")
-    ] = "minilm",
+    ] = "towers",
+    model: Annotated[str, option("MODEL", "Pretrained encoder, by name or folder.")] = "minilm",
     frozen: Annotated[
         int, count_option("Number of lower transformer blocks that are not trained.", least=0)
     ] = 2,
     keyphrases: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--keyphrases",
-            help="Train the phrase scorer of the metric fb on scores of the metric fg. DATA is "
+            "Train the phrase scorer of the metric fb on scores of the metric fg. DATA is "
             "then documents with predicted keyphrases.",
         ),
     ] = False,
@@ -127,7 +120,7 @@ def fit(
             made = fit_keyphrases(data, out, settings=paced, **how, **run)
         else:
             ratings = read_ratings(data, subsets=subset or ())
-            given = {"test": test or None, "kind": kind.value, **how}
+            given = {"test": test or None, "kind": kind, **how}
             made = fit_metric(ratings, out, settings=training, **given, **run)
     print_metric_card(made, json)
 
@@ -136,9 +129,9 @@ def fit(
 def distil(
     data: Annotated[
         str,
-        typer.Argument(
-            metavar="DATA",
-            help="Texts: a JSONL, TSV or Parquet file of candidates and references, or the name or "
+        argument(
+            "DATA",
+            "Texts: a JSONL, TSV or Parquet file of candidates and references, or the name or "
             "folder of a data set with ratings (the ratings are not used).",
         ),
     ],
@@ -151,14 +144,14 @@ def distil(
         repeatable_option(
             "DATA",
             "Texts on which to compare student and teacher",
-            "every tenth pair, held out",
+            default="every tenth pair, held out",
         ),
     ] = None,
     model: Annotated[
         str,
-        typer.Option(
-            metavar="MODEL",
-            help="Pretrained encoder whose first blocks initialise the student; an alignment "
+        option(
+            "MODEL",
+            "Pretrained encoder whose first blocks initialise the student; an alignment "
             "metric as teacher uses its own encoder.",
         ),
     ] = "minilm",
@@ -192,20 +185,20 @@ def distil(
 def tune(
     config: Annotated[
         str,
-        typer.Argument(
-            metavar="CONFIG.toml",
-            help="File of settings. Required: train and valid (data files), out (folder for the "
+        argument(
+            "CONFIG.toml",
+            "File of settings. Required: train and valid (data files), out (folder for the "
             "results). Optional: model, reward (a metric), rl_weight (weight of the reward in the "
             "loss), epochs, batch, rate, seed and the other fields of evenmatch.TuneSettings.",
         ),
     ],
     minutes: Annotated[
         float,
-        typer.Option(
-            min=0.0,
-            metavar="N",
-            help="Stop after N minutes; run the same command again to continue.",
-            show_default="no limit",
+        option(
+            "N",
+            "Stop after N minutes; run the same command again to continue.",
+            default="no limit",
+            least=0.0,
         ),
     ] = 0.0,
     progress: ProgressOption = None,
@@ -276,15 +269,9 @@ catseq = typer.Typer(
 @expand_option_groups(minutes=0)
 def catseq_train(
     plan: Annotated[
-        str,
-        typer.Argument(
-            metavar="CONFIG.toml", help="Settings: documents, model size and training stages."
-        ),
+        str, argument("CONFIG.toml", "Settings: documents, model size and training stages.")
     ],
-    out: Annotated[
-        str,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the trained generators."),
-    ],
+    out: Annotated[str, option("FOLDER", "Folder for the trained generators.", "--out", "-o")],
     *,
     training: TrainingOptions,
 ) -> None:
@@ -298,36 +285,22 @@ def catseq_train(
         found = train_catseq(plan, out, should_stop=should_stop)
     rows = [["run", "steps", "before", "best", "at step", "finished"]]
     for each in found:
-        step, best = each.history.best
-        before = format_number(each.history.evaluations[0][1])
-        ended = "yes" if each.history.ended else "no, run again"
+        history = each.history
+        step, best = history.best
+        before, ended = history.evaluations[0][1], "yes" if history.ended else "no, run again"
+        steps = str(len(history.step_values))
         rows.append(
-            [
-                each.name,
-                str(len(each.history.step_values)),
-                before,
-                format_number(best),
-                str(step),
-                ended,
-            ]
+            [each.name, steps, format_number(before), format_number(best), str(step), ended]
         )
     print_output(table_to_text(rows))
 
 
 @catseq.command("predict")
 def catseq_predict(
-    model: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="Generator written by: evenmatch catseq train.")
-    ],
-    data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Documents, as for: evenmatch keyphrases.")
-    ],
-    out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE.jsonl", help="File for the predictions.")
-    ],
-    name: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the predictions in the file.")
-    ] = "catseq",
+    model: Annotated[str, argument("FOLDER", "Generator written by: evenmatch catseq train.")],
+    data: Annotated[str, argument("DATA", "Documents, as for: evenmatch keyphrases.")],
+    out: Annotated[str, option("FILE.jsonl", "File for the predictions.", "--out", "-o")],
+    name: Annotated[str, option("NAME", "Name of the predictions in the file.")] = "catseq",
     beam: Annotated[int, count_option("Beam size; 1 is greedy decoding.")] = 1,
 ) -> None:
     """Predict keyphrases and write a file for `evenmatch keyphrases`."""

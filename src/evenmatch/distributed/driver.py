@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import os
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from evenmatch.distributed.manifest import Manifest
@@ -52,7 +54,7 @@ class Driver:
     pool: WorkerPool
     load: Callable[[Shard], bytes]
     on_done: Callable[[Shard, ShardDone], None]
-    on_ready: Callable[[WorkerReady], None]
+    check_signatures: Callable[[Mapping[str, str]], None]  # those of a worker that is ready
     retries: int
     max_failures: int | None
 
@@ -68,7 +70,7 @@ class Driver:
             finished: list[tuple[Shard, ShardDone]] = []
             for reply in self.pool.replies():
                 if isinstance(reply, WorkerReady):
-                    self.on_ready(reply)
+                    self.check_signatures(reply.signatures)
                 elif (done := self._handle_reply(reply)) is not None:
                     finished.append(done)
             # Send new tasks before writing to disk, so that no worker waits while a file is synced.
@@ -192,22 +194,33 @@ class ShardCheckpointer:
     shards: Sequence[Shard]
 
     def score_missing(
-        self, on: Runner, job: WorkerJob, load: Any, retries: int, max_failures: int | None
+        self,
+        on: Runner,
+        load: Callable[[Shard], bytes],
+        retries: int,
+        max_failures: int | None,
     ) -> list[ShardFailure]:
         """Score the shards that are not in the manifest; return those that failed."""
         todo = [shard for shard in self.shards if shard.number not in self.manifest.done]
         self._report_progress()
         if not todo:
             return []
-        with on(job) as pool:
-            driver = Driver(pool, load, self.save_shard, self.check_worker, retries, max_failures)
-            return driver(todo)
+        check = self.run_metrics.check_signatures
+        with on(self._job()) as pool:
+            return Driver(pool, load, self._save_shard, check, retries, max_failures)(todo)
 
-    def check_worker(self, ready: WorkerReady) -> None:
-        """Raise `DataError` if a worker's metrics have other signatures."""
-        self.run_metrics.check_signatures(ready.signatures)
+    def _job(self) -> WorkerJob:
+        run = self.run
+        settings = {
+            "device": run.device,
+            "threads": run.threads,
+            "batch_tokens": run.batch_tokens,
+            "cache": run.cache,
+        }
+        wanted = self.run_metrics
+        return WorkerJob(wanted.specs, self.suffix, settings, os.getcwd(), wanted.idf_tables)
 
-    def save_shard(self, shard: Shard, done: ShardDone) -> None:
+    def _save_shard(self, shard: Shard, done: ShardDone) -> None:
         """Save a shard's scores, add it to the manifest, and report progress."""
         self.run_metrics.check_signatures(
             {name: tally["signature"] for name, tally in done.tallies.items()}
@@ -251,27 +264,16 @@ def manifest_header(wanted: RunMetrics, form: str, shard_rows: int, run: Run) ->
     }
 
 
-def worker_settings(run: Run) -> dict[str, Any]:
-    """Run settings to send to workers; progress is reported by the driver only."""
-    return {
-        "device": run.device,
-        "threads": run.threads,
-        "batch_tokens": run.batch_tokens,
-        "cache": run.cache,
-    }
-
-
 @dataclass(frozen=True)
 class RunMetrics:
     """Metrics by name, with the specs, signatures and idf tables that workers need."""
 
     metrics: Mapping[str, Metric]
-    signatures: Mapping[str, str]
 
-    @classmethod
-    def from_metrics(cls, parts: Mapping[str, Metric]) -> RunMetrics:
-        """Take metrics by name, with the signatures they have in this process."""
-        return cls(parts, {name: part.signature for name, part in parts.items()})
+    @cached_property
+    def signatures(self) -> Mapping[str, str]:
+        """The signatures that the metrics have in this process."""
+        return {name: part.signature for name, part in self.metrics.items()}
 
     @property
     def specs(self) -> tuple[tuple[str, str], ...]:
@@ -307,7 +309,7 @@ def build_run_metrics(
     sample = list(_ShardPairs(shards[:1], load, lenient=True))
     if sample:
         warn_of_other_languages(list(parts.values()), sample)
-    return RunMetrics.from_metrics(parts)
+    return RunMetrics(parts)
 
 
 def fit_idf(metric: Metric, pairs: Iterable[Pair]) -> Metric:

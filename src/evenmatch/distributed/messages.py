@@ -6,17 +6,11 @@ Messages contain specs and settings, never metric objects. A `Runner` (`Processe
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evenmatch.distributed.shards import FileChunk
-from evenmatch.errors import DataError
-
-# One worker may die at startup by chance; several in a row indicate a permanent error.
-_MAX_STARTUP_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,31 +91,3 @@ class Runner(Protocol):
     """Opens a pool for a job; the workers are stopped when the block ends."""
 
     def __call__(self, job: WorkerJob, /) -> AbstractContextManager[WorkerPool]: ...
-
-
-def available_cores() -> int:
-    """Number of cores this process may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-
-
-def thread_environment(threads: int) -> dict[str, str]:
-    """Environment variables that limit the threads of every numerical library of a worker."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
-    return {**dict.fromkeys(names, str(threads)), "TOKENIZERS_PARALLELISM": "false"}
-
-
-class StartupMonitor:
-    """Counts workers that die during startup; raises an error after several in a row."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-
-    def record_success(self) -> None:
-        """Record that a worker is ready."""
-        self._failures = 0
-
-    def record_failure(self, why: str) -> None:
-        """Record that a worker died before it was ready."""
-        self._failures += 1
-        if self._failures >= _MAX_STARTUP_FAILURES:
-            raise DataError(f"workers fail to start: {why}")

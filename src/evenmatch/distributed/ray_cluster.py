@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from evenmatch.distributed.messages import (
     ShardDone,
     ShardFailed,
     ShardTask,
-    StartupMonitor,
     WorkerJob,
     WorkerPool,
     WorkerReady,
     WorkerReply,
-    available_cores,
-    thread_environment,
 )
+from evenmatch.distributed.pool import WorkerDied, available_cores, open_pool, thread_environment
 from evenmatch.distributed.worker import Worker, one_line_message
 from evenmatch.errors import DataError, EvenmatchError, InputError, MissingExtraError
 
@@ -49,13 +47,10 @@ class Ray:
         if ours:
             self._connect(ray)
         try:
-            pool = _ActorPool(
-                ray, job, self._worker_count(ray), self.threads or 1, self._environment()
-            )
-            try:
+            workers = self._worker_count(ray)
+            options = {"num_cpus": self.threads or 1, "runtime_env": self._environment()}
+            with open_pool(_ActorBackend(ray, job, options), workers) as pool:
                 yield pool
-            finally:
-                pool.close()
         finally:
             if ours:
                 ray.shutdown()
@@ -117,80 +112,33 @@ class _Actor:
         return self._worker(task)
 
 
-@dataclass(eq=False)
-class _Handle:
-    """The driver's handle of an actor."""
+class _ActorBackend:
+    def __init__(self, ray: Any, job: WorkerJob, options: dict[str, Any]) -> None:
+        self._ray, self._job = ray, ray.put(job)
+        self._actor_class = ray.remote(_Actor).options(**options)
+        self._pending: dict[Any, Any] = {}  # the actor by the reference of its next reply
 
-    actor: Any
-    ready: bool = False
-    task: ShardTask | None = None
+    def start(self) -> Any:
+        actor = self._actor_class.remote()
+        self._pending[actor.start.remote(self._job)] = actor
+        return actor
 
+    def send(self, actor: Any, task: ShardTask) -> None:
+        self._pending[actor.work.remote(task)] = actor
 
-@dataclass
-class _ActorPool:
-    ray: Any
-    job: WorkerJob
-    workers: int
-    threads: int
-    environment: dict[str, Any]
-    startup: StartupMonitor = field(default_factory=StartupMonitor)
-    handles: list[_Handle] = field(default_factory=list)
-    pending: dict[Any, _Handle] = field(default_factory=dict)
+    def receive(
+        self, actors: Collection[Any]
+    ) -> list[tuple[Any, WorkerReply | EvenmatchError | WorkerDied]]:
+        self._ray.wait(list(self._pending), num_returns=1)
+        finished, _ = self._ray.wait(list(self._pending), num_returns=len(self._pending), timeout=0)
+        return [(self._pending.pop(reference), self._get(reference)) for reference in finished]
 
-    def __post_init__(self) -> None:
-        self._actor_class = self.ray.remote(_Actor)
-        self._job = self.ray.put(self.job)
-        self._start_missing()
-
-    def idle_count(self) -> int:
-        return len(self._idle_workers())
-
-    def _idle_workers(self) -> list[_Handle]:
-        return [h for h in self.handles if h.ready and h.task is None]
-
-    def submit(self, task: ShardTask) -> None:
-        handle = self._idle_workers()[0]
-        handle.task = task
-        self.pending[handle.actor.work.remote(task)] = handle
-
-    def replies(self) -> list[WorkerReply]:
-        """Wait for replies and return them; replace actors that died."""
-        self.ray.wait(list(self.pending), num_returns=1)
-        finished, _ = self.ray.wait(list(self.pending), num_returns=len(self.pending), timeout=0)
-        found = [self._receive(reference) for reference in finished]
-        self._start_missing()
-        return [reply for reply in found if reply is not None]
-
-    def _receive(self, reference: Any) -> WorkerReply | None:
-        handle = self.pending.pop(reference)
+    def _get(self, reference: Any) -> WorkerReply | EvenmatchError | WorkerDied:
         try:
-            reply: WorkerReply | EvenmatchError = self.ray.get(reference)
-        except self.ray.exceptions.RayError as error:
-            return self._remove_dead(handle, error)
-        if isinstance(reply, EvenmatchError):
-            raise reply
-        if isinstance(reply, WorkerReady):
-            handle.ready = True
-            self.startup.record_success()
-        else:
-            handle.task = None
+            reply: WorkerReply | EvenmatchError = self._ray.get(reference)
+        except self._ray.exceptions.RayError as error:
+            return WorkerDied(f"the worker died ({str(error).strip().splitlines()[-1].strip()})")
         return reply
 
-    def _remove_dead(self, handle: _Handle, error: BaseException) -> WorkerReply | None:
-        why = f"the worker died ({str(error).strip().splitlines()[-1].strip()})"
-        self.ray.kill(handle.actor)
-        self.handles.remove(handle)
-        if not handle.ready:
-            self.startup.record_failure(why)
-        return ShardFailed(handle.task.number, why) if handle.task is not None else None
-
-    def _start_missing(self) -> None:
-        while len(self.handles) < self.workers:
-            options = {"num_cpus": self.threads, "runtime_env": self.environment}
-            handle = _Handle(self._actor_class.options(**options).remote())
-            self.handles.append(handle)
-            self.pending[handle.actor.start.remote(self._job)] = handle
-
-    def close(self) -> None:
-        for handle in self.handles:
-            self.ray.kill(handle.actor)
+    def stop(self, actor: Any) -> None:
+        self._ray.kill(actor)

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -32,12 +33,11 @@ from evenmatch.distributed.driver import (
     ShardFailure,
     build_run_metrics,
     manifest_header,
-    worker_settings,
 )
 from evenmatch.distributed.manifest import Manifest, open_manifest
-from evenmatch.distributed.messages import Runner, WorkerJob
+from evenmatch.distributed.messages import Runner
 from evenmatch.distributed.processes import Processes
-from evenmatch.distributed.shards import Shard, open_loader, plan_shards
+from evenmatch.distributed.shards import Shard, ShardLoader, plan_shards
 from evenmatch.distributed.worker import merge_tallies
 from evenmatch.errors import DataError, InputError
 from evenmatch.scoring.inputs import make_run
@@ -74,16 +74,13 @@ def score_files(
     out = local_path(out)
     folder, suffix = _parts_folder(out)
     shards = plan_shards(path, shard_rows)
-    with open_loader() as load:
+    with closing(ShardLoader()) as load:
         metrics = build_run_metrics(names, shards, load)
         header = manifest_header(metrics, suffix, shard_rows, settings)
         with open_manifest(folder, header, shards, resume=resume) as manifest:
             before = dict(manifest.done)
             checkpointer = ShardCheckpointer(manifest, metrics, suffix, settings, shards)
-            job = WorkerJob(
-                metrics.specs, suffix, worker_settings(settings), os.getcwd(), metrics.idf_tables
-            )
-            failures = checkpointer.score_missing(on, job, load, retries, max_failures)
+            failures = checkpointer.score_missing(on, load, retries, max_failures)
             if not failures and is_score_file(out):
                 _join_output([manifest.part_path(s.number, suffix) for s in shards], out)
             return _collect_result(manifest, metrics, failures, shards, before)
@@ -134,9 +131,14 @@ def part_suffix(out: str) -> str:
 
 
 def _parts_folder(out: str) -> tuple[Path, str]:
-    """Return the folder of the parts, and their suffix."""
+    """Return the folder of the parts, and their suffix; for a URL, in the working directory."""
     if is_url(out):
-        return _remote_parts_folder(out)
+        resolve_filesystem(out)  # fail now rather than after hours of work
+        if not is_score_file(out):
+            raise InputError(
+                f"remote output must be one file, got {out}; use .jsonl, .tsv or .parquet"
+            )
+        return Path(f"{Path(out).name}.parts"), part_suffix(out)
     if is_score_file(out):
         if not Path(out).resolve().parent.is_dir():
             raise DataError(f"the folder of {out} does not exist; create it first")
@@ -147,16 +149,6 @@ def _parts_folder(out: str) -> tuple[Path, str]:
             "give a .jsonl, .tsv or .parquet file, or a folder"
         )
     return Path(out), ".jsonl"
-
-
-def _remote_parts_folder(address: str) -> tuple[Path, str]:
-    """Return the folder and suffix of the parts of a remote file: in the working directory."""
-    resolve_filesystem(address)  # fail now rather than after hours of work
-    if not is_score_file(address):
-        raise InputError(
-            f"remote output must be one file, got {address}; use .jsonl, .tsv or .parquet"
-        )
-    return Path(f"{Path(address).name}.parts"), part_suffix(address)
 
 
 def _join_output(parts: Sequence[Path], out: str) -> None:

@@ -7,22 +7,19 @@ file (`PairShards`), and workers stay alive between calls (`PersistentRunner`).
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from evenmatch.distributed.driver import (
     RunMetrics,
     ShardCheckpointer,
     fit_idf,
     manifest_header,
-    worker_settings,
 )
-from evenmatch.distributed.manifest import Manifest, open_manifest
+from evenmatch.distributed.manifest import open_manifest
 from evenmatch.distributed.messages import Runner, WorkerJob, WorkerPool
 from evenmatch.distributed.run import RETRIES, SHARD_ROWS
 from evenmatch.distributed.shards import FileChunk, Shard, hash_content
@@ -60,7 +57,7 @@ def worker_session(
         raise InputError(f"shard_rows must be at least 1, got {shard_rows}")
     with ExitStack() as stack:
         folder = parts or stack.enter_context(tempfile.TemporaryDirectory(prefix="evenmatch-"))
-        runner = stack.enter_context(PersistentRunner(on))
+        runner = stack.enter_context(closing(PersistentRunner(on)))
         yield WorkerSession(runner, folder, shard_rows, retries, max_failures)
 
 
@@ -86,9 +83,7 @@ class WorkerSession:
         if not named:
             return []
         _check_corpus_scores(named)
-        run_metrics = RunMetrics.from_metrics(
-            {name: fit_idf(metric, pairs) for name, metric in named.items()}
-        )
+        run_metrics = RunMetrics({name: fit_idf(metric, pairs) for name, metric in named.items()})
         parts = self._score_shards(run_metrics, PairShards(pairs, self.shard_rows), run)
         found = {
             name: concatenate_scores(metric, [part[n] for part in parts])
@@ -102,19 +97,17 @@ class WorkerSession:
         """Score all shards and return their parts in order."""
         header = manifest_header(metrics, PACKED_SUFFIX, self.shard_rows, run)
         shards = pair_shards.shards()
-        job = WorkerJob(
-            metrics.specs, PACKED_SUFFIX, worker_settings(run), os.getcwd(), metrics.idf_tables
-        )
         with open_manifest(
             self._call_folder(header, shards), header, shards, resume=True
         ) as manifest:
             checkpointer = ShardCheckpointer(manifest, metrics, PACKED_SUFFIX, run, shards)
             failures = checkpointer.score_missing(
-                self.runner, job, pair_shards.load, self.retries, self.max_failures
+                self.runner, pair_shards.load, self.retries, self.max_failures
             )
             if failures:
                 raise DataError(f"{len(failures)} of {len(shards)} shards failed: {failures[0]}")
-            return [_read_part(manifest, shard) for shard in shards]
+            parts = [manifest.part_path(shard.number, PACKED_SUFFIX) for shard in shards]
+            return [unpack_scores(part.read_bytes()) for part in parts]
 
     def _call_folder(self, header: Mapping[str, object], shards: Sequence[Shard]) -> Path:
         """Subfolder for these pairs and metrics, so that one folder can serve many calls."""
@@ -159,7 +152,7 @@ class PersistentRunner:
     def __call__(self, job: WorkerJob) -> Iterator[WorkerPool]:
         """Return the pool of this job; the pool of another job is closed."""
         if self._open is None or self._open[0] != job:
-            self._close()
+            self.close()
             self._open = job, self._stack.enter_context(self._runner(job))
         succeeded = False
         try:
@@ -167,26 +160,12 @@ class PersistentRunner:
             succeeded = True
         finally:
             if not succeeded:  # workers may still be scoring shards whose results are not needed
-                self._close()
+                self.close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Stop the workers."""
         self._open = None
         self._stack.close()
-
-    def __enter__(self) -> PersistentRunner:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._close()
-
-
-def _read_part(manifest: Manifest, shard: Shard) -> list[Scores]:
-    return unpack_scores(manifest.part_path(shard.number, PACKED_SUFFIX).read_bytes())
 
 
 def _check_corpus_scores(metrics: Mapping[str, Metric]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -87,7 +87,8 @@ def plan_shards(path: str, rows: int) -> list[Shard]:
     shards: list[Shard] = []
     first = 0
     for file in _input_files(local_path(path)):
-        for chunk in _split_file(file, rows):
+        split = split_jsonl if is_json(file) else split_parquet
+        for chunk in split(file, rows):
             shards.append(Shard(len(shards), first, file, chunk))
             first += chunk.rows
     if not shards:
@@ -115,29 +116,24 @@ class ShardLoader:
         self._files.close()
 
     def _load_jsonl(self, shard: Shard) -> bytes:
-        return read_jsonl_chunk(self._open_file(shard.file, open_binary), shard.chunk)
+        offset, size = shard.chunk.position
+        file = self._open_file(shard.file, open_binary)
+        file.seek(offset)
+        data: bytes = file.read(size)
+        return data
 
     def _load_parquet(self, shard: Shard) -> bytes:
-        file, group = self._open_file(shard.file, open_parquet), shard.chunk.position[0]
+        group, row = shard.chunk.position
+        file = self._open_file(shard.file, open_parquet)
         if self._group[:2] != (shard.file, group):
             self._group = (shard.file, group, read_row_group(file, group))
-        return read_parquet_chunk(self._group[2], shard.chunk)
+        return _arrow_bytes(self._group[2].slice(row, shard.rows))
 
     def _open_file(self, path: str, opener: Any) -> Any:
         if self._open[0] != path:
             self._files.close()
             self._open = (path, self._files.enter_context(opener(path)))
         return self._open[1]
-
-
-@contextmanager
-def open_loader() -> Iterator[ShardLoader]:
-    """Open a loader; it is closed at the end of the block."""
-    loader = ShardLoader()
-    try:
-        yield loader
-    finally:
-        loader.close()
 
 
 def parse_shard_pairs(data: bytes, chunk: FileChunk, path: str) -> Iterator[Pair]:
@@ -163,13 +159,6 @@ def split_jsonl(path: str, rows: int) -> Iterator[FileChunk]:
     last, filled = pending[0] if pending else (None, 0)
     if last is not None and filled:
         yield dataclasses.replace(last, rows=filled)
-
-
-def read_jsonl_chunk(file: IO[bytes], chunk: FileChunk) -> bytes:
-    """Read the bytes of a chunk."""
-    offset, size = chunk.position
-    file.seek(offset)
-    return file.read(size)
 
 
 def parse_jsonl_pairs(data: bytes, chunk: FileChunk, path: str) -> Iterator[Pair]:
@@ -201,11 +190,6 @@ def read_row_group(file: Any, group: int) -> Any:
     """Read the columns of a pair from one row group."""
     columns = [name for name in file.schema_arrow.names if name in PAIR_FIELDS]
     return file.read_row_group(group, columns=columns)
-
-
-def read_parquet_chunk(group: Any, chunk: FileChunk) -> bytes:
-    """Serialise the rows of a chunk of a row group as an Arrow stream."""
-    return _arrow_bytes(group.slice(chunk.position[1], chunk.rows))
 
 
 def parse_arrow_pairs(data: bytes, chunk: FileChunk, path: str) -> Iterator[Pair]:
@@ -245,10 +229,6 @@ def _supported_files(path: str, files: list[str]) -> list[str]:
 
 def _is_supported(path: str) -> bool:
     return path != "-" and (is_json(path) or path.lower().endswith(".parquet"))
-
-
-def _split_file(file: str, rows: int) -> Iterator[FileChunk]:
-    return split_jsonl(file, rows) if is_json(file) else split_parquet(file, rows)
 
 
 def _line_chunks(file: IO[bytes], rows: int) -> Iterator[tuple[FileChunk, int]]:

@@ -14,11 +14,11 @@ import importlib.util
 import sys
 import time
 import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -32,15 +32,12 @@ from evenmatch.reports.heatmap import draw_alignment
 from evenmatch.scoring.aligned import Aligned
 from evenmatch.scoring.inputs import make_pairs
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.types import Array, Pair, Score, Scores
+from evenmatch.scoring.streaming import count_flags
+from evenmatch.types import Array, Score, Scores
 from evenmatch.vectors.weighting import IdfTable, count_documents, store_idf_table
 from evenmatch.version import __version__
 
 __all__ = ["BERTScorer", "plot_example", "score"]
-
-
-# (P, R, F) as tensors, or ((P, R, F), hash) with return_hash.
-ScoreResult: TypeAlias = Any
 
 
 def score(
@@ -59,11 +56,11 @@ def score(
     rescale_with_baseline: bool = False,
     baseline_path: str | None = None,
     use_fast_tokenizer: bool = False,
-) -> ScoreResult:
+) -> Any:
     """Return P, R and F as three tensors of shape (candidates,), or (layers, candidates).
 
     With several references, each of the three is the highest over references. `idf` is True, or a
-    dictionary from bert_score's `get_idf_dict`.
+    dictionary from bert_score's `get_idf_dict`. With `return_hash`: ((P, R, F), hash).
     """
     settings = (batch_size, nthreads, all_layers, bool(idf), None, device, lang)
     rescaling = (rescale_with_baseline, baseline_path, use_fast_tokenizer)
@@ -140,8 +137,7 @@ class BERTScorer:
     @property
     def baseline_vals(self) -> Any:
         """The baselines of P, R and F as a tensor of shape (3,), or (layers, 1, 3)."""
-        path = find_baseline(self.baseline_path, self.lang, self.model_type)
-        values = _import_torch().from_numpy(read_baseline(path, self._layers())).float()
+        values = _import_torch().from_numpy(self._read_baseline(self._layers())).float()
         return values.unsqueeze(1) if self.all_layers else values[0]
 
     @property
@@ -187,13 +183,8 @@ class BERTScorer:
             )
         start = time.perf_counter()
         metrics = [self._metric(layer) for layer in self._layers()]
-        values = (
-            _import_torch()
-            .from_numpy(best_reference_scores(metrics, cands, refs, self.device))
-            .float()
-        )
-        if not self.all_layers:
-            values = values[0]
+        best = best_reference_scores(metrics, cands, refs, self.device)
+        values = _import_torch().from_numpy(best if self.all_layers else best[0]).float()
         if self.rescale_with_baseline:
             values = (values - self.baseline_vals) / (1 - self.baseline_vals)
         if verbose:
@@ -207,8 +198,7 @@ class BERTScorer:
         metric = make_metric("bertscore", model=self.model_type, layer=self.num_layers)
         aligned = align(candidate, reference, metric)
         if self.rescale_with_baseline:
-            path = find_baseline(self.baseline_path, self.lang, self.model_type)
-            aligned = _rescale_alignment(aligned, read_baseline(path, [self.num_layers])[0])
+            aligned = _rescale_alignment(aligned, self._read_baseline([self.num_layers])[0])
         if fname:
             draw_alignment(aligned, fname)
         return aligned
@@ -217,6 +207,10 @@ class BERTScorer:
         if not self.all_layers:
             return [self.num_layers]
         return list(range(count_layers(self._checkpoint) + 1))
+
+    def _read_baseline(self, layers: Sequence[int]) -> Array:
+        path = find_baseline(self.baseline_path, self.lang, self.model_type)
+        return read_baseline(path, layers)
 
     def _metric(self, layer: int) -> AlignMetric:
         idf = self._idf_table if self.idf else False
@@ -263,9 +257,6 @@ def _rescale_alignment(aligned: Aligned, low: Array) -> Aligned:
     )
 
 
-_COLUMNS = ("P", "R", "F")
-
-
 def find_baseline(path: str | None, lang: str | None, model_type: str) -> Path:
     """The given file, or the baseline that comes with an installed bert_score package."""
     if path is not None:
@@ -289,7 +280,7 @@ def read_baseline(path: Path, layers: Sequence[int]) -> Array:
     """Read the baselines of P, R and F at these layers, an array of shape (layers, 3)."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            rows = {int(r["LAYER"]): [float(r[c]) for c in _COLUMNS] for r in csv.DictReader(file)}
+            rows = {int(r["LAYER"]): [float(r[c]) for c in "PRF"] for r in csv.DictReader(file)}
     except OSError as error:
         raise DataError(f"cannot read the baseline {path}: {error.strerror}") from None
     except (KeyError, ValueError, TypeError):
@@ -297,14 +288,9 @@ def read_baseline(path: Path, layers: Sequence[int]) -> Array:
             f"{path} is not a baseline file; expected a header LAYER,P,R,F and rows of numbers"
         ) from None
     if missing := [layer for layer in layers if layer not in rows]:
-        raise DataError(
-            f"the baseline {path} lacks layer {missing[0]}; it has {_layer_range(rows)}"
-        )
+        known = f"{min(rows)} to {max(rows)}" if rows else "none"
+        raise DataError(f"the baseline {path} lacks layer {missing[0]}; it has {known}")
     return np.array([rows[layer] for layer in layers])
-
-
-def _layer_range(rows: dict[int, list[float]]) -> str:
-    return f"{min(rows)} to {max(rows)}" if rows else "none"
 
 
 def best_reference_scores(
@@ -322,18 +308,13 @@ def best_reference_scores(
     found = list(score_texts(candidates, references, list(metrics), device=device).values())
     _warn_of_flags(found[0])
     values = np.array([[(s.precision, s.recall, s.value) for s in f.segments] for f in found])
-    return np.maximum.reduceat(values, _reference_offsets(pairs), axis=1)
-
-
-def _reference_offsets(pairs: Sequence[Pair]) -> Array:
     counts = [len(pair.references) for pair in pairs]
-    return np.cumsum([0, *counts[:-1]])
+    return np.maximum.reduceat(values, np.cumsum([0, *counts[:-1]]), axis=1)
 
 
 def _warn_of_flags(scores: Scores) -> None:
     """Warn how many pairs carry each flag, since tensors of numbers cannot show flags."""
-    counts = Counter(flag for segment in scores.segments for flag in segment.flags)
-    if counts:
+    if counts := count_flags([scores]):
         summary = ", ".join(f"{count} {flag}" for flag, count in sorted(counts.items()))
         warnings.warn(
             f"of {len(scores.segments)} pairs some are flagged: {summary}; evenmatch.score shows "
@@ -348,7 +329,6 @@ DEFAULT_MODELS: Mapping[str, str] = {
     "tr": "dbmdz/bert-base-turkish-cased",
     "zh": "bert-base-chinese",
 }
-
 
 FALLBACK_MODEL = "bert-base-multilingual-cased"
 

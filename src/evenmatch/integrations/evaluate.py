@@ -12,6 +12,7 @@ from typing import Any
 
 from evenmatch.api import score
 from evenmatch.errors import MissingExtraError
+from evenmatch.integrations.frames import score_columns
 
 try:
     import datasets
@@ -58,10 +59,6 @@ class EvenmatchEvaluateMetric(evaluate.Metric):  # type: ignore[misc]  # evaluat
         **run: Any,
     ) -> dict[str, Any]:
         found = score(predictions, references, metric, **run)
-        each = {
-            name: [getattr(segment, name) for segment in found.segments]
-            for name in ("value", "precision", "recall")
-        }
-        present = {name: numbers for name, numbers in each.items() if None not in numbers}
         corpus = {} if found.corpus is None else {"corpus": found.corpus}
-        return {"mean": found.mean, **corpus, **present, "signature": found.signature}
+        columns = score_columns(found)
+        return {"mean": found.mean, **corpus, **columns, "signature": found.signature}

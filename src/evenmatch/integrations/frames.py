@@ -49,9 +49,18 @@ def score_frame(
     )
     added: dict[str, list[float]] = {}
     for name, each in metrics.items():
-        added |= _score_columns(name, found[metric_name(each)])
+        for part, numbers in score_columns(found[metric_name(each)]).items():
+            added[name if part == "value" else f"{name}_{part}"] = numbers
     scored: Frame = _with_columns(frame, library, added)
     return scored
+
+
+def score_columns(scores: Scores) -> dict[str, list[float]]:
+    """Return the value of each pair, and precision and recall if every pair has them."""
+    columns = {
+        part: [getattr(segment, part) for segment in scores.segments] for part in ("value", *_PARTS)
+    }
+    return {part: numbers for part, numbers in columns.items() if None not in numbers}
 
 
 def _metrics_by_name(metric: Any) -> dict[str, Any]:
@@ -94,15 +103,6 @@ def _column_values(frame: Any, column: str) -> list[Any]:
     """The cells of a column as Python objects; arrays become lists."""
     cells = frame[column].to_list()
     return [cell.tolist() if isinstance(cell, np.ndarray) else cell for cell in cells]
-
-
-def _score_columns(name: str, scores: Scores) -> dict[str, list[float]]:
-    columns = {name: [segment.value for segment in scores.segments]}
-    for part in _PARTS:
-        numbers = [getattr(segment, part) for segment in scores.segments]
-        if None not in numbers:
-            columns[f"{name}_{part}"] = numbers
-    return columns
 
 
 def _with_columns(frame: Any, library: str, added: Mapping[str, list[float]]) -> Any:

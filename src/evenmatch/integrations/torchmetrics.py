@@ -83,12 +83,8 @@ class EvenmatchTorchMetric(TorchMetric):
             **self.run,
         )
         mean = RunningMean().add(found).mean
-        numbers = {
-            "value": mean.value,
-            "precision": mean.precision,
-            "recall": mean.recall,
-            "corpus": found.corpus,
-        }
+        numbers = {part: getattr(mean, part) for part in ("value", "precision", "recall")}
+        numbers["corpus"] = found.corpus
         return {
             name: torch.tensor(number, device=self.device)
             for name, number in numbers.items()
@@ -98,9 +94,8 @@ class EvenmatchTorchMetric(TorchMetric):
     def pairs(self) -> list[Pair]:
         """The pairs added so far, in order."""
         letters = bytes(_to_ints(self.letters))
-        lengths = iter(_to_ints(self.lengths))
         texts, start = [], 0
-        for length in lengths:
+        for length in _to_ints(self.lengths):
             texts.append(letters[start : start + length].decode("utf-8", "surrogatepass"))
             start += length
         rows = iter(texts)
@@ -115,6 +110,5 @@ class EvenmatchTorchMetric(TorchMetric):
 
 def _to_ints(state: Sequence[torch.Tensor] | torch.Tensor) -> list[int]:
     """The numbers of a state: a list of tensors, or one tensor after gathering over processes."""
-    if isinstance(state, torch.Tensor):
-        return [int(number) for number in state.tolist()]
-    return [int(number) for tensor in state for number in tensor.tolist()]
+    tensors = [state] if isinstance(state, torch.Tensor) else state
+    return [int(number) for tensor in tensors for number in tensor.tolist()]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from fastapi.security import HTTPBearer
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
 from evenmatch.data.scores import score_to_record
@@ -87,8 +88,9 @@ def make_app(
     )
     _add_routes(app, routes, needs_token=bool(token))
     _add_exception_handlers(app)
-    # FastAPI documents this assignment as the way to extend the description.
-    app.openapi = _openapi_with_names(app, allow_list)  # type: ignore[method-assign]
+    # FastAPI builds the description once, and returns this same dictionary to requests.
+    served = {SERVED_KEY: allow_list.names, ALIGNING_KEY: allow_list.aligning_names}
+    _insert_names(app.openapi(), served)
     paths = frozenset(route.path for route in app.routes)  # type: ignore[attr-defined]  # all do
     return SecurityMiddleware(app, limits, server_metrics, token, paths)
 
@@ -158,7 +160,7 @@ class Routes:
 
     async def prometheus(self) -> Response:
         """Request counts, response times and memory in the format of Prometheus."""
-        return PlainTextResponse(self.server_metrics.render(self.batcher.queued_pairs))
+        return Response(self.server_metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     async def page(self) -> Response:
         """The viewer's page, which aligns two texts."""
@@ -172,7 +174,7 @@ class Routes:
 
     async def _compute_rewards(self, metric: Metric, pairs: Sequence[Pair]) -> RewardValues:
         found: RewardValues = await self.batcher.submit(RewardOperation(metric, self.run), pairs)
-        self.server_metrics.count_odd_rewards(len(found.odd))
+        self.server_metrics.odd_rewards.inc(len(found.odd))
         return found
 
 
@@ -211,25 +213,21 @@ def _add_routes(app: FastAPI, routes: Routes, *, needs_token: bool) -> None:
 
 
 def _add_exception_handlers(app: FastAPI) -> None:
-    async def request_error(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestError)
+    @app.exception_handler(RequestError)
+    async def request_error(_: Request, error: RequestError) -> JSONResponse:
         return JSONResponse({"detail": error.detail}, error.status, error.headers)
 
-    async def validation_error(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)
+    @app.exception_handler(RequestValidationError)
+    async def validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
         return JSONResponse({"detail": _validation_message(error)}, 422)
 
-    async def http_error(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
+    @app.exception_handler(HTTPException)
+    async def http_error(_: Request, error: HTTPException) -> JSONResponse:
         return JSONResponse({"detail": str(error.detail)}, error.status_code, error.headers)
 
+    @app.exception_handler(Exception)
     async def internal_error(_: Request, error: Exception) -> JSONResponse:
         return JSONResponse({"detail": f"internal server error ({type(error).__name__})"}, 500)
-
-    app.add_exception_handler(RequestError, request_error)
-    app.add_exception_handler(RequestValidationError, validation_error)
-    app.add_exception_handler(HTTPException, http_error)
-    app.add_exception_handler(Exception, internal_error)
 
 
 def _validation_message(error: RequestValidationError) -> str:
@@ -240,20 +238,7 @@ def _validation_message(error: RequestValidationError) -> str:
     return text.encode("ascii", "backslashreplace").decode()[:500]
 
 
-def _openapi_with_names(app: FastAPI, allow_list: AllowList) -> Callable[[], dict[str, Any]]:
-    """Return a function that gives the OpenAPI description with the names of served metrics."""
-    plain = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            served = {SERVED_KEY: allow_list.names, ALIGNING_KEY: allow_list.aligning_names}
-            _insert_names(plain(), served)
-        return plain()
-
-    return openapi
-
-
-def _insert_names(node: Any, served: MutableMapping[str, list[str]]) -> None:
+def _insert_names(node: Any, served: Mapping[str, list[str]]) -> None:
     """Replace the placeholder keys in a description by the list of names they stand for."""
     if isinstance(node, list):
         for item in node:

@@ -51,6 +51,7 @@ class RequestBatcher:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="evenmatch")
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        server_metrics.waiting_pairs.set_function(lambda: self.queued_pairs)
 
     def start(self) -> None:
         """Start processing; to be called in the server's event loop."""

@@ -31,24 +31,17 @@ References: TypeAlias = Annotated[
 
 Candidates: TypeAlias = Annotated[list[Text], Field(description="The texts to score.")]
 
-ServedName: TypeAlias = Annotated[str, Field(min_length=1, json_schema_extra={SERVED_KEY: True})]
+_SERVED: Any = Field(min_length=1, json_schema_extra={SERVED_KEY: True})
+_ALIGNING: Any = Field(min_length=1, json_schema_extra={ALIGNING_KEY: True})
+
+ServedName: TypeAlias = Annotated[str, _SERVED]
 
 MetricName: TypeAlias = Annotated[
-    str,
-    Field(
-        description="One of the served metrics; by default the first.",
-        min_length=1,
-        json_schema_extra={SERVED_KEY: True},
-    ),
+    str, _SERVED, Field(description="One of the served metrics; by default the first.")
 ]
 
 AlignMetricName: TypeAlias = Annotated[
-    str,
-    Field(
-        description="One of the served alignment metrics; by default the first.",
-        min_length=1,
-        json_schema_extra={ALIGNING_KEY: True},
-    ),
+    str, _ALIGNING, Field(description="One of the served alignment metrics; by default the first.")
 ]
 
 MetricNames: TypeAlias = Annotated[
@@ -190,19 +183,16 @@ class ErrorResponse(BaseModel):
 
 
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorResponse, "description": "The body cannot be read."},
-    401: {"model": ErrorResponse, "description": "The token is missing or wrong."},
-    408: {"model": ErrorResponse, "description": "The body did not arrive in time."},
-    409: {"model": ErrorResponse, "description": "The lists differ in length."},
-    413: {
-        "model": ErrorResponse,
-        "description": "The body, a text or the number of texts is too large.",
-    },
-    422: {
-        "model": ErrorResponse,
-        "description": "The body does not match the schema, or a text is invalid.",
-    },
-    429: {"model": ErrorResponse, "description": "The queue is full; try again."},
-    500: {"model": ErrorResponse, "description": "Internal server error."},
-    504: {"model": ErrorResponse, "description": "The request timed out."},
+    status: {"model": ErrorResponse, "description": description}
+    for status, description in {
+        400: "The body cannot be read.",
+        401: "The token is missing or wrong.",
+        408: "The body did not arrive in time.",
+        409: "The lists differ in length.",
+        413: "The body, a text or the number of texts is too large.",
+        422: "The body does not match the schema, or a text is invalid.",
+        429: "The queue is full; try again.",
+        500: "Internal server error.",
+        504: "The request timed out.",
+    }.items()
 }

@@ -12,10 +12,12 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evenmatch.server.prometheus import ServerMetrics
 from evenmatch.types import Pair
+
+if TYPE_CHECKING:  # the command line reads `Limits` without the extra `serve`
+    from evenmatch.server.prometheus import ServerMetrics
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

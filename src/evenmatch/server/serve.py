@@ -40,7 +40,7 @@ def serve(
         from evenmatch.server.app import make_app
     except ImportError as error:
         raise MissingExtraError(
-            f"serving needs fastapi and uvicorn ({error}); "
+            f"serving needs fastapi, uvicorn and prometheus-client ({error}); "
             "install them with: pip install 'evenmatch[serve]'"
         ) from None
     settings = make_run(**run)

@@ -1,0 +1,129 @@
+"""A pool of workers: sends tasks to idle workers, and replaces workers that die.
+
+`ReplacingPool` keeps track of the workers; a `WorkerBackend` starts them and carries messages. The
+backends are local processes (`processes.py`) and Ray actors (`ray_cluster.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from evenmatch.distributed.messages import ShardFailed, ShardTask, WorkerReady, WorkerReply
+from evenmatch.errors import DataError, EvenmatchError
+
+# One worker may die at startup by chance; several in a row indicate a permanent error.
+_MAX_STARTUP_FAILURES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDied:
+    """A worker ended without a reply, and the reason."""
+
+    reason: str
+
+
+class WorkerBackend(Protocol):
+    """Starts workers and carries messages; a worker is any hashable object of the backend.
+
+    `receive` waits for a message from at least one worker. An `EvenmatchError` instead of a reply
+    means that the worker cannot load its metrics.
+    """
+
+    def start(self) -> Any: ...
+    def send(self, worker: Any, task: ShardTask, /) -> None: ...
+    def receive(
+        self, workers: Collection[Any], /
+    ) -> list[tuple[Any, WorkerReply | EvenmatchError | WorkerDied]]: ...
+    def stop(self, worker: Any, /) -> None: ...
+
+
+@contextmanager
+def open_pool(backend: WorkerBackend, workers: int) -> Iterator[ReplacingPool]:
+    """Open a pool of so many workers; they are stopped at the end of the block."""
+    pool = ReplacingPool(backend, workers)
+    try:
+        pool.start_missing()
+        yield pool
+    finally:
+        pool.close()
+
+
+@dataclass
+class _WorkerState:
+    ready: bool = False
+    task: ShardTask | None = None
+
+
+class ReplacingPool:
+    """The `WorkerPool` of a backend."""
+
+    def __init__(self, backend: WorkerBackend, size: int) -> None:
+        self._backend, self._size = backend, size
+        self._workers: dict[Any, _WorkerState] = {}
+        self._startup_failures = 0  # in a row
+
+    def idle_count(self) -> int:
+        return len(self._idle_workers())
+
+    def submit(self, task: ShardTask) -> None:
+        worker = self._idle_workers()[0]
+        self._workers[worker].task = task
+        self._backend.send(worker, task)
+
+    def replies(self) -> list[WorkerReply]:
+        """Wait for replies and return them; replace workers that died."""
+        messages = self._backend.receive(self._workers.keys())
+        found = [self._handle(worker, message) for worker, message in messages]
+        self.start_missing()
+        return [reply for reply in found if reply is not None]
+
+    def start_missing(self) -> None:
+        while len(self._workers) < self._size:
+            self._workers[self._backend.start()] = _WorkerState()
+
+    def close(self) -> None:
+        for worker in self._workers:
+            self._backend.stop(worker)
+
+    def _idle_workers(self) -> list[Any]:
+        return [w for w, state in self._workers.items() if state.ready and state.task is None]
+
+    def _handle(
+        self, worker: Any, message: WorkerReply | EvenmatchError | WorkerDied
+    ) -> WorkerReply | None:
+        if isinstance(message, EvenmatchError):
+            raise message
+        if isinstance(message, WorkerDied):
+            return self._remove_dead(worker, message.reason)
+        if isinstance(message, WorkerReady):
+            self._workers[worker].ready = True
+            self._startup_failures = 0
+        else:
+            self._workers[worker].task = None
+        return message
+
+    def _remove_dead(self, worker: Any, why: str) -> ShardFailed | None:
+        """Remove a worker that died, and return the failure of its task if it had one."""
+        state = self._workers.pop(worker)
+        self._backend.stop(worker)
+        if not state.ready:
+            self._startup_failures += 1
+            if self._startup_failures >= _MAX_STARTUP_FAILURES:
+                raise DataError(f"workers fail to start: {why}")
+        return ShardFailed(state.task.number, why) if state.task is not None else None
+
+
+def available_cores() -> int:
+    """Number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def thread_environment(threads: int) -> dict[str, str]:
+    """Environment variables that limit the threads of every numerical library of a worker."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+    return {**dict.fromkeys(names, str(threads)), "TOKENIZERS_PARALLELISM": "false"}
