@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import functools
 import inspect
 import math
 import numbers
@@ -49,7 +48,6 @@ KINDS: Mapping[str, type] = {
 }
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
-T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,29 +144,6 @@ def check_settings(part: Any) -> None:
         if hint not in KINDS.values() and not matches_type(value, hint):
             name = type(part).__name__
             raise InputError(f"{name}'s {key} takes {describe_type(hint)}, got {value!r}")
-
-
-def with_settings_of(
-    factory: Callable[..., Any], *exclude: str
-) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Give the decorated function the settings of `factory`, without those in `exclude`.
-
-    Specs read the settings of a part from the signature of its factory. The decorated function
-    takes `**settings` and shows the signature of `factory`, so settings are declared only once.
-    """
-    parameters = inspect.signature(factory, eval_str=True).parameters
-    settings = inspect.Signature([p for name, p in parameters.items() if name not in exclude])
-
-    def decorate(function: Callable[..., T]) -> Callable[..., T]:
-        @functools.wraps(function)
-        def with_settings(*args: Any, **kwargs: Any) -> T:
-            return function(**settings.bind(*args, **kwargs).arguments)
-
-        with_settings.__signature__ = settings  # type: ignore[attr-defined]  # read by inspect
-        with_settings.__annotations__ = {n: p.annotation for n, p in settings.parameters.items()}
-        return with_settings
-
-    return decorate
 
 
 def matches_type(value: Any, hint: Any) -> bool:
