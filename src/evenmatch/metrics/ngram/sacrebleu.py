@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from evenmatch.errors import InputError, MissingExtraError
+from evenmatch.metrics.ngram.edit_rate import count_edits
 from evenmatch.metrics.ngram.tokens import import_library, library_version
 from evenmatch.registry import make_signature, register
 from evenmatch.scoring.inputs import check_pairs
@@ -53,15 +55,8 @@ class Bleu:
 
     def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
         """The scores, and one row of counts per pair; `score_totals` scores sums of such rows."""
-        check_pairs(pairs)
         sentence, corpus = self._scorer(by_sentence=True), self._scorer(by_sentence=False)
-        counts = [_count_pair(sentence, pair) for pair in pairs]
-        segments = (
-            _segment_score(sentence, pair, own) for pair, own in zip(pairs, counts, strict=True)
-        )
-        return Scores(
-            tuple(segments), self.signature, _corpus_score(corpus, counts)
-        ), _count_matrix(counts)
+        return _score_overlap(pairs, sentence, corpus, self.signature)
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
@@ -128,7 +123,6 @@ class Chrf:
 
     def score_with_counts(self, pairs: Sequence[Pair]) -> tuple[Scores, Array]:
         """The scores, and one row of counts per pair; `score_totals` scores sums of such rows."""
-        check_pairs(pairs)
         scorer: Any = import_library("sacrebleu.metrics.chrf", package="sacrebleu").CHRF(
             char_order=self.char_order,
             word_order=self.word_order,
@@ -137,13 +131,7 @@ class Chrf:
             whitespace=self.whitespace,
             eps_smoothing=self.eps_smoothing,
         )
-        counts = [_count_pair(scorer, pair) for pair in pairs]
-        segments = (
-            _segment_score(scorer, pair, own) for pair, own in zip(pairs, counts, strict=True)
-        )
-        return Scores(
-            tuple(segments), self.signature, _corpus_score(scorer, counts)
-        ), _count_matrix(counts)
+        return _score_overlap(pairs, scorer, scorer, self.signature)
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
@@ -190,13 +178,23 @@ class Ter:
             asian_support=self.asian_support,
             case_sensitive=self.case_sensitive,
         )
-        counts = [_count_pair(scorer, pair) for pair in pairs]
+        split = cache(lambda text: scorer._preprocess_segment(text).split())
+        # sacrebleu processes references twice, which matters for text like `&amp;quot;`.
+        split_reference = cache(lambda text: split(scorer._preprocess_segment(text)))
+        edits = cache(lambda own, other: count_edits(split(own), split_reference(other)))
+        counts = [
+            (
+                min(edits(pair.candidate, reference) for reference in pair.references),
+                sum(len(split_reference(r)) for r in pair.references) / len(pair.references),
+            )
+            for pair in pairs
+        ]
         segments = [
             Score(_unit_score(scorer, [own]), flags=empty_side_flags(pair))
             for pair, own in zip(pairs, counts, strict=True)
         ]
         corpus = _unit_score(scorer, counts) if counts else None
-        return Scores(tuple(segments), self.signature, corpus), _count_matrix(counts)
+        return Scores(tuple(segments), self.signature, corpus), np.array(counts, dtype=np.float64)
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
@@ -212,30 +210,30 @@ class Ter:
         return make_signature(self)
 
 
-# The counts of a sentence serve for its own score and for the corpus score. sacrebleu's public
-# functions would count twice, and counting takes nearly all the time, above all for TER.
+def _score_overlap(
+    pairs: Sequence[Pair], sentence: Any, corpus: Any, signature: str
+) -> tuple[Scores, Array]:
+    """Sentence scores, the corpus score and the counts, by scorers of sacrebleu.
 
-
-def _count_pair(scorer: Any, pair: Pair) -> Any:
-    references = [[reference] for reference in pair.references]
-    return scorer._extract_corpus_statistics([pair.candidate], references)[0]
-
-
-def _count_matrix(counts: Sequence[Any]) -> Array:
-    return np.array([list(own) for own in counts], dtype=np.float64)
+    The counts of a sentence serve for its own score and for the corpus score. sacrebleu's public
+    functions would count twice, and counting takes nearly all the time.
+    """
+    check_pairs(pairs)
+    counts = [
+        sentence._extract_corpus_statistics([p.candidate], [[r] for r in p.references])[0]
+        for p in pairs
+    ]
+    # Rounding in the logarithms can give a perfect score slightly above 1.
+    segments = tuple(
+        empty_score(pair) or overlap_score(min(1.0, _unit_score(sentence, [own])))
+        for pair, own in zip(pairs, counts, strict=True)
+    )
+    total = min(1.0, _unit_score(corpus, counts)) if counts else None
+    return Scores(segments, signature, total), np.array([list(own) for own in counts], np.float64)
 
 
 def _unit_score(scorer: Any, counts: Sequence[Any]) -> float:
     return float(scorer._aggregate_and_compute(counts).score) / 100
-
-
-def _segment_score(scorer: Any, pair: Pair, counts: Any) -> Score:
-    # Rounding in the logarithms can give a perfect score slightly above 1.
-    return empty_score(pair) or overlap_score(min(1.0, _unit_score(scorer, [counts])))
-
-
-def _corpus_score(scorer: Any, counts: Sequence[Any]) -> float | None:
-    return min(1.0, _unit_score(scorer, counts)) if counts else None
 
 
 _FLOOR_COUNT = 0.1  # 'floor' smoothing counts this for no match
