@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from evenmatch.errors import InputError
 from evenmatch.metrics.ngram.tokens import (
+    Signature,
     WordTokenizer,
     import_library,
     library_version,
@@ -22,7 +23,7 @@ from evenmatch.metrics.ngram.tokens import (
 )
 from evenmatch.models.checkpoints import find_package, verify_package
 from evenmatch.packages import PACKAGES
-from evenmatch.registry import make_signature, register
+from evenmatch.registry import register
 from evenmatch.scoring.inputs import check_pairs
 from evenmatch.scoring.reducers import best_over_references, overlap_score
 from evenmatch.types import Pair, Score, Scores
@@ -47,6 +48,7 @@ class Meteor:
     tokenizer: WordTokenizer = "auto"
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    signature = Signature()
 
     def __post_init__(self) -> None:
         if not (0 <= self.alpha <= 1 and self.beta >= 0 and 0 <= self.gamma <= 1):
@@ -82,11 +84,6 @@ class Meteor:
     def sources(self) -> tuple[str, ...]:
         """The library's version, and WordNet by content hash."""
         return (library_version("nltk"), f"wordnet@{PACKAGES['wordnet'].sha256[:12]}")
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
 
 
 # WordNet's rules from an inflected form to the forms it lists (its manual page "morphy").

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Literal
 
 from evenmatch.errors import InputError
 from evenmatch.metrics.ngram.tokens import (
+    Signature,
     WordTokenizer,
     import_library,
-    library_version,
+    library_sources,
     tokenize_texts,
 )
-from evenmatch.registry import make_signature, register
+from evenmatch.registry import register
 from evenmatch.scoring.inputs import check_pairs
 from evenmatch.scoring.reducers import best_over_references, empty_score, overlap_score
 from evenmatch.types import Pair, Score, Scores
@@ -36,6 +37,8 @@ class BleuNltk:
     tokenizer: WordTokenizer = "auto"
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    sources = library_sources("nltk")
+    signature = Signature()
 
     def __post_init__(self) -> None:
         if self.order < 1:
@@ -59,15 +62,6 @@ class BleuNltk:
         ]
         return Scores(tuple(segments), self.signature, score(rows) if rows else None)
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("nltk"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
-
 
 @register("metric", "chrf_nltk")
 @dataclass(frozen=True)
@@ -85,6 +79,8 @@ class ChrfNltk:
     whitespace: bool = False
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    sources = library_sources("nltk")
+    signature = Signature()
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_order <= self.max_order or self.beta <= 0:
@@ -112,15 +108,6 @@ class ChrfNltk:
 
         return Scores(tuple(best_over_references(pair, score) for pair in pairs), self.signature)
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("nltk"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
-
 
 @register("metric", "nist")
 @dataclass(frozen=True)
@@ -139,6 +126,8 @@ class Nist:
     tokenizer: WordTokenizer = "auto"
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    sources = library_sources("nltk")
+    signature = Signature()
 
     def __post_init__(self) -> None:
         if self.order < 1:
@@ -166,12 +155,3 @@ class Nist:
         if order == 0 or not any(map(any, references)):
             return 0.0
         return float(nist(references, candidates, order))
-
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("nltk"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)

@@ -9,12 +9,13 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from evenmatch.metrics.ngram.tokens import (
+    Signature,
     choose_tokenizer,
     import_library,
-    library_version,
+    library_sources,
     split_words,
 )
-from evenmatch.registry import check_settings, make_signature, register
+from evenmatch.registry import check_settings, register
 from evenmatch.registry.parts import with_settings_of
 from evenmatch.scoring.inputs import check_pairs
 from evenmatch.scoring.reducers import best_over_references, harmonic_mean, overlap_score
@@ -44,6 +45,8 @@ class Rouge:
     tokenizer: RougeTokenizer = "auto"
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    sources = library_sources("rouge-score")
+    signature = Signature()
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -53,15 +56,6 @@ class Rouge:
         rule = _lcs_rule if self.share == "L" else _ngram_rule(f"rouge{self.share}")
         segments = _score_segments(pairs, rule, self.tokenizer, self.stemmer)
         return Scores(segments, self.signature)
-
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("rouge-score"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
 
 
 @register("metric", "rouge1")

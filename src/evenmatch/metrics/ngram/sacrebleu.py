@@ -19,8 +19,8 @@ import numpy as np
 
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.metrics.ngram.edit_rate import count_edits
-from evenmatch.metrics.ngram.tokens import import_library, library_version
-from evenmatch.registry import make_signature, register
+from evenmatch.metrics.ngram.tokens import Signature, import_library, library_sources
+from evenmatch.registry import register
 from evenmatch.scoring.inputs import check_pairs
 from evenmatch.scoring.reducers import empty_score, empty_side_flags, overlap_score
 from evenmatch.types import Array, Pair, Score, Scores
@@ -44,6 +44,8 @@ class Bleu:
     order: int = 4
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    sources = library_sources("sacrebleu")
+    signature = Signature()
 
     def __post_init__(self) -> None:
         if self.order < 1:
@@ -80,15 +82,6 @@ class Bleu:
                 f"install it with: pip install 'sacrebleu[{language}]'"
             ) from None
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("sacrebleu"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
-
 
 @register("metric", "chrf")
 @dataclass(frozen=True)
@@ -109,6 +102,8 @@ class Chrf:
     eps_smoothing: bool = False
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    sources = library_sources("sacrebleu")
+    signature = Signature()
 
     def __post_init__(self) -> None:
         if self.char_order < 1 or self.word_order < 0 or self.beta <= 0:
@@ -137,15 +132,6 @@ class Chrf:
         """Corpus score of each row of totals."""
         return chrf_from_totals(totals, beta=self.beta, eps_smoothing=self.eps_smoothing)
 
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("sacrebleu"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
-
 
 @register("metric", "ter")
 @dataclass(frozen=True)
@@ -164,6 +150,8 @@ class Ter:
     case_sensitive: bool = False
     higher_is_better: ClassVar[bool] = False
     bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    sources = library_sources("sacrebleu")
+    signature = Signature()
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """Sentence scores in order, and the corpus score."""
@@ -199,15 +187,6 @@ class Ter:
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
         return ter_from_totals(totals)
-
-    def sources(self) -> tuple[str, ...]:
-        """The library's version."""
-        return (library_version("sacrebleu"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
 
 
 def _score_overlap(

@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from evenmatch.errors import MissingExtraError
 from evenmatch.registry import make_signature, register
@@ -79,6 +79,13 @@ def tokenize_texts(tokenizer: WordTokenizer, *texts: str) -> list[list[str]]:
     return [tokenize(text) for text in texts]
 
 
+class Signature:
+    """The attribute `signature` of a metric: its spec, with the versions of its sources."""
+
+    def __get__(self, metric: Any, owner: type) -> str:
+        return make_signature(metric) if metric is not None else ""
+
+
 @register("metric", "reference_length")
 @dataclass(frozen=True)
 class ReferenceLength:
@@ -90,6 +97,7 @@ class ReferenceLength:
 
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    signature = Signature()
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """One score per pair, in order."""
@@ -99,11 +107,6 @@ class ReferenceLength:
     def _score(self, pair: Pair) -> Score:
         words = max(len(reference.split()) for reference in pair.references)
         return Score(math.log1p(words), flags=empty_side_flags(pair))
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec."""
-        return make_signature(self)
 
 
 def import_library(module: str, *, package: str) -> ModuleType:
@@ -120,6 +123,11 @@ def library_version(package: str) -> str:
         return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:
         raise _missing_library(package) from None
+
+
+def library_sources(package: str) -> Callable[[Any], tuple[str, ...]]:
+    """Return a method `sources` for a metric that depends on one library: its name and version."""
+    return lambda metric: (library_version(package),)
 
 
 def _missing_library(package: str) -> MissingExtraError:
