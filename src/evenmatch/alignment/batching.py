@@ -103,7 +103,7 @@ def solve_in_batches(
         return _solve_with_arrays(problems, solve)
     if should_use_loops():
         return _solve_with_loops(problems, loop)
-    with _track_array_time():
+    with track_array_time():
         return _solve_with_arrays(problems, solve)
 
 
@@ -113,7 +113,7 @@ def should_use_loops() -> bool:
 
 
 @contextmanager
-def _track_array_time() -> Iterator[None]:
+def track_array_time() -> Iterator[None]:
     """Add the time of the block to what arrays have taken in this process."""
     global _array_seconds
     start = time.perf_counter()
