@@ -1,4 +1,7 @@
-"""python -m benchmarks [NAME ...]: run all benchmarks, or those named, and write the page."""
+"""python -m benchmarks [NAME ...]: run all benchmarks, or those named, and write the page.
+
+python -m benchmarks peers --shape SHAPE: measure one other model, see `speed/shapes.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks.results import save
@@ -36,6 +40,12 @@ ALL: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def main(wanted: list[str]) -> None:
+    if wanted[:2] == ["peers", "--shape"]:
+        names = wanted[2:]
+        if not names or not set(names) <= set(shapes.SHAPES):
+            sys.exit(f"--shape takes one of: {', '.join(shapes.SHAPES)}")
+        _measure("shapes", partial(shapes.run, names))
+        return
     known = ALL | {"tune": tune.run}
     for name in wanted or ALL:
         if name not in known:

@@ -70,12 +70,17 @@ def _shapes(r: dict[str, Any]) -> list[str]:
         "## Other models",
         "",
         "BERTScore with random weights of the shapes of other models, against bert_score. DeBERTa",
-        "runs by transformers in both programs; the others are packed without padding.",
+        "runs by transformers in both programs; the others are packed without padding. The padding",
+        "factor is how many tokens bert_score computes per real token; the more pairs, the fewer.",
+        "`python -m benchmarks peers --shape NAME` measures one of them.",
         "",
-        "| shape | layer | pairs per second | speed-up of evenmatch | largest score difference |",
-        "|---|--:|--:|--:|--:|",
+        "| shape | layer | pairs | padding factor | pairs per second | of bert_score | "
+        "speed-up of evenmatch | largest score difference |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
         *(
-            f"| {name} | {v['layer']} | {v['pairs per second']} | {v['times bert_score']}× | "
+            f"| {name} | {v['layer']} | {v['pairs']} | {v['padding factor of bert_score']} | "
+            f"{v['pairs per second']['evenmatch']} | "
+            f"{v['pairs per second']['bert_score']} | {v['times bert_score']}× | "
             f"{v['largest difference at batch size 1']} |"
             for name, v in r["by shape"].items()
         ),

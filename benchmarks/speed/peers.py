@@ -41,7 +41,7 @@ def run() -> dict[str, Any]:
         "pairs": COUNT,
         "threads": THREADS,
         "repeats": REPEATS,
-        "padding factor of bert_score": _padding([*candidates, *references]),
+        "padding factor of bert_score": padding_factor([*candidates, *references]),
         "filling factor of evenmatch": _filling([*candidates, *references]),
         "pairs per second": {
             "evenmatch": round(COUNT / median(seconds["evenmatch"]), 1),
@@ -109,7 +109,7 @@ def torchmetrics(candidates: list[str], references: list[str]) -> Any:
     return run
 
 
-def _padding(sentences: list[str]) -> float:
+def padding_factor(sentences: list[str]) -> float:
     """Tokens computed over tokens there are, as bert_score batches: unique, longest first, 64."""
     unique = sorted(set(sentences), key=lambda s: len(s.split(" ")), reverse=True)
     lengths = [len(cut.token_ids) for cut in PretrainedBackbone("minilm").open().tokenizer(unique)]

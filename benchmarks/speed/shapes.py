@@ -1,7 +1,8 @@
 """Pairs per second against bert_score on other models, with random weights of their shapes.
 
 Speed does not depend on the values of the weights, so no download is needed. The texts are split by
-the embedded model's tokenizer.
+the embedded model's tokenizer. `python -m benchmarks peers --shape NAME` measures one shape and
+keeps the results of the others.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +19,39 @@ import numpy as np
 import evenmatch as em
 from benchmarks import texts
 from benchmarks.clock import median, ratio, take_turns
+from benchmarks.results import load
+from benchmarks.speed.peers import padding_factor
 from evenmatch.models.checkpoints import find_checkpoint
 
-THREADS, REPEATS = 2, 5
+THREADS = 2
 _LARGE = {
     "hidden_size": 1024,
     "num_hidden_layers": 24,
     "num_attention_heads": 16,
     "intermediate_size": 4096,
 }
-# Architecture, settings, the layer that bert_score recommends, and the number of pairs.
-SHAPES: dict[str, tuple[str, dict[str, Any], int, int]] = {
-    "distilbert-base": ("DistilBert", {}, 5, 300),
-    "roberta-base": ("Roberta", {"max_position_embeddings": 514}, 10, 200),
-    "roberta-large": ("Roberta", {"max_position_embeddings": 514, **_LARGE}, 17, 60),
-    "deberta-base": ("Deberta", {}, 9, 100),  # runs by transformers in both programs
+# Architecture, settings, the layer that bert_score recommends, numbers of pairs and of rounds.
+SHAPES: dict[str, tuple[str, dict[str, Any], int, int, int]] = {
+    "distilbert": ("DistilBert", {}, 5, 300, 9),
+    "roberta-base": ("Roberta", {"max_position_embeddings": 514}, 10, 300, 5),
+    "roberta-large": ("Roberta", {"max_position_embeddings": 514, **_LARGE}, 17, 150, 3),
+    "deberta": ("Deberta", {}, 9, 150, 5),  # runs by transformers in both programs
 }
 
 
-def run() -> dict[str, Any]:
+def run(names: Collection[str] = SHAPES) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(THREADS)
-    found = {}
-    for name, (architecture, settings, layer, count) in SHAPES.items():
+    found = dict((load("shapes") or {}).get("by shape", {}))
+    for name in names:
+        architecture, settings, layer, count, rounds = SHAPES[name]
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             _save_random(architecture, settings, Path(folder))
-            found[name] = _measure(folder, layer, count)
-    return {"threads": THREADS, "repeats": REPEATS, "by shape": found}
+            found[name] = _measure(folder, layer, count, rounds)
+    ordered = {name: found[name] for name in SHAPES if name in found}
+    return {"threads": THREADS, "by shape": ordered}
 
 
 def _save_random(architecture: str, settings: dict[str, Any], folder: Path) -> None:
@@ -61,7 +67,7 @@ def _save_random(architecture: str, settings: dict[str, Any], folder: Path) -> N
         shutil.copy(path, folder)
 
 
-def _measure(folder: str, layer: int, count: int) -> dict[str, Any]:
+def _measure(folder: str, layer: int, count: int, rounds: int) -> dict[str, Any]:
     from bert_score import BERTScorer
 
     candidates, references, source = texts.pairs(count)
@@ -80,13 +86,19 @@ def _measure(folder: str, layer: int, count: int) -> dict[str, Any]:
     }
     for warm_up in rivals.values():
         warm_up()
-    seconds = take_turns(rivals, REPEATS)
+    seconds = take_turns(rivals, rounds)
     single = scorers[1].score(candidates[:20], references[:20])[2].numpy()
     return {
         "texts": source,
         "pairs": count,
+        "repeats": rounds,
         "layer": layer,
-        "pairs per second": round(count / median(seconds["evenmatch"]), 1),
+        "padding factor of bert_score": padding_factor([*candidates, *references]),
+        "pairs per second": {n: round(count / median(s), 1) for n, s in seconds.items()},
         "times bert_score": ratio(seconds["bert_score"], seconds["evenmatch"]),
+        "times bert_score, round by round": [
+            round(theirs / own, 2)
+            for own, theirs in zip(seconds["evenmatch"], seconds["bert_score"], strict=True)
+        ],
         "largest difference at batch size 1": float(f"{np.abs(ours()[:20] - single).max():.1e}"),
     }

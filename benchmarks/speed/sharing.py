@@ -11,7 +11,7 @@ import numpy as np
 import evenmatch as em
 from benchmarks import texts
 from benchmarks.clock import median, ratio, take_turns
-from evenmatch.alignment.batching import solver_threads
+from evenmatch.alignment.assignment import solver_threads
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.registry import CallContext
 from evenmatch.types import Run

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.alignment import batching, lisa
-from evenmatch.alignment.batching import solver_threads
+from evenmatch.alignment.assignment import solver_threads
 from evenmatch.types import Alignment, Array
 from tests.support.strategies import similarities, tied
 
@@ -30,6 +30,8 @@ METHODS = (
     "auction",
     "auction(iterations=150)",  # far enough to be rescaled on the way
     "auction(iterations=20, factor=0.001)",
+    "sinkhorn",
+    "sinkhorn(epsilon=0.5, iterations=20)",
 )
 ALL = pytest.mark.parametrize("solver", METHODS)
 
@@ -92,7 +94,7 @@ def test_refined_cells_are_equal_bit_for_bit(factor: float) -> None:
     for own, number, by_arrays in zip(
         batch, steps, lisa.refine_cells(batch, steps, factor), strict=True
     ):
-        found = _refine_matrix(own, number, factor, lisa.steps_between_rescaling(factor))
+        found = _refine_matrix(own, number, factor, lisa._steps_between_rescaling(factor))
         assert found.tobytes() == by_arrays.tobytes()
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.alignment.solver_contract import check_solver
+from evenmatch.alignment.transport import _scale_kernel, _scale_log_kernel, normalize_mass
 from evenmatch.types import Array, Problem
 from tests.support.parts import Row, rows
 from tests.support.strategies import problems, similarities
@@ -129,3 +130,19 @@ def test_an_approximation_reports_its_steps() -> None:
     short = em.solve(np.random.default_rng(0).uniform(0, 1, (5, 7)), "sinkhorn(iterations=3)")
     assert short.steps == 3
     assert not short.exact
+
+
+@given(similarity=similarities(), seed=st.integers(0, 2**32 - 1))
+def test_sinkhorn_is_the_same_in_the_log_domain(similarity: Array, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    h, r = (normalize_mass(random.uniform(0, 3, k)) for k in similarity.shape)
+    exponents = similarity / 0.05
+    plan, steps = _scale_kernel(np.exp(exponents - exponents.max()), h, r, 1000, 1e-6)
+    wanted, wanted_steps = _scale_log_kernel(exponents, h, r, 1000, 1e-6)
+    assert plan == pytest.approx(wanted, abs=1e-9)
+    assert steps == wanted_steps
+
+
+def test_a_unit_of_hardly_any_mass_keeps_its_shares() -> None:
+    found = em.solve(np.eye(3), "sinkhorn", [1e-200, 1, 1], [1, 1, 1])
+    assert found.rows.sum(1) == pytest.approx(np.ones(3))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import evenmatch as em
-from evenmatch.alignment import batching, transport
-from evenmatch.alignment.batching import map_in_threads, solver_threads
+from evenmatch.alignment import transport
+from evenmatch.alignment.assignment import map_in_threads, solver_threads
 from evenmatch.types import Problem
 from tests.support.parts import Row, rows
 
@@ -41,5 +41,5 @@ def test_outcomes_come_in_order_and_an_error_is_passed_on() -> None:
 
 def test_threads_are_as_before_after_the_block() -> None:
     with solver_threads(3), solver_threads(2):
-        assert batching._thread_count.get() == 2
-    assert batching._thread_count.get() == 1
+        assert assignment._thread_count.get() == 2
+    assert assignment._thread_count.get() == 1

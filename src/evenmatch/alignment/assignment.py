@@ -1,18 +1,27 @@
 """Alignments that give each unit at most one partner: greedy matching and linear assignment.
 
 These are the shortest examples of a solver. A one-to-one solver that can miss the greatest total
-similarity sets `exact=False` in its alignments.
+similarity sets `exact=False` in its alignments. Solvers that take longer may share their work over
+threads (`map_in_threads`, at the end), as many as `solver_threads` allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from evenmatch.registry import register
 from evenmatch.types import Alignment, Problem
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_thread_count: ContextVar[int] = ContextVar("threads", default=1)
 
 
 @register("alignment", "greedy")
@@ -56,3 +65,28 @@ class Lsa:
             plan[linear_sum_assignment(similarity, maximize=True)] = 1.0
             alignments.append(Alignment(plan, plan))
         return alignments
+
+
+@contextmanager
+def solver_threads(count: int) -> Iterator[None]:
+    """Let solvers use up to `count` threads within the block; a matrix stays on one thread."""
+    before = _thread_count.set(count)
+    try:
+        yield
+    finally:
+        _thread_count.reset(before)
+
+
+def map_in_threads(work: Callable[[T], R], chunks: Iterable[T], count: int) -> Iterator[R]:
+    """Yield `work(chunk)` for each of `count` chunks, in order.
+
+    The chunks themselves are produced on the calling thread.
+    """
+    workers = min(_thread_count.get(), count)
+    if workers < 2:
+        yield from map(work, chunks)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(work, chunks)

@@ -9,8 +9,6 @@ which give the same result to the last bit:
   numba loops over the cells of each. This takes a fifth of the time, but importing numba takes
   about a second, as long as arrays need for a thousand pairs. So a process begins with arrays and
   switches once they have taken `MAX_ARRAY_SECONDS`. Without numba, arrays do everything.
-
-`map_in_threads`, at the end, runs work that releases the GIL on several threads.
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 
+from evenmatch.alignment.assignment import map_in_threads
 from evenmatch.types import Alignment, Array, Problem
 
 T = TypeVar("T")
@@ -49,7 +47,6 @@ _MAX_FLAT_CELLS = 1 << 16
 _NUMPY_DEVICES = ("cpu",)
 
 _array_seconds = 0.0
-_thread_count: ContextVar[int] = ContextVar("threads", default=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +100,7 @@ def solve_in_batches(
         return _solve_with_arrays(problems, solve)
     if should_use_loops():
         return _solve_with_loops(problems, loop)
-    with _track_array_time():
+    with track_array_time():
         return _solve_with_arrays(problems, solve)
 
 
@@ -113,7 +110,7 @@ def should_use_loops() -> bool:
 
 
 @contextmanager
-def _track_array_time() -> Iterator[None]:
+def track_array_time() -> Iterator[None]:
     """Add the time of the block to what arrays have taken in this process."""
     global _array_seconds
     start = time.perf_counter()
@@ -295,28 +292,3 @@ def _unpack_alignments(
             else:
                 rows, cols = long_shares.reshape(m, n), short_shares.reshape(m, n)
             yield Alignment(rows, cols, exact=False, steps=count)
-
-
-@contextmanager
-def solver_threads(count: int) -> Iterator[None]:
-    """Let solvers use up to `count` threads within the block; a matrix stays on one thread."""
-    before = _thread_count.set(count)
-    try:
-        yield
-    finally:
-        _thread_count.reset(before)
-
-
-def map_in_threads(work: Callable[[T], R], chunks: Iterable[T], count: int) -> Iterator[R]:
-    """Yield `work(chunk)` for each of `count` chunks, in order.
-
-    The chunks themselves are produced on the calling thread.
-    """
-    workers = min(_thread_count.get(), count)
-    if workers < 2:
-        yield from map(work, chunks)
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(work, chunks)

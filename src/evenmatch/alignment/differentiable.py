@@ -29,11 +29,11 @@ from evenmatch.alignment.lisa import (
     Auction,
     Recursive,
     TopK,
+    cell_indexes,
     credit_shares,
     highest_left_out,
-    refine_step,
-    rescale,
-    steps_between_rescaling,
+    refine_cells,
+    step_counts,
 )
 from evenmatch.errors import InputError
 from evenmatch.protocols import Solver
@@ -158,8 +158,7 @@ def soft_logits(
     """Return (matrices, m, n): refined cells divided by the temperature; padding is far below."""
     # `refine_cells` needs the number of steps not to increase: the longest short side goes first.
     order = _short_side_lengths(present).argsort(descending=True, stable=True)
-    short: list[int] = _short_side_lengths(present)[order].tolist()
-    steps = short if base.iterations == "short" else [base.iterations] * len(short)
+    steps = step_counts(base.iterations, _short_side_lengths(present)[order])
     masked = similarity.masked_fill(~present, -float("inf"))[order]
     cells = refine_with_gradient(masked, steps, base.factor)[order.argsort()]
     return (_scale_to_unit_range(cells, present) / temperature).masked_fill(~present, _ABSENT_LOGIT)
@@ -258,28 +257,24 @@ def _autograd_function() -> Any:
 
 def _forward(
     similarity: Array, iterations: Sequence[int], factor: float
-) -> tuple[Array, list[tuple[int, Rivals | Array]]]:
-    """Return the refined cells and the history of steps.
+) -> tuple[Array, list[Rivals | Array]]:
+    """Return the refined cells and, in order, the rivals of each step and powers of rescalings.
 
-    An entry of the history is the number of matrices that took part, and either the rivals (of a
-    refinement step) or the powers of two (of a rescaling).
+    Of the batch, the first matrices take part in a step, as many as it has rivals or powers.
     """
-    cells, powers = rescale(similarity)
-    history: list[tuple[int, Rivals | Array]] = [(len(cells), powers)]
-    for number in range(max(iterations, default=0)):
-        active = sum(count > number for count in iterations)
-        if number and number % steps_between_rescaling(factor) == 0:
-            cells[:active], powers = rescale(cells[:active])
-            history.append((active, powers))
-        history.append((active, _find_rivals(cells[:active])))
-        refine_step(cells[:active], factor)
+    history: list[Rivals | Array] = []
+    cells = refine_cells(
+        similarity,
+        iterations,
+        factor,
+        on_rescale=history.append,
+        on_step=lambda before: history.append(_find_rivals(before)),
+    )
     return cells, history
 
 
 def _find_rivals(cells: Array) -> Rivals:
-    count, long, short = cells.shape
-    matrix = arange_like(count, cells)[:, None]
-    row, col = arange_like(long, cells)[None, :], arange_like(short, cells)[None, :]
+    matrix, row, col = cell_indexes(cells)
     best_col, best_row = cells.argmax(2), cells.argmax(1)
     return (
         (best_col, *_find_second_best(cells, (matrix, row, best_col), 2)),
@@ -296,23 +291,20 @@ def _find_second_best(cells: Array, best: tuple[Array, ...], axis: int) -> tuple
     return index, xp.isfinite(value)
 
 
-def _backward(
-    gradient: Array, history: Sequence[tuple[int, Rivals | Array]], factor: float
-) -> Array:
+def _backward(gradient: Array, history: Sequence[Rivals | Array], factor: float) -> Array:
     back = gradient + 0.0
-    for active, step in reversed(history):
+    for step in reversed(history):
         if isinstance(step, tuple):
+            active = len(step[0][0])
             back[:active] = _backward_step(back[:active], step, factor)
         else:
-            back[:active] /= step[:, None, None]
+            back[: len(step)] /= step[:, None, None]
     return back
 
 
 def _backward_step(gradient: Array, rivals: Rivals, factor: float) -> Array:
     """Return the gradient before a refinement step, given the gradient after it."""
-    count, long, short = gradient.shape
-    matrix = arange_like(count, gradient)[:, None]
-    row, col = arange_like(long, gradient)[None, :], arange_like(short, gradient)[None, :]
+    matrix, row, col = cell_indexes(gradient)
     (best_col, second_col, has_second_col), (best_row, second_row, has_second_row) = rivals
     at_row_best, at_col_best = gradient[matrix, row, best_col], gradient[matrix, best_row, col]
     back = gradient + 0.0

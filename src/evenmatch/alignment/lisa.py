@@ -99,32 +99,7 @@ class Recursive:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """Align all problems of similar size at once, on the device they are on."""
-        return solve_in_batches(problems, self._solve, None if self.legacy else self._loop)
-
-    def _solve(self, batch: PaddedBatch) -> SolverResult:
-        steps = [self.iterations] * len(batch.similarity)
-        cells = refine_cells(batch.similarity, steps, self.factor)
-        if self.legacy:
-            xp = array_namespace(cells)
-            cells = xp.where(batch.transposed[:, None, None], cells, self._legacy_cells(batch))
-        return *credit_shares(batch.similarity, _best_in_columns(cells)), steps
-
-    def _loop(self, packed: PackedMatrices) -> SolverResult:
-        from evenmatch.alignment.compiled import refine_and_take_column_best
-
-        steps = [self.iterations] * len(packed.sizes)
-        return *_run_compiled(refine_and_take_column_best, packed, steps, self.factor), steps
-
-    def _legacy_cells(self, batch: PaddedBatch) -> Array:
-        """Return the result of the released code for matrices with no more columns than rows.
-
-        There a cell is its own rival in its row and in its column, so every step multiplies it by
-        1 - 2 / factor. Only the sign of that product matters for the order of the cells.
-        """
-        xp = array_namespace(batch.similarity)
-        sign = float(np.sign(1 - 2 / self.factor)) ** self.iterations
-        signed = xp.where(batch.present, batch.similarity, 0.0) * sign
-        return xp.where(batch.present, signed, -xp.inf)
+        return _solve_by_refinement(problems, self.iterations, self.factor, legacy=self.legacy)
 
 
 @register("alignment", "topk")
@@ -147,19 +122,7 @@ class TopK:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """Align all problems of similar size at once, on the device they are on."""
-        return solve_in_batches(problems, self._solve, self._loop)
-
-    def _solve(self, batch: PaddedBatch) -> SolverResult:
-        steps = [self.iterations] * len(batch.similarity)
-        cells = refine_cells(batch.similarity, steps, self.factor)
-        chosen = cells > highest_left_out(cells, batch.short)[:, None, None]
-        return *credit_shares(batch.similarity, chosen), steps
-
-    def _loop(self, packed: PackedMatrices) -> SolverResult:
-        from evenmatch.alignment.compiled import refine_and_take_top_cells
-
-        steps = [self.iterations] * len(packed.sizes)
-        return *_run_compiled(refine_and_take_top_cells, packed, steps, self.factor), steps
+        return _solve_by_refinement(problems, self.iterations, self.factor, top_cells=True)
 
 
 @register("alignment", "auction")
@@ -182,22 +145,7 @@ class Auction:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """Align all problems of similar size at once, on the device they are on."""
-        return solve_in_batches(problems, self._solve, self._loop)
-
-    def _solve(self, batch: PaddedBatch) -> SolverResult:
-        steps = self._steps(batch.short)
-        cells = refine_cells(batch.similarity, steps, self.factor)
-        return *credit_shares(batch.similarity, _best_in_columns(cells)), steps
-
-    def _loop(self, packed: PackedMatrices) -> SolverResult:
-        from evenmatch.alignment.compiled import refine_and_take_column_best
-
-        steps = self._steps(packed.sizes[:, 1])
-        return *_run_compiled(refine_and_take_column_best, packed, steps, self.factor), steps
-
-    def _steps(self, short: Array) -> list[int]:
-        lengths: list[int] = short.tolist()
-        return lengths if self.iterations == "short" else [self.iterations] * len(lengths)
+        return _solve_by_refinement(problems, self.iterations, self.factor)
 
 
 # Row masking
@@ -263,23 +211,85 @@ def _check_refinement(name: str, iterations: int, factor: float) -> None:
         raise InputError(f"{name}'s factor must be at least {_MIN_FACTOR}, got {factor}")
 
 
-def refine_cells(similarity: Array, iterations: Sequence[int], factor: float) -> Array:
+def _solve_by_refinement(
+    problems: Sequence[Problem],
+    iterations: int | Literal["short"],
+    factor: float,
+    *,
+    top_cells: bool = False,
+    legacy: bool = False,
+) -> list[Alignment]:
+    """Refine, choose the best cell of each column or the highest cells, and give credit."""
+
+    def solve(batch: PaddedBatch) -> SolverResult:
+        steps = step_counts(iterations, batch.short)
+        cells = refine_cells(batch.similarity, steps, factor)
+        if legacy:
+            own = _legacy_cells(batch, steps[0], factor)
+            cells = array_namespace(cells).where(batch.transposed[:, None, None], cells, own)
+        if top_cells:
+            chosen = cells > highest_left_out(cells, batch.short)[:, None, None]
+        else:
+            best = cells.argmax(1)[:, None, :]
+            chosen = arange_like(cells.shape[1], cells)[None, :, None] == best
+        return *credit_shares(batch.similarity, chosen), steps
+
+    def loop(packed: PackedMatrices) -> SolverResult:
+        from evenmatch.alignment.compiled import refine_and_choose
+
+        steps = step_counts(iterations, packed.sizes[:, 1])
+        settings = (np.array(steps), factor, _steps_between_rescaling(factor), top_cells)
+        return *refine_and_choose(packed.cells, packed.sizes, *settings), steps
+
+    return solve_in_batches(problems, solve, None if legacy else loop)
+
+
+def _legacy_cells(batch: PaddedBatch, steps: int, factor: float) -> Array:
+    """Return the result of the released code for matrices with no more columns than rows.
+
+    There a cell is its own rival in its row and in its column, so every step multiplies it by
+    1 - 2 / factor. Only the sign of that product matters for the order of the cells.
+    """
+    xp = array_namespace(batch.similarity)
+    sign = float(np.sign(1 - 2 / factor)) ** steps
+    signed = xp.where(batch.present, batch.similarity, 0.0) * sign
+    return xp.where(batch.present, signed, -xp.inf)
+
+
+def step_counts(iterations: int | Literal["short"], short: Array) -> list[int]:
+    """Return the number of steps of each matrix, given the lengths of their short sides."""
+    lengths: list[int] = short.tolist()
+    return lengths if iterations == "short" else [iterations] * len(lengths)
+
+
+def refine_cells(
+    similarity: Array,
+    iterations: Sequence[int],
+    factor: float,
+    *,
+    on_rescale: Callable[[Array], None] = lambda powers: None,
+    on_step: Callable[[Array], None] = lambda cells: None,
+) -> Array:
     """Refine a batch of matrices, padded with -inf, each with its own number of steps.
 
     `iterations` must not increase along the batch. A matrix is scaled by a power of two before its
-    cells overflow: 128 steps at factor 1 would overflow single precision.
+    cells overflow: 128 steps at factor 1 would overflow single precision. `on_rescale` is called
+    with the powers of every rescaling, `on_step` with the cells before every step.
     """
-    cells, _ = rescale(similarity)
+    cells, powers = _rescale(similarity)
+    on_rescale(powers)
     steps = np.array(iterations)
     for number in range(max(iterations, default=0)):
         active = int((steps > number).sum())
-        if number and number % steps_between_rescaling(factor) == 0:
-            cells[:active], _ = rescale(cells[:active])
-        refine_step(cells[:active], factor)
+        if number and number % _steps_between_rescaling(factor) == 0:
+            cells[:active], powers = _rescale(cells[:active])
+            on_rescale(powers)
+        on_step(cells[:active])
+        _refine_step(cells[:active], factor)
     return cells
 
 
-def refine_step(cells: Array, factor: float) -> None:
+def _refine_step(cells: Array, factor: float) -> None:
     """Take one step of every matrix, in place; `cells` must be contiguous in memory.
 
     The rival of nearly every cell is the best cell of its line, so that one is subtracted
@@ -287,8 +297,7 @@ def refine_step(cells: Array, factor: float) -> None:
     """
     xp = array_namespace(cells)
     count, long, short = cells.shape
-    matrix = arange_like(count, cells)[:, None]
-    row, col = arange_like(long, cells)[None, :], arange_like(short, cells)[None, :]
+    matrix, row, col = cell_indexes(cells)
     # A contiguous copy of the columns halves the time to find the best of each.
     columns = xp.swapaxes(cells, 1, 2).reshape(-1).reshape(count, short, long)
     best_col, row_best, row_by_best, row_by_second = _find_rivals(cells, factor)
@@ -336,7 +345,7 @@ def _take(values: Array, number: Array) -> Array:
     return values.reshape(-1)[number]
 
 
-def rescale(cells: Array) -> tuple[Array, Array]:
+def _rescale(cells: Array) -> tuple[Array, Array]:
     """Divide each matrix by a power of two so that no value exceeds 2; return the powers too.
 
     Dividing by a power of two is exact.
@@ -345,11 +354,11 @@ def rescale(cells: Array) -> tuple[Array, Array]:
     peaks = xp.amax(xp.where(xp.isfinite(cells), abs(cells), 0.0), (1, 2))
     powers = peaks / xp.where(peaks > 0, 2 * xp.frexp(peaks)[0], 1.0)
     powers = xp.where(peaks > 0, powers, 1.0)
-    # The detour over a flat array makes the cells contiguous, as `refine_step` needs them.
+    # The detour over a flat array makes the cells contiguous, as `_refine_step` needs them.
     return (cells / powers[:, None, None]).reshape(-1).reshape(cells.shape), powers
 
 
-def steps_between_rescaling(factor: float) -> int:
+def _steps_between_rescaling(factor: float) -> int:
     """Return how many steps may be taken from one rescaling to the next.
 
     A step multiplies the largest value by at most 1 + 2 / factor.
@@ -357,23 +366,7 @@ def steps_between_rescaling(factor: float) -> int:
     return max(1, int(_MAX_LOG_GROWTH / math.log1p(2 / factor)))
 
 
-def _run_compiled(
-    function: Callable[..., tuple[Array, Array]],
-    packed: PackedMatrices,
-    steps: Sequence[int],
-    factor: float,
-) -> tuple[Array, Array]:
-    """Refine packed matrices and choose cells with a function of `compiled.py`."""
-    rescale_every = steps_between_rescaling(factor)
-    return function(packed.cells, packed.sizes, np.array(steps), factor, rescale_every)
-
-
 # Choosing cells, and giving credit for them
-
-
-def _best_in_columns(cells: Array) -> Array:
-    """Return a boolean mask of the best cell in each column of each matrix."""
-    return arange_like(cells.shape[1], cells)[None, :, None] == cells.argmax(1)[:, None, :]
 
 
 def highest_left_out(cells: Array, count: Array) -> Array:
@@ -398,9 +391,7 @@ def credit_shares(similarity: Array, chosen: Array) -> tuple[Array, Array]:
     place of cells that are not chosen. Ties go to the lower index.
     """
     offered = array_namespace(similarity).where(chosen & (similarity > 0), similarity, 0.0)
-    count, long, short = offered.shape
-    matrix = arange_like(count, offered)[:, None]
-    row, col = arange_like(long, offered)[None, :], arange_like(short, offered)[None, :]
+    matrix, row, col = cell_indexes(offered)
     return (
         _mark_best(offered, (matrix, row, offered.argmax(2))),
         _mark_best(offered, (matrix, offered.argmax(1), col)),
@@ -413,3 +404,9 @@ def _mark_best(offered: Array, best: tuple[Array, ...]) -> Array:
     plan = xp.zeros_like(offered)
     plan[best] = xp.sign(offered[best])
     return plan
+
+
+def cell_indexes(cells: Array) -> tuple[Array, Array, Array]:
+    """Return the numbers of the matrices as (n, 1), of the rows and of the columns as (1, n)."""
+    matrix, row, col = (arange_like(size, cells) for size in cells.shape)
+    return matrix[:, None], row[None, :], col[None, :]

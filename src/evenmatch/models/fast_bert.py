@@ -44,6 +44,7 @@ ROW_MULTIPLE = 16
 
 _PROJECTIONS = ("query", "key", "value")
 _FARTHEST = 128  # tokens; MPNet treats all larger distances alike
+_MKLDNN: Any = torch.ops.mkldnn  # its operators are looked up at their first use
 _TOLERANCE = 1e-4  # allows for sums in another order, and for nothing else
 
 
@@ -419,45 +420,37 @@ class PackedLinear(nn.Module):
     def prepack(self) -> None:
         """Prepack the weights on a CPU; afterwards the layer cannot be moved to another device."""
         if self.weight.device.type == "cpu" and _can_pack():
-            self._packed_weight = _pack_weight(self.weight.detach())
+            self._packed_weight = _MKLDNN._reorder_linear_weight(self.weight.detach())
             # The packed weights are a copy; a large model must not be in memory twice.
             self.weight = nn.Parameter(self.weight.new_empty(0), requires_grad=False)
 
     def forward(self, states: Tensor) -> Tensor:
         """Linear layer: product plus bias."""
-        if self._packed_weight is None:
-            return linear(states, self.weight, self.bias)
-        return _packed_linear(states, self._packed_weight, self.bias, "none")
+        return self._multiply(states, "none")
 
     def forward_gelu(self, states: Tensor) -> Tensor:
         """Linear layer followed by GELU."""
-        if self._packed_weight is None:
-            return gelu(linear(states, self.weight, self.bias))
-        return _packed_linear(states, self._packed_weight, self.bias, "gelu")
+        return self._multiply(states, "gelu")
 
     def forward_residual(self, states: Tensor, residual: Tensor) -> Tensor:
         """Linear layer plus a residual."""
         if self._packed_weight is None:
             return linear(states, self.weight, self.bias).add_(residual)
-        sums: Tensor = _mkldnn_operators()._linear_pointwise.binary(
+        sums: Tensor = _MKLDNN._linear_pointwise.binary(
             states, residual, self._packed_weight, self.bias, "add"
         )
         return sums
 
+    def _multiply(self, states: Tensor, activation: str) -> Tensor:
+        if self._packed_weight is not None:
+            return _packed_linear(states, self._packed_weight, self.bias, activation)
+        product = linear(states, self.weight, self.bias)
+        return gelu(product) if activation == "gelu" else product
+
 
 def _packed_linear(states: Tensor, packed: Tensor, bias: Tensor | None, activation: str) -> Tensor:
-    operator = _mkldnn_operators()._linear_pointwise
-    result: Tensor = operator(states, packed, bias, activation, [], "none")
+    result: Tensor = _MKLDNN._linear_pointwise(states, packed, bias, activation, [], "none")
     return result
-
-
-def _pack_weight(weight: Tensor) -> Tensor:
-    packed: Tensor = _mkldnn_operators()._reorder_linear_weight(weight)
-    return packed
-
-
-def _mkldnn_operators() -> Any:
-    return torch.ops.mkldnn
 
 
 @cache
@@ -472,7 +465,7 @@ def _can_pack() -> bool:
     plain, packed = PackedLinear(weight, bias), PackedLinear(weight, bias)
     try:
         with torch.inference_mode():
-            packed._packed_weight = _pack_weight(weight)
+            packed._packed_weight = _MKLDNN._reorder_linear_weight(weight)
             both = [
                 (one(states), one.forward_gelu(states), one.forward_residual(states, residual))
                 for one in (plain, packed)

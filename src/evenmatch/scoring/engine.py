@@ -27,7 +27,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from evenmatch.alignment.batching import solver_threads
+from evenmatch.alignment.assignment import solver_threads
 from evenmatch.models.loading import torch_is_loaded, trim_memory
 from evenmatch.protocols import BatchSplitter, Encoder, Metric, Splitter
 from evenmatch.registry import CallContext, make_signature

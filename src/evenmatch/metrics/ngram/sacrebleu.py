@@ -10,13 +10,15 @@ them to score thousands of resampled corpora at once, each a row of counts summe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from evenmatch.errors import InputError, MissingExtraError
+from evenmatch.metrics.ngram.edit_rate import count_edits
 from evenmatch.metrics.ngram.tokens import import_library, library_version
 from evenmatch.registry import CallContext, make_signature, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
@@ -49,7 +51,7 @@ class Bleu(EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Load sacrebleu's scorer."""
-        return _open_scorer(self, context, self._scorer(), _overlap_score)
+        return _open_overlap(self, context, self._scorer())
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
@@ -115,7 +117,7 @@ class Chrf(EngineMetric):
             whitespace=self.whitespace,
             eps_smoothing=self.eps_smoothing,
         )
-        return _open_scorer(self, context, scorer, _overlap_score)
+        return _open_overlap(self, context, scorer)
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
@@ -152,8 +154,21 @@ class Ter(EngineMetric):
             asian_support=self.asian_support,
             case_sensitive=self.case_sensitive,
         )
-        return _open_scorer(
-            self, context, scorer, lambda pair, value: Score(value, flags=empty_side_flags(pair))
+        split = cache(lambda text: scorer._preprocess_segment(text).split())
+        # sacrebleu processes references twice, which matters for text like `&amp;quot;`.
+        split_reference = cache(lambda text: split(scorer._preprocess_segment(text)))
+        edits = cache(lambda own, other: count_edits(split(own), split_reference(other)))
+
+        def count(pair: Pair) -> tuple[float, float]:
+            lengths = [len(split_reference(reference)) for reference in pair.references]
+            fewest = min(edits(pair.candidate, reference) for reference in pair.references)
+            return fewest, sum(lengths) / len(lengths)
+
+        return _open_counts(
+            self,
+            context,
+            count,
+            lambda pair, own: Score(_unit_score(scorer, own), flags=empty_side_flags(pair)),
         )
 
     def score_totals(self, totals: Array) -> Array:
@@ -165,11 +180,26 @@ class Ter(EngineMetric):
         return self, (library_version("sacrebleu"),)
 
 
-def _open_scorer(
+def _open_overlap(metric: Bleu | Chrf, context: CallContext, scorer: Any) -> ReadyMetric:
+    """Open a metric that counts with sacrebleu's scorer."""
+
+    def count(pair: Pair) -> Sequence[float]:
+        references = [[reference] for reference in pair.references]
+        counts: Sequence[float] = scorer._extract_corpus_statistics([pair.candidate], references)[0]
+        return counts
+
+    def score(pair: Pair, counts: Sequence[float]) -> Score:
+        # Rounding in the logarithms can give a perfect score slightly above 1.
+        return empty_score(pair) or overlap_score(min(1.0, _unit_score(scorer, counts)))
+
+    return _open_counts(metric, context, count, score)
+
+
+def _open_counts(
     metric: Bleu | Chrf | Ter,
     context: CallContext,
-    scorer: Any,
-    to_score: Callable[[Pair, float], Score],
+    count: Callable[[Pair], Sequence[float]],
+    score: Callable[[Pair, Sequence[float]], Score],
 ) -> ReadyMetric:
     """Open a metric whose segment and corpus scores are computed from the same counts.
 
@@ -177,20 +207,15 @@ def _open_scorer(
     """
 
     def score_chunk(chunk: Chunk) -> ChunkScores:
-        counts = [
-            scorer._extract_corpus_statistics([pair.candidate], [[r] for r in pair.references])[0]
-            for pair in chunk.pairs
-        ]
-        values = [float(scorer._aggregate_and_compute([own]).score) / 100 for own in counts]
-        scores = [to_score(pair, value) for pair, value in zip(chunk.pairs, values, strict=True)]
+        counts = [count(pair) for pair in chunk.pairs]
+        scores = [score(pair, own) for pair, own in zip(chunk.pairs, counts, strict=True)]
         return scores, np.array([list(own) for own in counts], dtype=np.float64)
 
     return ReadyMetric(make_signature(metric, context), score_chunk, metric.score_totals)
 
 
-def _overlap_score(pair: Pair, value: float) -> Score:
-    # Rounding in the logarithms can give a perfect score slightly above 1.
-    return empty_score(pair) or overlap_score(min(1.0, value))
+def _unit_score(scorer: Any, counts: Sequence[float]) -> float:
+    return float(scorer._aggregate_and_compute([counts]).score) / 100
 
 
 _FLOOR_COUNT = 0.1  # 'floor' smoothing counts this for no match
