@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import evenmatch as em
-from evenmatch.alignment import transport
+from evenmatch.alignment import assignment, transport
 from evenmatch.alignment.assignment import map_in_threads, solver_threads
 from evenmatch.types import Problem
 from tests.support.parts import Row, rows
