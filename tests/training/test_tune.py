@@ -65,30 +65,6 @@ class Killed(Exception):
     """Stands for whatever ends a process in the middle of a step."""
 
 
-def test_a_run_that_was_stopped_anywhere_goes_on_exactly(tmp_path: Path) -> None:
-    whole = tiny(tmp_path, "whole", patience=9)
-    parts = dataclasses.replace(whole, out=str(tmp_path / "parts"), keep_every=2)
-    calls = 0
-
-    def should_stop() -> bool:
-        nonlocal calls
-        calls += 1
-        if calls % 3 == 0:
-            raise Killed
-        return calls % 4 == 1
-
-    expected = tune(whole).history
-    for _ in range(40):
-        try:
-            found = tune(parts, should_stop=should_stop).history
-        except Killed:
-            continue
-        if found.ended:
-            break
-    assert found == expected
-    assert weights(whole) == weights(parts)
-
-
 def test_logs_show_each_step_once_though_a_run_was_stopped(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
