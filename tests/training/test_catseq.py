@@ -125,7 +125,7 @@ def test_a_document_without_words_gets_no_phrases(trained: list[CatSeqRun]) -> N
 
 @pytest.mark.parametrize("setting", [{"beam": 0}, {"steps": 0}])
 def test_writing_nothing_is_refused(trained: list[CatSeqRun], setting: dict[str, int]) -> None:
-    with pytest.raises(InputError, match="beam and steps must be at least 1"):
+    with pytest.raises(InputError, match="must be at least 1, got 0"):
         load_generator(trained[0].folder)([], **setting)
 
 

@@ -302,6 +302,22 @@ def length_grouped_batches(
         yield from (batches[i] for i in draw.permutation(len(batches)))
 
 
+class EpochBatches(Generic[M]):
+    """The batch of each step, counted over all epochs; `make` returns the batches of an epoch."""
+
+    def __init__(self, make: Callable[[int], list[M]]) -> None:
+        self._make, self._epoch, self._batches = make, 0, make(0)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, step: int) -> M:
+        epoch, within = divmod(step, len(self))
+        if epoch != self._epoch:
+            self._epoch, self._batches = epoch, self._make(epoch)
+        return self._batches[within]
+
+
 @contextmanager
 def training_threads(count: int) -> Iterator[None]:
     """Limit torch to `count` threads inside the context.

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from evenmatch.data.graphs import GraphText
 from evenmatch.training.generator.loss import TuneBatch
 from evenmatch.training.generator.tune_settings import TuneSettings
-from evenmatch.training.loop import length_grouped_batches
+from evenmatch.training.loop import EpochBatches, length_grouped_batches
 
 # Batches whose examples are sorted by length together, to limit padding.
 _SORTED_BATCHES = 20
@@ -32,6 +32,10 @@ class TuneExamples:
     seed: int
 
     @cached_property
+    def _batches(self) -> EpochBatches[list[tuple[int, int]]]:
+        return EpochBatches(self.epoch_batches)
+
+    @cached_property
     def count(self) -> int:
         """The number of examples per epoch."""
         return sum(map(len, self.references)) if self.every_text else len(self.sources)
@@ -43,8 +47,7 @@ class TuneExamples:
 
     def __call__(self, step: int) -> TuneBatch:
         """Return the batch of a step, counted from 0 over all epochs."""
-        epoch, within = divmod(step, self.steps)
-        chosen = _cached_epoch(self, epoch)[within]
+        chosen = self._batches[step]
         return TuneBatch(
             tuple(self.sources[i] for i, _ in chosen),
             tuple(self.references[i][k] for i, k in chosen),
@@ -73,8 +76,3 @@ def make_tune_examples(graphs: Sequence[GraphText], settings: TuneSettings) -> T
         settings.every_text,
         settings.seed,
     )
-
-
-@lru_cache(maxsize=1)
-def _cached_epoch(examples: TuneExamples, epoch: int) -> list[list[tuple[int, int]]]:
-    return examples.epoch_batches(epoch)

@@ -26,7 +26,6 @@ from evenmatch.training.keyphrases.sequences import (
     KeyphraseExample,
     Vocabulary,
     WordSequence,
-    epoch_batches,
     make_catseq_batch,
     numpy_generator,
     parse_phrases,
@@ -233,28 +232,6 @@ class MemoizedMetric:
     def signature(self) -> str:
         """The signature of the base metric, whose scores the cache holds."""
         return self.base.signature
-
-
-class BatchSchedule:
-    """The examples of each step; the order of every epoch depends on the seed alone."""
-
-    def __init__(self, examples: Sequence[KeyphraseExample], size: int, seed: int) -> None:
-        self._examples, self._size, self._seed = examples, size, seed
-        self._lengths = [len(each.words) for each in examples]
-        self._now = (-1, epoch_batches(self._lengths, size, seed=seed, number=0))
-
-    def __len__(self) -> int:
-        return len(self._now[1])
-
-    def examples_at(self, number: int) -> list[KeyphraseExample]:
-        """Return the examples of a step."""
-        epoch, step = divmod(number, len(self))
-        if self._now[0] != epoch:
-            self._now = (
-                epoch,
-                epoch_batches(self._lengths, self._size, seed=self._seed, number=epoch),
-            )
-        return [self._examples[i] for i in self._now[1][step]]
 
 
 def torch_generator(*numbers: int) -> Any:

@@ -29,7 +29,6 @@ from evenmatch.training.keyphrases.decoding import (
     load_generator,
 )
 from evenmatch.training.keyphrases.objectives import (
-    BatchSchedule,
     Objective,
     likelihood_objective,
     reward_metric,
@@ -39,9 +38,10 @@ from evenmatch.training.keyphrases.objectives import (
 from evenmatch.training.keyphrases.sequences import (
     KeyphraseExample,
     build_vocabulary,
+    epoch_batches,
     make_keyphrase_examples,
 )
-from evenmatch.training.loop import Evaluation, History, run_training_loop
+from evenmatch.training.loop import EpochBatches, Evaluation, History, run_training_loop
 
 HISTORY_FILE = "history.json"
 
@@ -183,11 +183,19 @@ def _train(
     """Start or resume training; a run that has ended is saved with its history."""
     import torch
 
-    batches = BatchSchedule(examples, settings.batch, seed)
+    lengths = [len(each.words) for each in examples]
+    batches = EpochBatches(
+        lambda epoch: epoch_batches(lengths, settings.batch, seed=seed, number=epoch)
+    )
     folder = checkpoint.folder
+
+    def step(number: int) -> tuple[Any, float]:
+        batch = [examples[i] for i in batches[number]]
+        return objective.loss(batch, torch_generator(seed, number))
+
     history: History[float] = run_training_loop(
         torch.optim.Adam(generator.model.parts.parameters(), lr=settings.rate),
-        lambda number: objective.loss(batches.examples_at(number), torch_generator(seed, number)),
+        step,
         steps=settings.epochs * len(batches),
         schedule="halve" if settings.halve else "constant",
         clip=settings.clip,
