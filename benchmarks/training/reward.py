@@ -12,7 +12,7 @@ from evenmatch.data.catalogue.catalogue import data_set
 from evenmatch.data.graphs import GraphText, LinearisedGraph
 from evenmatch.training.generator.loss import TuneBatch, mixed_loss, policy_reward
 from evenmatch.training.generator.policy import Policy, make_policy
-from evenmatch.training.generator.tune_run import make_tune_examples
+from evenmatch.training.generator.tune_examples import make_tune_examples
 from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
 from evenmatch.training.rewards.rewards import Reward
 from evenmatch.training.rewards.terms import ConstantTerm

@@ -216,7 +216,7 @@ def test_sources_and_several_references_reach_the_metric() -> None:
         ({"resamples": 0}, "resamples must be an integer of at least 1, got 0"),
         ({"trials": 2.5}, "trials must be an integer of at least 1, got 2.5"),
         ({"confidence": 95}, "confidence 95; give a share between 0 and 1"),
-        ({"quick": True}, "there is no run setting 'quick'"),
+        ({"quick": True}, "a run has no setting 'quick'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(given: dict[str, Any], message: str) -> None:

@@ -122,8 +122,10 @@ def test_a_pair_without_the_others_scores_is_named() -> None:
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(InputError, match="worst must be 0 or more, trials and resamples 1 or more"):
+    with pytest.raises(InputError, match="worst must be at least 0, got -1"):
         audit("chrf", worst=-1)
+    with pytest.raises(InputError, match="trials must be at least 1, got 0"):
+        audit("chrf", trials=0)
 
 
 def test_an_audit_reads_as_a_grid_a_table_and_the_worst_texts() -> None:

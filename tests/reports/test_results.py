@@ -17,7 +17,7 @@ from evenmatch.errors import InputError
 from evenmatch.reports.results import RESULT_KINDS, read_result, result_page, write_report
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.training.generator.tune import TuneResult
-from evenmatch.training.generator.tune_run import TuneHistory
+from evenmatch.training.loop import History
 from evenmatch.types import Pair
 from tests.reports.test_meta_page import Tags
 from tests.support import report_results as made
@@ -187,7 +187,7 @@ RESULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "keyphrases": (small_keyphrases, "Keyphrases: docs"),
     "study": (lambda _: StudyReport("A study", ["it works"], {}, {}, []), "A study"),
     "tuning": (
-        lambda folder: TuneResult(folder, TuneHistory(steps=2)),
+        lambda folder: TuneResult(folder, History(steps=2)),
         "Fine-tuning with a reward",
     ),
     "document": (lambda _: made.audited(), "Social bias of metrics: mine"),

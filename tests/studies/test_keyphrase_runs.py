@@ -27,8 +27,11 @@ from evenmatch.studies.keyphrase_generation_report import (
     score_keyphrase_arms,
 )
 from evenmatch.training.keyphrases.catseq import CatSeqShape
-from evenmatch.training.keyphrases.catseq_run import CatSeqTrainingSettings
-from evenmatch.training.keyphrases.catseq_settings import CatSeqSettings, Stage
+from evenmatch.training.keyphrases.catseq_settings import (
+    CatSeqSettings,
+    CatSeqTrainingSettings,
+    Stage,
+)
 from evenmatch.training.loop import FitSettings, training_threads
 
 pytest.importorskip("torch", reason="torch is not installed")

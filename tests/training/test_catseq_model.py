@@ -162,7 +162,7 @@ def test_an_unknown_word_is_replaced_by_the_one_looked_at_most() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"hidden": 0}, "sizes of a generator must be at least 1"),
+        ({"hidden": 0}, "hidden must be at least 1, got 0"),
         ({"dropout": 1.0}, "at least 0 and below 1"),
     ],
 )

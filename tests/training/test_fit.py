@@ -143,14 +143,14 @@ def test_ratings_all_alike_are_refused() -> None:
 
 def test_every_pair_is_seen_once_an_epoch() -> None:
     seen_pairs = np.concatenate(
-        list(length_grouped_batches([3, 1, 2] * 20, FitSettings(epochs=2, batch=7)))
+        list(length_grouped_batches([3, 1, 2] * 20, 7, np.random.default_rng(0)))
     )
-    assert np.bincount(seen_pairs).tolist() == [2] * 60
+    assert np.bincount(seen_pairs).tolist() == [1] * 60
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"epochs": 0}, "at least 1 epoch"), ({"rate": 0.0}, "learning rates must be above 0")],
+    [({"epochs": 0}, "epochs must be at least 1"), ({"rate": 0.0}, "rate must be above 0")],
 )
 def test_invalid_settings_are_refused(settings: dict[str, float], words: str) -> None:
     with pytest.raises(InputError, match=words):

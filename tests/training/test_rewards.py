@@ -101,7 +101,7 @@ def test_only_rewards_and_finite_numbers_join(other: object) -> None:
 
 
 def test_an_unknown_run_setting_is_refused() -> None:
-    with pytest.raises(em.InputError, match="no run setting 'speed'"):
+    with pytest.raises(em.InputError, match="a run has no setting 'speed'"):
         em.reward(LSA, speed=1)
 
 

@@ -42,12 +42,12 @@ from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.data.scores import atomic_write
 from evenmatch.data.tables import format_number, table_to_text
 from evenmatch.scoring.metric import as_metric
+from evenmatch.training.generator.loss import StepMetrics
 from evenmatch.training.generator.tune import TuneResult
 from evenmatch.training.generator.tune import tune as tune_generator
-from evenmatch.training.generator.tune_run import TuneHistory
 from evenmatch.training.keyphrases.decoding import load_generator
 from evenmatch.training.keyphrases.train_catseq import train_catseq
-from evenmatch.training.loop import FitSettings, training_threads
+from evenmatch.training.loop import FitSettings, History, training_threads
 from evenmatch.training.metrics.distil import DISTIL_SETTINGS
 from evenmatch.training.metrics.distil import distil as distil_metric
 from evenmatch.training.metrics.fit import FitArchitecture
@@ -231,14 +231,14 @@ def _evaluation_lines(tuned: TuneResult) -> str:
     return "\n".join(lines) or "no evaluation yet"
 
 
-def _progress_printer(wanted: bool | None) -> Callable[[TuneHistory], None]:
+def _progress_printer(wanted: bool | None) -> Callable[[History[StepMetrics]], None]:
     """Return a callback that shows each step: on a terminal as one updated line, else as a log."""
     terminal = sys.stderr.isatty()
     if wanted is False or (wanted is None and not terminal):
         return lambda history: None
     last = time.monotonic()
 
-    def line(history: TuneHistory) -> None:
+    def line(history: History[StepMetrics]) -> None:
         nonlocal last
         if terminal:
             sys.stderr.write(f"\r\x1b[K{_step_line(history)}" + ("\n" if history.ended else ""))
@@ -250,7 +250,7 @@ def _progress_printer(wanted: bool | None) -> Callable[[TuneHistory], None]:
     return line
 
 
-def _step_line(history: TuneHistory) -> str:
+def _step_line(history: History[StepMetrics]) -> str:
     last = history.step_metrics[-1]
     step, bleu = history.best
     best = f", best BLEU {100 * bleu:.2f} at step {step}" if history.evaluations else ""
@@ -288,7 +288,7 @@ def catseq_train(
         history = each.history
         step, best = history.best
         before, ended = history.evaluations[0][1], "yes" if history.ended else "no, run again"
-        steps = str(len(history.step_values))
+        steps = str(len(history.step_metrics))
         rows.append(
             [each.name, steps, format_number(before), format_number(best), str(step), ended]
         )

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from evenmatch.data.fairness_sets import gender_training_pairs
-from evenmatch.errors import DataError, InputError
+from evenmatch.errors import InputError
 from evenmatch.fairness.counterfactuals import Counterfactual, counterfactuals, gendered_cases
 from evenmatch.fairness.differentiable import Differentiable, TextPair
 from evenmatch.models.adapters import REDUCTION_FACTOR, Adapter, new_adapter
+from evenmatch.registry.parts import check_at_least, check_positive
+from evenmatch.training.checkpoints import CheckpointFile
+from evenmatch.training.loop import History, run_training_loop
 from evenmatch.types import Array, Pair
 
-ADAPTER_CHECKPOINT = "halfway.pt"
-_CHECKPOINT_EVERY = 50  # steps between two checkpoints
 _MAX_GRAD_NORM = 1.0
 Progress = Callable[[int, int], None]
 T = TypeVar("T")
@@ -47,16 +47,9 @@ class DebiasSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.batch < 1 or not self.rate > 0:
-            raise InputError(
-                "steps and batch must be at least 1 and rate above 0, got "
-                f"{self.steps}, {self.batch} and {self.rate}"
-            )
-        if self.anchor_weight < 0 or self.contrast_weight < 0:
-            raise InputError(
-                "anchor_weight and contrast_weight must not be negative, got "
-                f"{self.anchor_weight} and {self.contrast_weight}"
-            )
+        check_at_least(1, steps=self.steps, batch=self.batch)
+        check_positive(rate=self.rate)
+        check_at_least(0, anchor_weight=self.anchor_weight, contrast_weight=self.contrast_weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +105,10 @@ def train_adapter(
     through: Differentiable,
     data: DebiasData,
     settings: DebiasSettings,
-    folder: Path,
+    checkpoint: CheckpointFile | None = None,
     progress: Progress | None = None,
 ) -> Adapter:
-    """Train an adapter for all steps; resume from the checkpoint in `folder` if there is one.
+    """Train an adapter for all steps; resume from the checkpoint if there is one.
 
     The loss is that of Sun et al. (2022, eq. 4 and 5) with one additional term. It is the sum of
 
@@ -132,15 +125,24 @@ def train_adapter(
         )
     adapter = new_adapter(through.dim, through.blocks, factor=settings.factor, seed=settings.seed)
     optimizer = torch.optim.AdamW(adapter.parameters(), lr=settings.rate, weight_decay=0.0)
-    before: dict[TextPair, float] = {}
-    for step in range(_resume(folder, adapter, optimizer, settings), settings.steps):
-        loss = _loss(through, data, settings, adapter, step, before)
-        _optimizer_step(loss, optimizer, adapter, settings.rate * (1 - step / settings.steps))
-        if (step + 1) % _CHECKPOINT_EVERY == 0:
-            _save_checkpoint(folder, adapter, optimizer, step + 1, settings)
+
+    def step(number: int) -> tuple[Any, float]:
+        loss = _loss(through, data, settings, adapter, number)
+        return loss, float(loss.detach())
+
+    def report(history: History[float]) -> None:
         if progress:
-            progress(step + 1, settings.steps)
-    (folder / ADAPTER_CHECKPOINT).unlink(missing_ok=True)
+            progress(len(history.step_metrics), settings.steps)
+
+    run_training_loop(
+        optimizer,
+        step,
+        steps=settings.steps,
+        schedule="linear",
+        clip=_MAX_GRAD_NORM,
+        checkpoint=checkpoint,
+        on_step=report,
+    )
     return adapter
 
 
@@ -150,7 +152,6 @@ def _loss(
     settings: DebiasSettings,
     adapter: Adapter,
     step: int,
-    before: dict[TextPair, float],
 ) -> Any:
     import torch
 
@@ -171,9 +172,11 @@ def _loss(
     originals = [(c.original, c.neutral) for c in twins]
     swapped = [(c.swapped, c.neutral) for c in twins]
     unchanged = [*anchors, *contrasts]
-    _cache_original_scores(through, unchanged, before)
     scores = through.scores([*originals, *swapped, *unchanged], adapter)
-    targets = torch.tensor([before[pair] for pair in unchanged], device=scores.device)
+    # Computed again in every step: the rounding of a score depends on the other texts of its batch,
+    # so scores cached from earlier steps would make a resumed run differ.
+    with torch.no_grad():
+        targets = through.scores(unchanged, None) if unchanged else scores[:0]
     half = len(twins)
     changes = (scores[2 * half :] - targets) ** 2
     loss = ((scores[:half] - scores[half : 2 * half]) ** 2).mean()
@@ -192,62 +195,6 @@ def sample_indices(count: int, settings: DebiasSettings, step: int, kind: int) -
 
 def _select_pairs(pairs: Sequence[TextPair], at: Array, weight: float) -> list[TextPair]:
     return [pairs[i] for i in at] if pairs and weight else []
-
-
-def _cache_original_scores(
-    through: Differentiable, pairs: Sequence[TextPair], before: dict[TextPair, float]
-) -> None:
-    """Add the scores of the metric without an adapter to `before`, once for each pair."""
-    import torch
-
-    new = list(dict.fromkeys(pair for pair in pairs if pair not in before))
-    if new:
-        with torch.no_grad():
-            before.update(zip(new, through.scores(new, None).tolist(), strict=True))
-
-
-def _optimizer_step(loss: Any, optimizer: Any, adapter: Adapter, rate: float) -> None:
-    import torch
-
-    optimizer.zero_grad()
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(adapter.parameters(), _MAX_GRAD_NORM)
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-    optimizer.step()
-
-
-def _save_checkpoint(
-    folder: Path, adapter: Adapter, optimizer: Any, step: int, settings: DebiasSettings
-) -> None:
-    import torch
-
-    state = {"step": step, "lesson": repr(settings), "optimizer": optimizer.state_dict()}
-    state["weights"] = dict(adapter.weights)
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{ADAPTER_CHECKPOINT}"
-    torch.save(state, temporary)
-    temporary.replace(folder / ADAPTER_CHECKPOINT)
-
-
-def _resume(folder: Path, adapter: Adapter, optimizer: Any, settings: DebiasSettings) -> int:
-    """Load the checkpoint, if any, into adapter and optimizer; return the steps already taken."""
-    import torch
-
-    path = folder / ADAPTER_CHECKPOINT
-    if not path.is_file():
-        return 0
-    state = torch.load(path, weights_only=True)
-    if state["lesson"] != repr(settings):
-        raise DataError(
-            f"{path} is a checkpoint of training with other settings; remove it, or use the same "
-            "settings"
-        )
-    with torch.no_grad():
-        for name, weight in adapter.weights.items():
-            weight.copy_(state["weights"][name])
-    optimizer.load_state_dict(state["optimizer"])
-    return int(state["step"])
 
 
 def _interleave(one: Sequence[T], other: Sequence[T]) -> list[T]:

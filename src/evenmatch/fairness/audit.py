@@ -27,6 +27,7 @@ from evenmatch.fairness.paradigms import (
     published_metric_kind,
 )
 from evenmatch.protocols import Metric
+from evenmatch.registry.parts import check_at_least
 from evenmatch.scoring.inputs import make_run, offset_progress
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.stats.panel import Floats
@@ -61,11 +62,8 @@ def audit(
     found = (
         pairs if isinstance(pairs, FairnessSet) else read_fair_pairs(pairs, attributes=attributes)
     )
-    if worst < 0 or trials < 1 or resamples < 1:
-        raise InputError(
-            "worst must be 0 or more, trials and resamples 1 or more, got "
-            f"{worst}, {trials} and {resamples}"
-        )
+    check_at_least(0, worst=worst)
+    check_at_least(1, trials=trials, resamples=resamples)
     wanted = [metric] if isinstance(metric, str) or not isinstance(metric, Sequence) else [*metric]
     if not wanted and not published:
         raise InputError("the list of metrics is empty; give at least one, or published=True")
@@ -286,20 +284,12 @@ def _table_row(each: Bias) -> list[str]:
 
 
 def _format_worst_pair(case: WorstPair) -> str:
-    same = case.ref_a == case.ref_b
-    references = (
-        [f"  reference {case.ref_a}"]
-        if same
-        else [
-            f"  reference {case.ref_a}",
-            f"            {case.ref_b}",
-        ]
-    )
-    return "\n".join(
-        [
-            f"{case.attribute} pair {case.number}, {case.metric}: {case.gap:+.2f}",
-            f"  {case.score_a:9.4f} {case.cand_a}",
-            f"  {case.score_b:9.4f} {case.cand_b}",
-            *references,
-        ]
-    )
+    lines = [
+        f"{case.attribute} pair {case.number}, {case.metric}: {case.gap:+.2f}",
+        f"  {case.score_a:9.4f} {case.cand_a}",
+        f"  {case.score_b:9.4f} {case.cand_b}",
+        f"  reference {case.ref_a}",
+    ]
+    if case.ref_a != case.ref_b:
+        lines.append(f"            {case.ref_b}")
+    return "\n".join(lines)

@@ -81,7 +81,7 @@ def swap_groups(
     >>> swap_groups("HIS sister's dog saw him, and the book is his.")
     "HER brother's dog saw her, and the book is hers."
     """
-    table = _swap_table(terms or builtin_terms())
+    table = _replacements(terms or builtin_terms(), lambda term, opposite: opposite)
     return _replace_words(text, lambda word, owns: _swap_word(word, owns, table), possessives)
 
 
@@ -93,7 +93,7 @@ def neutralise(
     >>> neutralise("The girl lost her keys.")
     "The child lost the person's keys."
     """
-    table = _neutral_table(terms or builtin_terms())
+    table = _replacements(terms or builtin_terms(), lambda term, opposite: term.neutral)
     changed = _replace_words(
         text, lambda word, owns: _neutralise_word(word, owns, table), possessives
     )
@@ -161,19 +161,14 @@ def match_case(word: str, like: str) -> str:
     return word[:1].upper() + word[1:] if like[:1].isupper() else word
 
 
-def _swap_table(terms: Sequence[GroupTerm]) -> dict[str, str]:
+def _replacements(
+    terms: Sequence[GroupTerm], choose: Callable[[GroupTerm, str], str]
+) -> dict[str, str]:
+    """Return the replacement of each word of the terms; the first term with a word counts."""
     table: dict[str, str] = {}
     for term in terms:
         for word, opposite in ((term.one, term.other), (term.other, term.one)):
-            table.setdefault(word if term.name else word.lower(), opposite)
-    return table
-
-
-def _neutral_table(terms: Sequence[GroupTerm]) -> dict[str, str]:
-    table: dict[str, str] = {}
-    for term in terms:
-        for word in (term.one, term.other):
-            table.setdefault(word if term.name else word.lower(), term.neutral)
+            table.setdefault(word if term.name else word.lower(), choose(term, opposite))
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -28,6 +29,7 @@ from evenmatch.protocols import Metric
 from evenmatch.registry import spec
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import FOLDER_PLACEHOLDER, as_metric, write_metric
+from evenmatch.training.checkpoints import CheckpointFile, content_digest, is_unfinished
 from evenmatch.types import Pair, Run
 
 ATTRIBUTE = "gender"
@@ -49,8 +51,8 @@ def debias(
     `sentences` are sets of sentence pairs (see `read_sentence_pairs`). Counterfactuals are made
     from them, and their scores are kept close to those of the original metric. `templates` adds
     built-in sentences about occupations. `judge_on` are sets to audit on, '' for the pairs that
-    come with evenmatch; their texts are excluded from training. Interrupted training resumes from
-    its last checkpoint. `run` takes the run settings of `score`.
+    come with evenmatch; their texts are excluded from training. The same call resumes interrupted
+    training from the checkpoint in `out`. `run` takes the run settings of `score`.
     """
     folder, how = _check_folder(out), make_run(**run)
     plain = as_metric(metric)
@@ -60,11 +62,28 @@ def debias(
     pairs = [p for s in sentences for p in (read_sentence_pairs(s) if isinstance(s, str) else s)]
     data = exclude_audited(build_debias_data(pairs, templates=templates), sets)
     through = make_differentiable(plain, how)
+    recipe = {
+        "trainer": "debias",
+        "metric": plain.signature,
+        "settings": asdict(settings),
+        "data": content_digest(data),
+    }
+    checkpoint = CheckpointFile(folder, recipe)
     start = time.monotonic()
-    adapter = train_adapter(through, data, settings, folder, how.progress)
-    facts = _facts(data, settings, through.label, time.monotonic() - start)
-    save_adapter(adapter, folder, {"attribute": ATTRIBUTE, **facts})
-    return _save_card(folder, plain, facts, sets, how)
+    adapter = train_adapter(through, data, settings, checkpoint, how.progress)
+    seconds = time.monotonic() - start
+    facts = {
+        "trained on": f"{len(data.counterfactuals)} counterfactuals, "
+        f"{len(data.anchors)} sentence pairs",
+        "model": through.label,
+        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
+    }
+    # One entry, without the time: equal weights make equal files, and safetensors writes several
+    # entries in random order.
+    save_adapter(adapter, folder, {"evenmatch": json.dumps({"attribute": ATTRIBUTE, **facts})})
+    card = _save_card(folder, plain, {**facts, "time": f"{seconds:.0f} s"}, sets, how)
+    checkpoint.remove()
+    return card
 
 
 def exclude_audited(data: DebiasData, sets: Sequence[FairnessSet]) -> DebiasData:
@@ -129,18 +148,6 @@ def fairness_pair_cases(pairs: Sequence[FairnessPair]) -> list[GenderCase]:
     ]
 
 
-def _facts(
-    data: DebiasData, settings: DebiasSettings, model: str, seconds: float
-) -> dict[str, str]:
-    return {
-        "trained on": f"{len(data.counterfactuals)} counterfactuals, "
-        f"{len(data.anchors)} sentence pairs",
-        "model": model,
-        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
-        "time": f"{seconds:.0f} s",
-    }
-
-
 def _save_card(
     folder: Path, plain: Metric, facts: dict[str, str], sets: Sequence[FairnessSet], run: Run
 ) -> MetricCard:
@@ -171,8 +178,9 @@ def _read_gender_pairs(data: str) -> FairnessSet:
 
 
 def _check_folder(out: str | PathLike[str]) -> Path:
-    """Return the output folder; it may hold a checkpoint, but not a finished adapter."""
+    """Return the output folder; it may hold an unfinished run, but not a finished adapter."""
     folder = Path(out).expanduser()
-    if folder.is_file() or (folder / ADAPTER_WEIGHTS_FILE).is_file():
+    finished = (folder / ADAPTER_WEIGHTS_FILE).is_file() and not is_unfinished(folder)
+    if folder.is_file() or finished:
         raise InputError(f"{folder} already exists; name a new folder for the adapter")
     return folder

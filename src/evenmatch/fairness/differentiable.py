@@ -1,18 +1,18 @@
 """Differentiable forms of metrics, to train an adapter through.
 
-There is one class for each kind of metric: alignment, fitted bi-encoder, regression (cross-encoder)
-and likelihood. Each has a private copy of the model, so that an adapter can be inserted into its
-blocks. The alignment is a constant for the gradient, as in `scoring.reducers`.
-Begin with the protocol `Differentiable` and with `make_differentiable`.
+There is one scorer for each kind of metric: alignment, fitted bi-encoder, regression
+(cross-encoder) and likelihood. Each has a private copy of the model, so that an adapter can be
+inserted into its blocks. The alignment is a constant for the gradient, as in `scoring.reducers`.
+Begin with `Differentiable` and `make_differentiable`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -40,29 +40,27 @@ TextPair = tuple[str, str]  # a candidate and its reference
 _IGNORE_INDEX = -100  # the label that transformers ignores
 
 
-class Differentiable(Protocol):
-    """A metric with a private copy of its model, into whose blocks an adapter can be inserted."""
+@dataclass(frozen=True, eq=False)
+class Differentiable:
+    """A metric with a private copy of its model, into whose blocks an adapter can be inserted.
 
-    @property
-    def dim(self) -> int:
-        """Hidden size of the model."""
+    `dim` is the hidden size of the model, `blocks` the number of blocks, from the first, that an
+    adapter is inserted into, and `label` identifies the model's content. `scores` returns the
+    scores of pairs as one tensor, with an adapter or without.
+    """
 
-    @property
-    def blocks(self) -> int:
-        """Number of blocks, from the first, that an adapter is inserted into."""
-
-    @property
-    def label(self) -> str:
-        """Content label of the model."""
-
-    def scores(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """Scores of the pairs as one tensor, with the adapter or without."""
+    dim: int
+    blocks: int
+    label: str
+    scores: Callable[[Sequence[TextPair], Adapter | None], Any]
 
 
 def make_differentiable(metric: Metric, run: Run) -> Differentiable:
     """Return the differentiable form of a metric; raise `InputError` where there is none."""
     if isinstance(metric, AlignMetric):
-        return differentiable_alignment(metric, run)
+        encoder = _check_alignment(metric)
+        texts, layer = load_differentiable_encoder(encoder.backbone, run), encoder.layer_index()
+        return texts.make_differentiable(layer, AlignmentScorer(metric, encoder, texts, layer))
     if not isinstance(metric, FittedMetric | Regression | Likelihood):
         raise InputError(
             "only metrics with a transformer are differentiable: alignment metrics such as "
@@ -71,10 +69,18 @@ def make_differentiable(metric: Metric, run: Run) -> Differentiable:
     if metric.adapter:
         raise InputError("a metric to train an adapter for already has one; leave out adapter=")
     if isinstance(metric, FittedMetric):
-        return differentiable_bi_encoder(metric, run)
-    if isinstance(metric, Regression):
-        return differentiable_regression(metric, run)
-    return differentiable_likelihood(metric, run)
+        texts, head = load_differentiable_encoder(metric.encoder().backbone, run), metric.head()
+        return texts.make_differentiable(max(head.layers), BiEncoderScorer(texts, head))
+    headed = metric.model_with_head(run.device)
+    blocks = headed.copy_blocks()
+    return Differentiable(
+        int(blocks.module.config.hidden_size),
+        len(blocks.stack),  # those of encoder and decoder together
+        headed.checkpoint.label,
+        RegressionScorer(metric, blocks)
+        if isinstance(metric, Regression)
+        else LikelihoodScorer(metric, blocks),
+    )
 
 
 def adapted_metric(metric: Metric, adapter: str) -> Metric:
@@ -98,31 +104,21 @@ class PreparedUnits:
 
 
 @dataclass(frozen=True, eq=False)
-class DifferentiableAlignment:
-    """Differentiable alignment metric; the units of each text are computed once."""
+class AlignmentScorer:
+    """Differentiable scores of an alignment metric; the units of each text are computed once."""
 
     metric: AlignMetric
     encoder: Transformer
     text_encoder: DifferentiableEncoder
-    blocks: int
+    layer: int
     prepared: dict[str, PreparedUnits] = field(default_factory=dict)
 
-    @property
-    def dim(self) -> int:
-        """Hidden size of the model."""
-        return self.text_encoder.dim
-
-    @property
-    def label(self) -> str:
-        """Content label of the model."""
-        return self.text_encoder.label
-
-    def scores(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """Scores of the pairs as one tensor, with the adapter or without."""
+    def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
+        """Return the scores of the pairs as one tensor."""
         import torch
 
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        states = self.text_encoder.hidden_states(texts, [self.blocks], adapter)[self.blocks]
+        states = self.text_encoder.hidden_states(texts, [self.layer], adapter)[self.layer]
         sides = {text: self._embed(text, states[row]) for row, text in enumerate(texts)}
         both = [(sides[c], sides[r]) for c, r in pairs]
         similarities = [self.metric.similarity(x, y) for x, y in both]
@@ -145,17 +141,17 @@ class DifferentiableAlignment:
     def _prepare(self, text: str) -> PreparedUnits:
         tokens = self.text_encoder.tokenize(text)
         # Use token positions in place of vectors: the output then shows which tokens are units.
-        positions = {self.blocks: np.arange(len(tokens.token_ids))[:, None]}
+        positions = {self.layer: np.arange(len(tokens.token_ids))[:, None]}
         states = HiddenStates(
             text, tokens.token_ids, tokens.spans, tokens.special_tokens, positions
         )
-        found = self.encoder.embed(self.metric.units(text), states, self.blocks)
+        found = self.encoder.embed(self.metric.units(text), states, self.layer)
         rows = np.asarray(found.vectors)[:, 0]
         return PreparedUnits(rows, tokens.token_ids[rows], _tensor(found.weights), found)
 
 
-def differentiable_alignment(metric: AlignMetric, run: Run) -> DifferentiableAlignment:
-    """Return the differentiable form of an alignment metric; raise where there is none."""
+def _check_alignment(metric: AlignMetric) -> Transformer:
+    """Return the encoder of an alignment metric; raise if the metric is not differentiable."""
     encoder = metric.vectors
     if not isinstance(encoder, Transformer):
         raise InputError(
@@ -172,8 +168,7 @@ def differentiable_alignment(metric: AlignMetric, run: Run) -> DifferentiableAli
             "a metric to train an adapter for may have neither an adapter nor idf weights counted "
             "from the call's references; leave out adapter= and idf="
         )
-    texts = load_differentiable_encoder(encoder.backbone, run)
-    return DifferentiableAlignment(metric, encoder, texts, encoder.layer_index())
+    return encoder
 
 
 def _f_score(similarity: Any, alignment: Alignment, x: Embedded, y: Embedded) -> Any:
@@ -191,29 +186,14 @@ def _tensor(array: Array) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class DifferentiableBiEncoder:
-    """Differentiable fitted metric; its head is not trained."""
+class BiEncoderScorer:
+    """Differentiable scores of a fitted metric; its head is not trained."""
 
     text_encoder: DifferentiableEncoder
     head: BiEncoderHead
 
-    @property
-    def dim(self) -> int:
-        """Hidden size of the model."""
-        return self.text_encoder.dim
-
-    @property
-    def blocks(self) -> int:
-        """Number of blocks that an adapter is inserted into."""
-        return max(self.head.layers)
-
-    @property
-    def label(self) -> str:
-        """Content label of the model."""
-        return self.text_encoder.label
-
-    def scores(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """Scores of the pairs as one tensor, with the adapter or without."""
+    def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
+        """Return the scores of the pairs as one tensor."""
         import torch
 
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -237,34 +217,16 @@ class DifferentiableBiEncoder:
         return pad_rows(inner, self.text_encoder.blocks.device).bool()
 
 
-def differentiable_bi_encoder(metric: FittedMetric, run: Run) -> DifferentiableBiEncoder:
-    """Return the differentiable form of a fitted metric."""
-    return DifferentiableBiEncoder(
-        load_differentiable_encoder(metric.encoder().backbone, run), metric.head()
-    )
-
-
 @dataclass(frozen=True, eq=False)
-class DifferentiableRegression:
-    """Differentiable regression metric; each pair is tokenized once."""
+class RegressionScorer:
+    """Differentiable scores of a regression metric; each pair is tokenized once."""
 
     metric: Regression
     headed: HeadedBlocks
-    label: str
     tokenized: dict[TextPair, TokenizedPair] = field(default_factory=dict)
 
-    @property
-    def dim(self) -> int:
-        """Hidden size of the model."""
-        return int(self.headed.module.config.hidden_size)
-
-    @property
-    def blocks(self) -> int:
-        """Number of blocks that an adapter is inserted into."""
-        return len(self.headed.stack)
-
-    def scores(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """Scores of the pairs as one tensor, with the adapter or without."""
+    def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
+        """Return the scores of the pairs as one tensor."""
         self._prepare([pair for pair in dict.fromkeys(pairs) if pair not in self.tokenized])
         inputs = [self.tokenized[pair].inputs for pair in pairs]
         model = self.headed.module
@@ -284,33 +246,16 @@ class DifferentiableRegression:
         self.tokenized.update(zip(pairs, self.metric.make_tokenizer()(sides), strict=True))
 
 
-def differentiable_regression(metric: Regression, run: Run) -> DifferentiableRegression:
-    """Return the differentiable form of a regression metric."""
-    headed = metric.model_with_head(run.device)
-    return DifferentiableRegression(metric, headed.copy_blocks(), headed.checkpoint.label)
-
-
 @dataclass(frozen=True, eq=False)
-class DifferentiableLikelihood:
-    """Differentiable likelihood metric; each (source, target) input is tokenized once."""
+class LikelihoodScorer:
+    """Differentiable scores of a likelihood metric; each (source, target) is tokenized once."""
 
     metric: Likelihood
     headed: HeadedBlocks
-    label: str
     inputs: dict[TextPair, LikelihoodInput] = field(default_factory=dict)
 
-    @property
-    def dim(self) -> int:
-        """Hidden size of the model."""
-        return int(self.headed.module.config.hidden_size)
-
-    @property
-    def blocks(self) -> int:
-        """Number of blocks that an adapter is inserted into, encoder and decoder together."""
-        return len(self.headed.stack)
-
-    def scores(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """Scores of the pairs as one tensor, with the adapter or without."""
+    def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
+        """Return the scores of the pairs as one tensor."""
         import torch
 
         directions = [list(self.metric.directions(c, r).values()) for c, r in pairs]
@@ -357,12 +302,6 @@ class DifferentiableLikelihood:
         return output.logits, 0
 
 
-def differentiable_likelihood(metric: Likelihood, run: Run) -> DifferentiableLikelihood:
-    """Return the differentiable form of a likelihood metric."""
-    headed = metric.model_with_head(run.device)
-    return DifferentiableLikelihood(metric, headed.copy_blocks(), headed.checkpoint.label)
-
-
 @dataclass(frozen=True, eq=False)
 class DifferentiableEncoder:
     """A private copy of an encoder that gives hidden states with gradients.
@@ -374,15 +313,10 @@ class DifferentiableEncoder:
     blocks: Blocks
     tokenized: dict[str, TokenizedText] = field(default_factory=dict)
 
-    @property
-    def dim(self) -> int:
-        """Hidden size of the model."""
-        return int(self.blocks.module.config.hidden_size)
-
-    @property
-    def label(self) -> str:
-        """Content label of the model."""
-        return self.backbone.checkpoint().label
+    def make_differentiable(self, blocks: int, scores: Callable[..., Any]) -> Differentiable:
+        """Return the metric with these scores, for adapters in the first `blocks` blocks."""
+        dim = int(self.blocks.module.config.hidden_size)
+        return Differentiable(dim, blocks, self.backbone.checkpoint().label, scores)
 
     def tokenize(self, text: str) -> TokenizedText:
         """Tokenize a text, truncated to the length limit of the model."""

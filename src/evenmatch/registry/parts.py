@@ -14,7 +14,7 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -104,9 +104,8 @@ def find_entry(name: str) -> RegistryEntry:
         _load_entry_point(_entry_points()[name])
     if name not in _entries:
         known = names()
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UnknownNameError(f"unknown name {name!r}; {hint}known: {', '.join(known)}")
+        near = suggest_name(name, known)
+        raise UnknownNameError(f"unknown name {name!r}; {near}known: {', '.join(known)}")
     return _entries[name]
 
 
@@ -139,11 +138,57 @@ def check_settings(part: Any) -> None:
     For parts created in Python; settings in a spec are checked when it is read.
     """
     factory: Callable[..., Any] = type(part)
-    for key, hint in setting_types(factory).items():
-        value = getattr(part, key)
-        if hint not in KINDS.values() and not matches_type(value, hint):
-            name = type(part).__name__
-            raise InputError(f"{name}'s {key} takes {describe_type(hint)}, got {value!r}")
+    hints = {k: h for k, h in setting_types(factory).items() if h not in KINDS.values()}
+    check_values(type(part).__name__, {key: getattr(part, key) for key in hints}, hints)
+
+
+def check_values(
+    owner: str,
+    given: Mapping[str, Any],
+    hints: Mapping[str, Any],
+    *,
+    others: Iterable[str] = (),
+    show: Callable[[Any], str] = repr,
+) -> None:
+    """Raise InputError if `given` has a name without a type in `hints`, or a value of another type.
+
+    The checker of specs, TOML tables and run settings, which `owner` names in the message. `others`
+    are names that the caller reads itself; `show` formats a wrong value.
+    """
+    for key, value in given.items():
+        if key not in hints:
+            near = suggest_name(key, (*hints, *others))
+            known = ", ".join(hints) or "none"
+            raise InputError(f"{owner} has no setting {key!r}; {near}known: {known}")
+        if not matches_type(value, hints[key]):
+            raise InputError(
+                f"{owner}'s {key} takes {describe_type(hints[key])}, got {show(value)}"
+            )
+
+
+def check_at_least(least: float, **values: float) -> None:
+    """Raise InputError if one of the values is below `least`.
+
+    >>> check_at_least(1, epochs=3, batch=0)
+    Traceback (most recent call last):
+    evenmatch.errors.InputError: batch must be at least 1, got 0
+    """
+    for name, value in values.items():
+        if not value >= least:
+            raise InputError(f"{name} must be at least {least}, got {value}")
+
+
+def check_positive(**values: float) -> None:
+    """Raise InputError if one of the values is not above 0."""
+    for name, value in values.items():
+        if not value > 0:
+            raise InputError(f"{name} must be above 0, got {value}")
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return a question that names the closest known name, or '' if none is close."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def matches_type(value: Any, hint: Any) -> bool:

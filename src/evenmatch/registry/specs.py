@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import difflib
 import inspect
 import math
 import numbers
@@ -18,11 +17,10 @@ from typing import Any
 from evenmatch.errors import InputError
 from evenmatch.registry.parts import (
     cast_setting,
-    describe_type,
+    check_values,
     entry_of,
     find_entry,
     kind_of,
-    matches_type,
     setting_types,
 )
 
@@ -98,16 +96,7 @@ def _parse_node(node: ast.expr, text: str) -> Any:
 def _make_part(name: str, settings: dict[str, Any]) -> Any:
     factory = find_entry(name).factory
     hints = setting_types(factory)
-    for key, value in settings.items():
-        if key not in hints:
-            known = ", ".join(hints) or "none"
-            near = difflib.get_close_matches(key, hints, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"{name} has no setting {key!r}; {hint}known: {known}")
-        if not matches_type(value, hints[key]):
-            raise InputError(
-                f"{name}'s {key} takes {describe_type(hints[key])}, got {_describe_value(value)}"
-            )
+    check_values(name, settings, hints, show=_describe_value)
     required = [k for k, p in inspect.signature(factory).parameters.items() if _is_required(p)]
     if missing := [k for k in required if k not in settings]:
         raise InputError(f"{name} needs the setting {missing[0]!r}: {name}({missing[0]}=...)")

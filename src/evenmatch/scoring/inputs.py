@@ -16,6 +16,7 @@ from typing import Any
 from evenmatch.errors import InputError
 from evenmatch.protocols import RemoteExecutor
 from evenmatch.registry import part_settings
+from evenmatch.registry.parts import check_at_least, check_values
 from evenmatch.types import Cache, Pair, Run
 from evenmatch.vectors.transformer import Transformer
 
@@ -140,20 +141,24 @@ def _check_text(value: Any, what: str, row: int) -> str:
     return value
 
 
+# The settings that have a function in `make_run` to check and convert them take any value here.
+_RUN_TYPES = {
+    **dict.fromkeys((field.name for field in dataclasses.fields(Run)), Any),
+    "device": str,
+    "threads": int,
+    "batch_tokens": int,
+}
+
+
 def make_run(**settings: Any) -> Run:
     """Make a `Run` from settings by name; raise InputError for unknown names and wrong values.
 
     `cache` is True, 'exact', a folder, or a `Cache`; `progress` is True or a function of
     (done, total); `on` is a session from `worker_session`.
     """
-    known = [field.name for field in dataclasses.fields(Run)]
-    for name in settings:
-        if name not in known:
-            raise InputError(f"there is no run setting {name!r}; known: {', '.join(known)}")
-    for name, least in (("batch_tokens", 1), ("threads", 0)):
-        value = settings.get(name, least)
-        if type(value) is not int or value < least:
-            raise InputError(f"{name} must be a whole number, at least {least}, got {value!r}")
+    check_values("a run", settings, _RUN_TYPES)
+    check_at_least(0, threads=settings.get("threads", 0))
+    check_at_least(1, batch_tokens=settings.get("batch_tokens", 1))
     convert = {"cache": as_cache, "progress": _as_progress, "on": _as_worker_session}
     return Run(**{k: convert[k](v) if k in convert else v for k, v in settings.items()})
 

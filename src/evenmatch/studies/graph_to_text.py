@@ -28,9 +28,9 @@ from evenmatch.studies.experiment import (
     slug,
     write_json_gz,
 )
+from evenmatch.training.checkpoints import CHECKPOINT_FILE
 from evenmatch.training.generator.policy import generate_texts, load_policy
-from evenmatch.training.generator.tune import TuneResult, tune
-from evenmatch.training.generator.tune_run import CHECKPOINT_FILE, MODEL_FOLDER
+from evenmatch.training.generator.tune import MODEL_FOLDER, TuneResult, tune
 from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
 
 START, XENT = "start", "XENT"

@@ -25,8 +25,11 @@ from evenmatch.studies.experiment import (
     write_json_gz,
 )
 from evenmatch.training.keyphrases.catseq import CatSeqShape
-from evenmatch.training.keyphrases.catseq_run import CatSeqTrainingSettings
-from evenmatch.training.keyphrases.catseq_settings import CatSeqSettings, Stage
+from evenmatch.training.keyphrases.catseq_settings import (
+    CatSeqSettings,
+    CatSeqTrainingSettings,
+    Stage,
+)
 from evenmatch.training.keyphrases.decoding import load_generator
 from evenmatch.training.keyphrases.objectives import REWARD_SPECS
 from evenmatch.training.keyphrases.sequences import tokenize_text
@@ -124,7 +127,7 @@ class KeyphraseExperiment:
         start = time.monotonic()
         trained = self._train(run)
         if not trained.history.ended:
-            self.log(f"{run.name}: paused after step {len(trained.history.step_values)}")
+            self.log(f"{run.name}: paused after step {len(trained.history.step_metrics)}")
             return None
         generator = load_generator(trained.folder)
         predictions = {
@@ -133,9 +136,9 @@ class KeyphraseExperiment:
         write_json_gz(self._predictions_path(run), predictions)
         history = trained.history
         found = {
-            "told": downsample_curve(history.step_values),
+            "told": downsample_curve(history.step_metrics),
             "looks": history.evaluations,
-            "steps": len(history.step_values),
+            "steps": len(history.step_metrics),
             "seconds": round(time.monotonic() - start),
         }
         ResultStore(self.folder).save(run.name, self._recipe(run), found)

@@ -1,36 +1,59 @@
-"""The checkpoint file from which interrupted training resumes."""
+"""The checkpoint from which interrupted training resumes: one file format for all trainers."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
+from evenmatch.data.cards import check_output_folder
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import DataError
 
+CHECKPOINT_FILE = "checkpoint.pt"
+SAVE_EVERY = 100  # steps between two checkpoints, where the trainer has no setting for it
+
 _State = TypeVar("_State")
 
-_READ_ERRORS = (pickle.UnpicklingError, RuntimeError, KeyError, TypeError, EOFError, ValueError)
+_READ_ERRORS = (
+    pickle.UnpicklingError,
+    RuntimeError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    EOFError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
 class CheckpointFile:
-    """Tensors and plain values in one file that is replaced atomically.
+    """Tensors and plain values in one file of a folder, which is replaced atomically.
 
     `recipe` identifies model, data and settings; a file with a different recipe is refused.
     """
 
-    path: Path
+    folder: Path
     recipe: Mapping[str, Any]
+    save_every: int = field(default_factory=lambda: SAVE_EVERY)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / CHECKPOINT_FILE
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Replace the stored state by `state`."""
         import torch
 
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         with atomic_write(str(self.path)) as place:
             torch.save({**state, "recipe": dict(self.recipe)}, place)
 
@@ -41,7 +64,7 @@ class CheckpointFile:
         """
         import torch
 
-        for left in self.path.parent.glob(f".{self.path.name}.*"):
+        for left in self.folder.glob(f".{CHECKPOINT_FILE}.*"):
             left.unlink()  # left by a process that was killed while writing
         if not self.path.exists():
             return None
@@ -59,3 +82,28 @@ class CheckpointFile:
                 "use those, choose another folder, or remove it to start again"
             )
         return found
+
+    def remove(self) -> None:
+        """Remove the file: the run is complete."""
+        self.path.unlink(missing_ok=True)
+
+
+def content_digest(value: Any) -> str:
+    """Return a hash of JSON-compatible values, dataclasses and arrays, for the recipe of a run."""
+    text = json.dumps(value, default=_to_plain)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _to_plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else asdict(value)
+
+
+def check_run_folder(out: str | PathLike[str]) -> Path:
+    """Return the output folder; raise unless it is new, empty, or that of an unfinished run."""
+    folder = Path(out).expanduser()
+    return folder if is_unfinished(folder) else check_output_folder(out)
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Return whether the folder holds a checkpoint, perhaps one that was being written."""
+    return any(folder.glob(f"*{CHECKPOINT_FILE}*"))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evenmatch.errors import InputError
+from evenmatch.registry.parts import cast_setting, check_values, setting_types
 
-TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_Settings = TypeVar("_Settings")
 
 
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
@@ -24,20 +25,19 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
         raise InputError(f"{path} is not valid TOML: {error}") from None
 
 
-def check_toml_settings(
-    given: Any, known: Mapping[str, type], where: str, *, others: Sequence[str] = ()
-) -> None:
-    """Raise `InputError` unless `given` is a table of known settings with values of their types.
+def replace_settings(
+    defaults: _Settings, given: Any, owner: str, *, others: tuple[str, ...] = ()
+) -> _Settings:
+    """Return a dataclass of settings with those of a TOML table replaced, after checking them.
 
-    `others` are names that the caller reads itself; they are offered as corrections of typos.
+    The table may contain the dataclass's numbers, texts and truth values; `others` are names that
+    the caller reads itself. `owner` names the table in error messages.
     """
     if not isinstance(given, Mapping):
-        raise InputError(f"{where} must be a table, got {given!r}")
-    for name, value in given.items():
-        if name not in known:
-            near = get_close_matches(name, [*known, *others], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-            raise InputError(f"{where} has no setting {name!r}; {hint}")
-        wanted = known[name]
-        if type(value) is not wanted and not (wanted is float and type(value) is int):
-            raise InputError(f"{name} in {where} must be {TYPE_NAMES[wanted]}, got {value!r}")
+        raise InputError(f"{owner} must be a table, got {given!r}")
+    factory: Callable[..., Any] = type(defaults)
+    types = setting_types(factory)
+    hints = {name: hint for name, hint in types.items() if hint in (int, float, bool, str)}
+    check_values(owner, given, hints, others=others)
+    values = {name: cast_setting(value, hints[name]) for name, value in given.items()}
+    return dataclasses.replace(defaults, **values)  # type: ignore[type-var]  # a dataclass

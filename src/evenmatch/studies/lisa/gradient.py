@@ -20,11 +20,13 @@ from evenmatch.data.tables import TextTable
 from evenmatch.errors import InputError
 from evenmatch.protocols import Encoder
 from evenmatch.registry import spec
+from evenmatch.registry.parts import check_at_least
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.scoring.reducers import precision_recall
 from evenmatch.studies.experiment import ResultStore
 from evenmatch.studies.sentences import SentencePairs
+from evenmatch.training.loop import Evaluation, run_training_loop
 from evenmatch.types import Array
 from evenmatch.units.text import Pieces
 
@@ -58,6 +60,7 @@ class GradientSettings:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise InputError(f"there is no method {self.method!r}; known: {', '.join(METHODS)}")
+        check_at_least(1, steps=self.steps, look_every=self.look_every)
         if self.batch < 2:
             raise InputError(f"a batch needs 2 pairs to have a negative, got {self.batch}")
 
@@ -111,19 +114,28 @@ def train_projection(
                 f"{len(some)} pairs to {name} are fewer than a batch of {settings.batch}; give more"
             )
     projection = torch.eye(pairs[0][0].shape[1]).requires_grad_()
-    optimizer = torch.optim.Adam([projection], lr=settings.rate)
-    losses: list[float] = []
-    evaluations = [_evaluate(held_out, projection, settings, 0)]
-    for step, batch in enumerate(_batches(pairs, settings), 1):
-        scores = score_all_pairs(batch, projection, METHODS[settings.method](step))
+    batches = list(_batches(pairs, settings))
+    evaluations: list[tuple[float, float]] = []
+
+    def step(number: int) -> tuple[Any, float]:
+        solver = METHODS[settings.method](number + 1)
+        scores = score_all_pairs(batches[number], projection, solver)
         loss = contrastive_loss(scores * settings.sharpness)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        if step % settings.look_every == 0 or step == settings.steps:
-            evaluations.append(_evaluate(held_out, projection, settings, step))
-    return LearningCurve(settings, tuple(losses), tuple(evaluations))
+        return loss, loss.item()
+
+    def measure() -> float:
+        evaluations.append(_evaluate(held_out, projection, settings))
+        return -evaluations[-1][0]
+
+    history = run_training_loop(
+        torch.optim.Adam([projection], lr=settings.rate),
+        step,
+        steps=settings.steps,
+        evaluation=Evaluation(measure, every=settings.look_every, at_start=True),
+    )
+    found = zip(history.evaluations, evaluations, strict=True)
+    curve = tuple(HeldOutEvaluation(number, *values) for (number, _), values in found)
+    return LearningCurve(settings, tuple(history.step_metrics), curve)
 
 
 def score_all_pairs(batch: Sequence[VectorPair], projection: Any, solver: TensorSolver) -> Any:
@@ -168,9 +180,9 @@ def _batches(pairs: Sequence[VectorPair], settings: GradientSettings) -> Iterato
 
 
 def _evaluate(
-    held_out: Sequence[VectorPair], projection: Any, settings: GradientSettings, step: int
-) -> HeldOutEvaluation:
-    """Evaluate without noise: Gumbel is evaluated with the straight-through method."""
+    held_out: Sequence[VectorPair], projection: Any, settings: GradientSettings
+) -> tuple[float, float]:
+    """Return loss and accuracy without noise: those of Gumbel with the straight-through method."""
     import torch
 
     method = "straight_through" if settings.method == "gumbel" else settings.method
@@ -181,7 +193,7 @@ def _evaluate(
             scores = score_all_pairs(batch, projection, METHODS[method](0))
             losses.append(contrastive_loss(scores * settings.sharpness).item())
             right.append((scores.argmax(1) == torch.arange(len(scores))).double().mean().item())
-    return HeldOutEvaluation(step, float(np.mean(losses)), float(np.mean(right)))
+    return float(np.mean(losses)), float(np.mean(right))
 
 
 def train_projections(

@@ -1,6 +1,6 @@
 """tune: fine-tune an encoder-decoder on cross-entropy mixed with a reward (Jin & Gildea 2022).
 
-Read in this order: `tune` here, the loop in `tune_run.py`, the loss in `loss.py`.
+Read in this order: `tune` here, the loop in `training/loop.py`, the loss in `loss.py`.
 """
 
 from __future__ import annotations
@@ -13,30 +13,23 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from evenmatch.data.graphs import read_graphs
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import MissingExtraError
 from evenmatch.metrics.ngram.sacrebleu import Bleu
 from evenmatch.models.checkpoints import find_checkpoint
-from evenmatch.training.generator.loss import mixed_loss, policy_reward
+from evenmatch.training.checkpoints import CheckpointFile, content_digest
+from evenmatch.training.generator.loss import StepMetrics, mixed_loss, policy_reward
 from evenmatch.training.generator.policy import Policy, generate_texts, load_policy, make_policy
-from evenmatch.training.generator.tune_run import (
-    MODEL_FOLDER,
-    Step,
-    StepCallback,
-    TuneCheckpointer,
-    TuneExamples,
-    TuneHistory,
-    TuneLoop,
-    make_tune_examples,
-    run_tune_loop,
-)
+from evenmatch.training.generator.tune_examples import TuneExamples, make_tune_examples
 from evenmatch.training.generator.tune_settings import TuneSettings, read_tune_settings
+from evenmatch.training.loop import Evaluation, History, run_training_loop
 from evenmatch.types import Pair
 
-RESULT_FILE, LOG_FOLDER = "result.json", "logs"
+MODEL_FOLDER, RESULT_FILE, LOG_FOLDER = "model", "result.json", "logs"
+StepCallback: TypeAlias = Callable[[History[StepMetrics]], None]
 _EXCLUDED_SETTINGS = ("train", "valid", "out", "keep_every")
 
 
@@ -45,7 +38,7 @@ class TuneResult:
     """The folder of the best model, and the history of the run, which has ended or is paused."""
 
     model: Path
-    history: TuneHistory
+    history: History[StepMetrics]
 
     @property
     def document(self) -> dict[str, Any]:
@@ -77,27 +70,39 @@ def tune(
     `on_step` is called with the history after every step; the run pauses when `should_stop`
     returns True.
     """
+    import torch
+
     config = settings if isinstance(settings, TuneSettings) else read_tune_settings(settings)
     examples = make_tune_examples(read_graphs(config.train), config)
     validation = make_tune_examples(read_graphs(config.valid)[: config.valid_count or None], config)
     folder = Path(config.out).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
     policy = _prepare_policy(config, examples)
-    checkpointer = TuneCheckpointer(folder, _recipe(config, examples, validation))
-    loop = TuneLoop(
-        steps=examples.steps * config.epochs,
-        evaluate_every=config.look_every or examples.steps,
-        step=_make_step(policy, config, examples),
-        evaluate=lambda: _evaluate_bleu(policy, config, validation),
+    policy.model.train()
+    evaluation = Evaluation(
+        lambda: _evaluate_bleu(policy, config, validation),
+        every=config.look_every or examples.steps,
+        patience=config.patience,
+        save_best=lambda: policy.save(folder / MODEL_FOLDER),
     )
+    recipe = _recipe(config, examples, validation)
     with tensorboard_logger(folder / LOG_FOLDER) as log:
 
-        def log_and_call(history: TuneHistory) -> None:
+        def log_and_call(history: History[StepMetrics]) -> None:
             log(history)
             on_step(history)
 
-        history = run_tune_loop(
-            policy, config, checkpointer, loop, on_step=log_and_call, should_stop=should_stop
+        history = run_training_loop(
+            torch.optim.Adam(policy.model.parameters(), lr=config.rate),
+            _make_step(policy, config, examples),
+            steps=examples.steps * config.epochs,
+            schedule="linear",
+            clip=config.clip,
+            evaluation=evaluation,
+            checkpoint=CheckpointFile(folder, recipe, config.keep_every),
+            make_metrics=StepMetrics,
+            on_step=log_and_call,
+            should_stop=should_stop,
         )
     result = TuneResult(folder / MODEL_FOLDER, history)
     with atomic_write(str(folder / RESULT_FILE)) as place:
@@ -112,7 +117,9 @@ def _prepare_policy(settings: TuneSettings, examples: TuneExamples) -> Policy:
     return make_policy(settings.shape, texts, settings.seed)
 
 
-def _make_step(policy: Policy, settings: TuneSettings, examples: TuneExamples) -> Step:
+def _make_step(
+    policy: Policy, settings: TuneSettings, examples: TuneExamples
+) -> Callable[[int], tuple[Any, StepMetrics]]:
     import torch
 
     reward = policy_reward(settings.reward, policy, own_embeddings=settings.own_embeddings)
@@ -154,11 +161,10 @@ def _recipe(
     settings: TuneSettings, examples: TuneExamples, validation: TuneExamples
 ) -> dict[str, Any]:
     """Return what identifies a run; paths and the frequency of checkpoints do not."""
-    texts = json.dumps([[e.sources, e.references] for e in (examples, validation)])
     named = {k: v for k, v in asdict(settings).items() if k not in _EXCLUDED_SETTINGS}
     model = find_checkpoint(settings.model).digest if settings.model else ""
-    digest = hashlib.sha256(texts.encode()).hexdigest()[:16]
-    return {**named, "model": model, "texts": digest}
+    texts = [[each.sources, each.references] for each in (examples, validation)]
+    return {**named, "model": model, "texts": content_digest(texts)}
 
 
 @contextmanager
@@ -175,7 +181,7 @@ def tensorboard_logger(folder: Path) -> Iterator[StepCallback]:
         ) from None
     writers: list[SummaryWriter] = []
 
-    def log(history: TuneHistory) -> None:
+    def log(history: History[StepMetrics]) -> None:
         number = len(history.step_metrics)
         if not writers:
             _wait_for_unique_name(folder)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from os import PathLike
 
 from evenmatch.errors import InputError
-from evenmatch.training.settings import TYPE_NAMES, check_toml_settings, read_toml
-
-
-def _check_minimum(name: str, value: float, least: int) -> None:
-    if value < least:
-        raise InputError(f"{name} must be at least {least}, got {value}")
+from evenmatch.registry.parts import check_at_least, check_positive
+from evenmatch.training.settings import read_toml, replace_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +22,8 @@ class T5Shape:
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("words", "width", "layers", "heads", "inner"):
-            _check_minimum(name, getattr(self, name), 1)
+        sizes = ("words", "width", "layers", "heads", "inner")
+        check_at_least(1, **{name: getattr(self, name) for name in sizes})
         if self.width % self.heads:
             raise InputError(f"width {self.width} is not a multiple of the {self.heads} heads")
         if not 0 <= self.dropout < 1:
@@ -73,14 +68,13 @@ class TuneSettings:
     shape: T5Shape = T5Shape()
 
     def __post_init__(self) -> None:
-        for name in "epochs batch patience keep_every longest_source longest_target".split():
-            _check_minimum(name, getattr(self, name), 1)
-        for name in ("look_every", "valid_count", "seed", "clip"):
-            _check_minimum(name, getattr(self, name), 0)
+        ones = "epochs batch patience keep_every longest_source longest_target".split()
+        check_at_least(1, **{name: getattr(self, name) for name in ones})
+        zeros = ("look_every", "valid_count", "seed", "clip")
+        check_at_least(0, **{name: getattr(self, name) for name in zeros})
         if not 0 <= self.rl_weight <= 1:
             raise InputError(f"rl_weight must be between 0 and 1, got {self.rl_weight}")
-        if not self.rate > 0:
-            raise InputError(f"rate must be above 0, got {self.rate}")
+        check_positive(rate=self.rate)
 
 
 def read_tune_settings(path: str | PathLike[str]) -> TuneSettings:
@@ -89,17 +83,11 @@ def read_tune_settings(path: str | PathLike[str]) -> TuneSettings:
     The table `[shape]` holds the settings of a small T5.
     """
     table = read_toml(path)
-    shape = table.pop("shape", {})
-    check_toml_settings(table, _scalar_types(TuneSettings), str(path), others=("shape",))
-    check_toml_settings(shape, _scalar_types(T5Shape), f"[shape] of {path}")
-    for name in ("train", "valid", "out"):
+    shape = replace_settings(T5Shape(), table.pop("shape", {}), f"[shape] of {path}")
+    required = ("train", "valid", "out")
+    defaults = TuneSettings(*required, shape=shape)
+    settings = replace_settings(defaults, table, str(path), others=("shape",))
+    for name in required:
         if not table.get(name):
             raise InputError(f"{path} needs {name} = '…'")
-    return TuneSettings(**table, shape=T5Shape(**shape))
-
-
-def _scalar_types(settings: type[TuneSettings] | type[T5Shape]) -> dict[str, type]:
-    """Return the types of all scalar settings by name."""
-    by_name = {kind.__name__: kind for kind in TYPE_NAMES}
-    fields = {each.name: str(each.type) for each in dataclasses.fields(settings)}
-    return {name: by_name[kind] for name, kind in fields.items() if kind in by_name}
+    return settings

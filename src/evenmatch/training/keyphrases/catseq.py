@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenmatch.errors import InputError
+from evenmatch.registry.parts import check_at_least
 from evenmatch.training.keyphrases.sequences import PAD_ID, START_ID, UNKNOWN_ID, CatSeqBatch
 
 _EPSILON = 1e-8  # added to probabilities, so that logarithms stay finite
@@ -27,8 +28,7 @@ class CatSeqShape:
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        if min(self.embedding, self.hidden, self.attention) < 1:
-            raise InputError(f"the sizes of a generator must be at least 1, got {self}")
+        check_at_least(1, embedding=self.embedding, hidden=self.hidden, attention=self.attention)
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout must be at least 0 and below 1, got {self.dropout}")
 

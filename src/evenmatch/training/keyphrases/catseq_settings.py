@@ -6,14 +6,41 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any
 
 from evenmatch.errors import InputError
+from evenmatch.registry.parts import check_at_least, check_positive
 from evenmatch.training.keyphrases.catseq import CatSeqShape
-from evenmatch.training.keyphrases.catseq_run import CatSeqTrainingSettings
-from evenmatch.training.settings import check_toml_settings, read_toml
+from evenmatch.training.settings import read_toml, replace_settings
 
-_SettingsType = TypeVar("_SettingsType")
+
+@dataclass(frozen=True, slots=True)
+class CatSeqTrainingSettings:
+    """Epochs, examples per step, learning rate, and when to evaluate and stop.
+
+    Every `look_every` steps the model is evaluated on validation documents. With `halve`, the
+    learning rate is halved when the result does not exceed the best so far; after `patience` such
+    evaluations training ends. The model with the best evaluation is kept.
+    """
+
+    epochs: int = 20
+    batch: int = 12
+    rate: float = 1e-3
+    look_every: int = 4000
+    patience: int = 4
+    halve: bool = True
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_at_least(
+            1,
+            epochs=self.epochs,
+            batch=self.batch,
+            look_every=self.look_every,
+            patience=self.patience,
+        )
+        check_positive(rate=self.rate, clip=self.clip)
+
 
 # From Chan et al. (2019): a lower rate than for maximum likelihood, and larger batches.
 REINFORCEMENT_DEFAULTS = CatSeqTrainingSettings(epochs=20, batch=32, rate=5e-5, halve=False)
@@ -84,7 +111,7 @@ def _parse_settings(table: Mapping[str, Any], where: str) -> CatSeqSettings:
     nested = {"shape": CatSeqShape(), "likelihood": CatSeqTrainingSettings()}
     given = {k: v for k, v in table.items() if k not in (*nested, "stages")}
     parts: dict[str, Any] = {
-        name: _replace_settings(usual, table.get(name, {}), f"[{name}] of {where}")
+        name: replace_settings(usual, table.get(name, {}), f"[{name}] of {where}")
         for name, usual in nested.items()
     }
     stages = table.get("stages", [])
@@ -92,7 +119,7 @@ def _parse_settings(table: Mapping[str, Any], where: str) -> CatSeqSettings:
         raise InputError(f"stages in {where} must be tables, each under [[stages]]")
     parts["stages"] = tuple(_parse_stage(stage, f"[[stages]] of {where}") for stage in stages)
     return dataclasses.replace(
-        _replace_settings(CatSeqSettings(), given, where, others=_DATA_KEYS), **parts
+        replace_settings(CatSeqSettings(), given, where, others=_DATA_KEYS), **parts
     )
 
 
@@ -102,15 +129,5 @@ def _parse_stage(table: Mapping[str, Any], where: str) -> Stage:
     if not isinstance(reward, str) or not reward:
         raise InputError(f"{where} needs a reward: f1, fg, fb or the spec of a metric")
     return Stage(
-        reward, _replace_settings(REINFORCEMENT_DEFAULTS, training, where, others=("reward",))
+        reward, replace_settings(REINFORCEMENT_DEFAULTS, training, where, others=("reward",))
     )
-
-
-def _replace_settings(
-    defaults: _SettingsType, given: Any, where: str, *, others: tuple[str, ...] = ()
-) -> _SettingsType:
-    """Return the defaults with the given settings replaced, after checking names and types."""
-    known = {each.name: getattr(defaults, each.name) for each in dataclasses.fields(defaults)}  # type: ignore[arg-type]  # a dataclass
-    kinds = {name: type(value) for name, value in known.items() if isinstance(value, (int, float))}
-    check_toml_settings(given, kinds, where, others=others)
-    return dataclasses.replace(defaults, **given)  # type: ignore[type-var]  # a dataclass

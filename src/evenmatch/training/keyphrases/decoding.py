@@ -14,7 +14,8 @@ import numpy as np
 
 from evenmatch.data.documents import Document
 from evenmatch.data.scores import atomic_write
-from evenmatch.errors import DataError, InputError
+from evenmatch.errors import DataError
+from evenmatch.registry.parts import check_at_least
 from evenmatch.training.keyphrases.catseq import CatSeq, CatSeqShape, Memory
 from evenmatch.training.keyphrases.sequences import (
     END_ID,
@@ -53,8 +54,7 @@ class KeyphraseGenerator:
         `beam` is the width of the beam search; 1 is greedy decoding. `steps` limits the output. A
         document without words gets no phrases.
         """
-        if beam < 1 or steps < 1:
-            raise InputError(f"beam and steps must be at least 1, got {beam} and {steps}")
+        check_at_least(1, beam=beam, steps=steps)
         examples = [make_keyphrase_example(document, self.longest) for document in documents]
         nonempty = {i: each for i, each in enumerate(examples) if each.words}
         found = self._generate([*nonempty.values()], beam, steps)

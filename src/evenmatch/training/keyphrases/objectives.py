@@ -19,12 +19,6 @@ from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import as_metric
 from evenmatch.training.keyphrases.catseq import CatSeq
-from evenmatch.training.keyphrases.catseq_run import (
-    CatSeqCheckpointer,
-    CatSeqHistory,
-    CatSeqTrainingSettings,
-    run_catseq_loop,
-)
 from evenmatch.training.keyphrases.decoding import MAX_OUTPUT_LENGTH, decode_batch, make_sampler
 from evenmatch.training.keyphrases.sequences import (
     PAD_ID,
@@ -32,7 +26,6 @@ from evenmatch.training.keyphrases.sequences import (
     KeyphraseExample,
     Vocabulary,
     WordSequence,
-    epoch_batches,
     make_catseq_batch,
     numpy_generator,
     parse_phrases,
@@ -52,35 +45,44 @@ REWARD_SPECS = {
 }
 
 
-def maximize_likelihood(
-    model: CatSeq,
-    vocabulary: Vocabulary,
-    examples: Sequence[KeyphraseExample],
-    validation: Sequence[KeyphraseExample],
-    *,
-    settings: CatSeqTrainingSettings,
-    checkpointer: CatSeqCheckpointer,
-    seed: int,
-    should_stop: Callable[[], bool] = lambda: False,
-) -> CatSeqHistory:
-    """Train the model in place; evaluate the mean log-probability per word of `validation`."""
-    schedule = BatchSchedule(examples, settings.batch, seed)
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """What a stage of training optimises.
 
-    def step(number: int) -> tuple[Any, float]:
-        batch = make_catseq_batch(schedule.examples_at(number), vocabulary)
-        generator = torch_generator(seed, number)
-        loss = likelihood_loss(model, batch, dropout_generator=generator)
-        return loss, float(loss.detach())
+    `loss` maps the examples of a step and a torch generator to the loss to minimise and the number
+    to record; `evaluate` returns the quality on validation documents.
+    """
 
-    return run_catseq_loop(
-        model,
-        settings,
-        checkpointer,
-        steps=settings.epochs * len(schedule),
-        step=step,
-        evaluate=lambda: mean_log_likelihood(model, vocabulary, validation),
-        should_stop=should_stop,
-    )
+    loss: Callable[[Sequence[KeyphraseExample], Any], tuple[Any, float]]
+    evaluate: Callable[[], float]
+
+
+def likelihood_objective(
+    model: CatSeq, vocabulary: Vocabulary, validation: Sequence[KeyphraseExample]
+) -> Objective:
+    """Maximise the likelihood of gold phrases; evaluate the mean log-probability per word."""
+
+    def loss(examples: Sequence[KeyphraseExample], generator: Any) -> tuple[Any, float]:
+        batch = make_catseq_batch(examples, vocabulary)
+        value = likelihood_loss(model, batch, dropout_generator=generator)
+        return value, float(value.detach())
+
+    return Objective(loss, lambda: mean_log_likelihood(model, vocabulary, validation))
+
+
+def reward_objective(
+    model: CatSeq, vocabulary: Vocabulary, validation: Sequence[KeyphraseExample], metric: Metric
+) -> Objective:
+    """Maximise the reward that `metric` gives to sampled outputs; evaluate that of greedy ones.
+
+    The mean reward of the sampled outputs is recorded. There is no dropout, so that the gradient is
+    that of the policy that was sampled from.
+    """
+
+    def loss(examples: Sequence[KeyphraseExample], generator: Any) -> tuple[Any, float]:
+        return policy_loss(model, vocabulary, examples, metric=metric, generator=generator)
+
+    return Objective(loss, lambda: mean_reward(model, vocabulary, validation, metric))
 
 
 def likelihood_loss(model: CatSeq, batch: Any, *, dropout_generator: Any = None) -> Any:
@@ -107,41 +109,6 @@ def mean_log_likelihood(
             total -= float(likelihood_loss(model, batch)) * words
             count += words
     return total / count
-
-
-def maximize_reward(
-    model: CatSeq,
-    vocabulary: Vocabulary,
-    examples: Sequence[KeyphraseExample],
-    validation: Sequence[KeyphraseExample],
-    *,
-    metric: Metric,
-    settings: CatSeqTrainingSettings,
-    checkpointer: CatSeqCheckpointer,
-    seed: int,
-    should_stop: Callable[[], bool] = lambda: False,
-) -> CatSeqHistory:
-    """Train the model in place with the reward that `metric` gives.
-
-    The history records the mean reward of the sampled outputs; evaluations are the mean reward of
-    the greedy outputs for `validation`. There is no dropout, so that the gradient is that of the
-    policy that was sampled from.
-    """
-    schedule = BatchSchedule(examples, settings.batch, seed)
-
-    def step(number: int) -> tuple[Any, float]:
-        some, generator = schedule.examples_at(number), torch_generator(seed, number)
-        return policy_loss(model, vocabulary, some, metric=metric, generator=generator)
-
-    return run_catseq_loop(
-        model,
-        settings,
-        checkpointer,
-        steps=settings.epochs * len(schedule),
-        step=step,
-        evaluate=lambda: mean_reward(model, vocabulary, validation, metric),
-        should_stop=should_stop,
-    )
 
 
 def policy_loss(
@@ -265,28 +232,6 @@ class MemoizedMetric:
     def signature(self) -> str:
         """The signature of the base metric, whose scores the cache holds."""
         return self.base.signature
-
-
-class BatchSchedule:
-    """The examples of each step; the order of every epoch depends on the seed alone."""
-
-    def __init__(self, examples: Sequence[KeyphraseExample], size: int, seed: int) -> None:
-        self._examples, self._size, self._seed = examples, size, seed
-        self._lengths = [len(each.words) for each in examples]
-        self._now = (-1, epoch_batches(self._lengths, size, seed=seed, number=0))
-
-    def __len__(self) -> int:
-        return len(self._now[1])
-
-    def examples_at(self, number: int) -> list[KeyphraseExample]:
-        """Return the examples of a step."""
-        epoch, step = divmod(number, len(self))
-        if self._now[0] != epoch:
-            self._now = (
-                epoch,
-                epoch_batches(self._lengths, self._size, seed=self._seed, number=epoch),
-            )
-        return [self._examples[i] for i in self._now[1][step]]
 
 
 def torch_generator(*numbers: int) -> Any:

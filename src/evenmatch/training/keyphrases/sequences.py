@@ -18,7 +18,7 @@ import numpy as np
 
 from evenmatch.data.documents import Document
 from evenmatch.errors import InputError
-from evenmatch.training.loop import FitSettings, length_grouped_batches
+from evenmatch.training.loop import length_grouped_batches
 from evenmatch.types import Array
 from evenmatch.units.keyphrases import get_stemmer
 
@@ -229,8 +229,8 @@ def pad_token_ids(rows: Sequence[Sequence[int]]) -> Array:
 
 def epoch_batches(lengths: Sequence[int], size: int, *, seed: int, number: int) -> list[Array]:
     """Return the batches of epoch `number`, which depend on the arguments alone."""
-    epoch_seed = numpy_generator(seed, number).integers(2**31)
-    return list(length_grouped_batches(lengths, FitSettings(batch=size, seed=int(epoch_seed))))
+    epoch_seed = int(numpy_generator(seed, number).integers(2**31))
+    return list(length_grouped_batches(lengths, size, np.random.default_rng(epoch_seed)))
 
 
 def numpy_generator(*numbers: int) -> np.random.Generator:

@@ -13,11 +13,12 @@ from typing import Any
 from evenmatch.data.documents import Document, read_documents
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import DataError
+from evenmatch.training.checkpoints import CheckpointFile, content_digest, is_unfinished
 from evenmatch.training.keyphrases.catseq import CatSeq
-from evenmatch.training.keyphrases.catseq_run import CatSeqCheckpointer, CatSeqHistory
 from evenmatch.training.keyphrases.catseq_settings import (
     CatSeqPlan,
     CatSeqSettings,
+    CatSeqTrainingSettings,
     Stage,
     read_catseq_plan,
 )
@@ -28,17 +29,21 @@ from evenmatch.training.keyphrases.decoding import (
     load_generator,
 )
 from evenmatch.training.keyphrases.objectives import (
-    maximize_likelihood,
-    maximize_reward,
+    Objective,
+    likelihood_objective,
     reward_metric,
+    reward_objective,
+    torch_generator,
 )
 from evenmatch.training.keyphrases.sequences import (
     KeyphraseExample,
     build_vocabulary,
+    epoch_batches,
     make_keyphrase_examples,
 )
+from evenmatch.training.loop import EpochBatches, Evaluation, History, run_training_loop
 
-CHECKPOINT_FILE, HISTORY_FILE = "checkpoint.pt", "history.json"
+HISTORY_FILE = "history.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,7 @@ class CatSeqData:
     @property
     def digest(self) -> str:
         """A hash of all examples."""
-        text = json.dumps([[asdict(e) for e in side] for side in (self.examples, self.validation)])
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return content_digest((self.examples, self.validation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class CatSeqRun:
 
     name: str
     folder: Path
-    history: CatSeqHistory
+    history: History[float]
 
 
 def train_catseq(
@@ -120,24 +124,19 @@ def train_likelihood(
         "words": settings.words,
         "seed": settings.seed,
     }
-
-    def initialize() -> KeyphraseGenerator:
-        vocabulary = build_vocabulary(data.examples, settings.words)
-        model = CatSeq(settings.shape, len(vocabulary), seed=settings.seed)
-        return KeyphraseGenerator(model, vocabulary, settings.longest)
-
-    def train(generator: KeyphraseGenerator, checkpointer: CatSeqCheckpointer) -> CatSeqHistory:
-        return maximize_likelihood(
-            generator.model,
-            generator.vocabulary,
-            *(data.examples, data.validation),
-            settings=settings.likelihood,
-            checkpointer=checkpointer,
-            seed=settings.seed,
-            should_stop=should_stop,
-        )
-
-    return _run_or_load(folder, recipe, initialize, train)
+    if finished := _load_finished(folder, recipe):
+        return finished
+    vocabulary = build_vocabulary(data.examples, settings.words)
+    model = CatSeq(settings.shape, len(vocabulary), seed=settings.seed)
+    return _train(
+        KeyphraseGenerator(model, vocabulary, settings.longest),
+        likelihood_objective(model, vocabulary, data.validation),
+        data.examples,
+        settings.likelihood,
+        settings.seed,
+        CheckpointFile(folder, recipe),
+        should_stop,
+    )
 
 
 def train_stage(
@@ -158,52 +157,83 @@ def train_stage(
         "before": _weights_digest(before),
         "seed": seed,
     }
-
-    def train(generator: KeyphraseGenerator, checkpointer: CatSeqCheckpointer) -> CatSeqHistory:
-        return maximize_reward(
-            generator.model,
-            generator.vocabulary,
-            *(data.examples, data.validation),
-            metric=metric,
-            settings=stage.training,
-            checkpointer=checkpointer,
-            seed=seed,
-            should_stop=should_stop,
-        )
-
-    return _run_or_load(folder, recipe, lambda: load_generator(before), train)
+    if finished := _load_finished(folder, recipe):
+        return finished
+    generator = load_generator(before)
+    return _train(
+        generator,
+        reward_objective(generator.model, generator.vocabulary, data.validation, metric),
+        data.examples,
+        stage.training,
+        seed,
+        CheckpointFile(folder, recipe),
+        should_stop,
+    )
 
 
-def _run_or_load(
-    folder: Path,
-    recipe: dict[str, Any],
-    initialize: Callable[[], KeyphraseGenerator],
-    train: Callable[[KeyphraseGenerator, CatSeqCheckpointer], CatSeqHistory],
+def _train(
+    generator: KeyphraseGenerator,
+    objective: Objective,
+    examples: Sequence[KeyphraseExample],
+    settings: CatSeqTrainingSettings,
+    seed: int,
+    checkpoint: CheckpointFile,
+    should_stop: Callable[[], bool],
 ) -> CatSeqRun:
-    """Return a finished run from its folder; otherwise start or resume it."""
-    checkpointer = CatSeqCheckpointer(folder / CHECKPOINT_FILE, recipe)
-    if is_generator(folder) and (folder / HISTORY_FILE).is_file():
-        return CatSeqRun(folder.name, folder, _read_history(folder, recipe))
-    generator = initialize()
-    history = train(generator, checkpointer)
+    """Start or resume training; a run that has ended is saved with its history."""
+    import torch
+
+    lengths = [len(each.words) for each in examples]
+    batches = EpochBatches(
+        lambda epoch: epoch_batches(lengths, settings.batch, seed=seed, number=epoch)
+    )
+    folder = checkpoint.folder
+
+    def step(number: int) -> tuple[Any, float]:
+        batch = [examples[i] for i in batches[number]]
+        return objective.loss(batch, torch_generator(seed, number))
+
+    history: History[float] = run_training_loop(
+        torch.optim.Adam(generator.model.parts.parameters(), lr=settings.rate),
+        step,
+        steps=settings.epochs * len(batches),
+        schedule="halve" if settings.halve else "constant",
+        clip=settings.clip,
+        evaluation=Evaluation(
+            objective.evaluate,
+            every=settings.look_every,
+            patience=settings.patience,
+            rule="non_improving",
+            at_start=True,
+        ),
+        checkpoint=checkpoint,
+        should_stop=should_stop,
+    )
     if history.ended:
-        text = json.dumps({"recipe": recipe, **history.to_dict()})
+        kept = {"told": history.step_metrics, "looks": history.evaluations, "ended": True}
+        text = json.dumps({"recipe": checkpoint.recipe, "steps": history.steps, **kept})
         with atomic_write(str(folder / HISTORY_FILE)) as place:
             Path(place).write_text(text, "utf-8")
         generator.save(folder)
-        checkpointer.path.unlink()
+        checkpoint.remove()
     return CatSeqRun(folder.name, folder, history)
 
 
-def _read_history(folder: Path, recipe: dict[str, Any]) -> CatSeqHistory:
-    """Return the history of a finished run; a folder with another recipe is refused."""
-    kept = json.loads((folder / HISTORY_FILE).read_text("utf-8"))
+def _load_finished(folder: Path, recipe: dict[str, Any]) -> CatSeqRun | None:
+    """Return a finished run from its folder, or None; one with another recipe is refused."""
+    path = folder / HISTORY_FILE
+    if not (is_generator(folder) and path.is_file()) or is_unfinished(folder):
+        return None
+    kept = json.loads(path.read_text("utf-8"))
     if kept["recipe"] != recipe:
         raise DataError(
             f"{folder} was trained with other settings or documents; "
             "use those, choose another folder, or remove it to start again"
         )
-    return CatSeqHistory(kept["told"], [(int(n), value) for n, value in kept["looks"]], True)
+    told, evaluations = kept["told"], [(int(step), value) for step, value in kept["looks"]]
+    return CatSeqRun(
+        folder.name, folder, History(kept.get("steps", len(told)), told, evaluations, True)
+    )
 
 
 def _weights_digest(folder: Path) -> str:

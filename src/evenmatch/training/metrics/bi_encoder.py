@@ -6,6 +6,7 @@ file (`HiddenStateMemmap`) and fed to the upper blocks (`PartlyFrozenEncoder`) i
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,12 +18,14 @@ from typing import Any
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.metrics.fitted import BiEncoderHead, pair_features_torch
+from evenmatch.metrics.fitted import BiEncoderHead, pair_features_torch, save_bi_encoder_head
 from evenmatch.models.backbone import Blocks, PretrainedBackbone, load_trainable_blocks
 from evenmatch.models.checkpoints import Checkpoint, count_layers
 from evenmatch.models.loading import quiet_transformers
 from evenmatch.models.tokenizer import equal_length_batches
-from evenmatch.training.loop import FitSettings, run_training_loop
+from evenmatch.scoring.metric import FOLDER_PLACEHOLDER, write_metric
+from evenmatch.training.checkpoints import CheckpointFile
+from evenmatch.training.loop import FitSettings, fit_weights
 from evenmatch.training.metrics.examples import TrainingExamples
 from evenmatch.types import Array, Run
 
@@ -30,6 +33,28 @@ _INFERENCE_BATCH = 32  # pairs per batch when the initial head is fitted
 _HEAD_SAMPLE = 1024  # pairs on which the initial head is fitted
 _TOLERANCE = 1e-3  # running the blocks in two parts may differ from one pass by rounding
 _TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json", "*.model")
+
+
+def train_bi_encoder(
+    backbone: PretrainedBackbone,
+    examples: TrainingExamples,
+    settings: FitSettings,
+    run: Run,
+    checkpoint: CheckpointFile,
+    *,
+    frozen: int,
+    height: int,
+    layers: Sequence[int],
+    higher_is_better: bool = True,
+) -> None:
+    """Train a bi-encoder of `height` blocks and save it as a metric in the checkpoint's folder."""
+    source, folder = backbone.checkpoint(), checkpoint.folder
+    encoder = load_partly_frozen(source, frozen, run.device, height)
+    bi_encoder = make_bi_encoder(encoder, backbone, examples.texts, run)
+    head = train_encoder_and_head(bi_encoder, examples, layers, settings, run, checkpoint)
+    save_encoder(encoder, source, folder)
+    save_bi_encoder_head(dataclasses.replace(head, higher_is_better=higher_is_better), folder)
+    write_metric(folder, f"fitted(model={FOLDER_PLACEHOLDER})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +135,13 @@ def make_bi_encoder(
     )
 
 
-def train_bi_encoder(
+def train_encoder_and_head(
     bi_encoder: TrainableBiEncoder,
     examples: TrainingExamples,
     layers: Sequence[int],
     settings: FitSettings,
     run: Run,
+    checkpoint: CheckpointFile,
 ) -> BiEncoderHead:
     """Train the encoder in place, and a head, to predict the targets with squared loss."""
     import torch
@@ -137,9 +163,8 @@ def train_bi_encoder(
         {"params": bi_encoder.encoder.parameters(), "lr": settings.rate},
         {"params": [weights, bias], "lr": settings.head_rate},
     ]
-    run_training_loop(
-        groups, bi_encoder.pair_lengths(examples).tolist(), settings, loss, run.progress
-    )
+    lengths = bi_encoder.pair_lengths(examples).tolist()
+    fit_weights(groups, lengths, settings, loss, checkpoint=checkpoint, progress=run.progress)
     final = weights.detach().cpu().double().numpy() * spread
     return BiEncoderHead(tuple(layers), final, mean + spread * float(bias.detach()))
 

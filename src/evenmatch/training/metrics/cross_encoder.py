@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from evenmatch.models.backbone import find_stack
 from evenmatch.models.checkpoints import Checkpoint, count_layers
 from evenmatch.models.loading import load_auto_model, move_to_device, quiet_transformers
 from evenmatch.models.tokenizer import load_transformers_tokenizer
-from evenmatch.training.loop import FitSettings, run_training_loop
+from evenmatch.scoring.metric import FOLDER_PLACEHOLDER, write_metric
+from evenmatch.training.checkpoints import CheckpointFile
+from evenmatch.training.loop import FitSettings, fit_weights
 from evenmatch.training.metrics.bi_encoder import check_frozen
 from evenmatch.training.metrics.examples import TrainingExamples
 from evenmatch.types import Array, Run
@@ -33,21 +35,26 @@ class TrainableCrossEncoder:
         inputs = self.tokenizer.pad(given, return_tensors="pt")
         return self.module(**inputs.to(self.module.device)).logits.reshape(-1)
 
-    @property
-    def pair_lengths(self) -> list[int]:
-        """The number of tokens of each pair, special tokens included."""
-        return [pair.length for pair in self.encoded_pairs]
-
-    def parameter_groups(self, settings: FitSettings) -> list[dict[str, Any]]:
-        """Return the optimizer's groups: unfrozen backbone at `rate`, new head at `head_rate`."""
+    def fit(
+        self,
+        settings: FitSettings,
+        loss: Callable[[Array], Any],
+        checkpoint: CheckpointFile,
+        progress: Callable[[int, int], None] | None,
+    ) -> list[float]:
+        """Train the unfrozen backbone at `rate` and the new head at `head_rate`."""
         backbone = self.module.base_model
         known = {id(weight) for weight in backbone.parameters()}
         head = [weight for weight in self.module.parameters() if id(weight) not in known]
         unfrozen = [weight for weight in backbone.parameters() if weight.requires_grad]
-        return [
+        groups = [
             {"params": unfrozen, "lr": settings.rate},
             {"params": head, "lr": settings.head_rate},
         ]
+        lengths = [pair.length for pair in self.encoded_pairs]
+        return fit_weights(
+            groups, lengths, settings, loss, checkpoint=checkpoint, progress=progress
+        )
 
     def save(self, folder: Path) -> None:
         """Write model and tokenizer in the layout of Hugging Face checkpoints."""
@@ -102,18 +109,25 @@ def _freeze_blocks(backbone: Any, checkpoint: Checkpoint, frozen: int) -> None:
 
 
 def train_cross_encoder(
-    checkpoint: Checkpoint, examples: TrainingExamples, frozen: int, settings: FitSettings, run: Run
-) -> TrainableCrossEncoder:
-    """Train a cross-encoder on the targets with squared loss; the input is reference, candidate."""
+    source: Checkpoint,
+    examples: TrainingExamples,
+    settings: FitSettings,
+    run: Run,
+    checkpoint: CheckpointFile,
+    *,
+    frozen: int,
+) -> None:
+    """Train a cross-encoder on the targets and save it as a metric in the checkpoint's folder.
+
+    The loss is the squared error; the input is reference, candidate.
+    """
     import torch
 
     texts = [
         (examples.texts[r], examples.texts[c])
         for c, r in zip(examples.candidates, examples.references, strict=True)
     ]
-    cross = load_cross_encoder(
-        checkpoint, texts, frozen=frozen, seed=settings.seed, device=run.device
-    )
+    cross = load_cross_encoder(source, texts, frozen=frozen, seed=settings.seed, device=run.device)
     mean, spread = float(examples.targets.mean()), float(examples.targets.std())
     targets = torch.tensor((examples.targets - mean) / spread, dtype=torch.float32)
     targets = targets.to(cross.module.device)
@@ -121,11 +135,10 @@ def train_cross_encoder(
     def loss(batch: Array) -> Any:
         return ((cross(batch) - targets[batch]) ** 2).mean()
 
-    run_training_loop(
-        cross.parameter_groups(settings), cross.pair_lengths, settings, loss, run.progress
-    )
+    cross.fit(settings, loss, checkpoint, run.progress)
     _rescale_output(cross.module, mean, spread)
-    return cross
+    cross.save(checkpoint.folder)
+    write_metric(checkpoint.folder, f"regression(model={FOLDER_PLACEHOLDER})")
 
 
 def _rescale_output(module: Any, mean: float, spread: float) -> None:

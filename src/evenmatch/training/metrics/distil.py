@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evenmatch.api import metric_name
-from evenmatch.data.cards import MetricCard, check_output_folder, write_card
+from evenmatch.data.cards import MetricCard, write_card
 from evenmatch.data.tables import TextTable
-from evenmatch.metrics.fitted import save_bi_encoder_head
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.tokenizer import iter_chunks
 from evenmatch.protocols import Metric
@@ -35,7 +33,8 @@ from evenmatch.scoring.metric import (
     write_metric,
 )
 from evenmatch.stats.panel import Panel
-from evenmatch.training.loop import FitSettings, run_training_loop
+from evenmatch.training.checkpoints import CheckpointFile, check_run_folder, content_digest
+from evenmatch.training.loop import FitSettings, fit_weights
 from evenmatch.training.metrics.bi_encoder import (
     HiddenStateMemmap,
     TrainableBiEncoder,
@@ -77,22 +76,28 @@ def distil(
     A teacher that aligns transformer vectors gets a student that differs only in its encoder; any
     other teacher gets a bi-encoder over the first blocks of `model` that predicts its scores.
     `data`, and each item of `test`, is a list of pairs, a file of pairs, or the name of rated data,
-    whose ratings are not used. Without `test`, every tenth pair is held out. `run` is as in
-    `score`.
+    whose ratings are not used. Without `test`, every tenth pair is held out. The same call resumes
+    interrupted training from the checkpoint in `out`. `run` is as in `score`.
     """
-    folder, run_settings, teacher_metric = (
-        check_output_folder(out),
-        make_run(**run),
-        as_metric(teacher),
-    )
+    folder, run_settings = check_run_folder(out), make_run(**run)
+    teacher_metric = as_metric(teacher)
     pairs, tests = split_train_test(data, test)
+    vectors = teacher_metric.vectors if isinstance(teacher_metric, AlignMetric) else None
+    train: Callable[..., None] = _imitate_scores
+    backbone = PretrainedBackbone(model)
+    if isinstance(vectors, Transformer):
+        train, backbone = _imitate_similarities, vectors.backbone
+    recipe = {
+        "trainer": "distil",
+        "teacher": teacher_metric.signature,
+        "model": backbone.checkpoint().digest,
+        "blocks": blocks,
+        "settings": asdict(settings),
+        "pairs": content_digest([(pair.candidate, pair.references[0]) for pair in pairs]),
+    }
+    checkpoint = CheckpointFile(folder, recipe)
     start = time.monotonic()
-    if isinstance(teacher_metric, AlignMetric) and isinstance(teacher_metric.vectors, Transformer):
-        source = teacher_metric.vectors.model
-        _train_align_metric(folder, teacher_metric, pairs, blocks, settings, run_settings)
-    else:
-        source = model
-        _train_bi_encoder(folder, teacher_metric, pairs, model, blocks, settings, run_settings)
+    train(teacher_metric, pairs, backbone, blocks, settings, run_settings, checkpoint)
     seconds = time.monotonic() - start
     student: Metric = read_metric(str(folder))
     imitation = compare_to_teacher(student, teacher_metric, tests, run_settings, seed=settings.seed)
@@ -100,7 +105,7 @@ def distil(
         "teacher": metric_name(teacher),
         "teacher's signature": teacher_metric.signature,
         "trained on": f"{len(pairs)} pairs" + (f" of {data}" if isinstance(data, str) else ""),
-        "encoder": f"{PretrainedBackbone(source).checkpoint().label}, its first {blocks} blocks",
+        "encoder": f"{backbone.checkpoint().label}, its first {blocks} blocks",
         "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
         "time": f"{seconds:.0f} s",
     }
@@ -113,30 +118,57 @@ def distil(
         {"folder": str(folder), "signature": student.signature, **facts, **imitation.document()},
     )
     write_card(card)
+    checkpoint.remove()
     return card
 
 
-def _train_align_metric(
-    folder: Path,
-    teacher: AlignMetric,
+def _imitate_scores(
+    teacher: Metric,
     pairs: Sequence[Pair],
+    backbone: PretrainedBackbone,
     blocks: int,
     settings: FitSettings,
     run: Run,
+    checkpoint: CheckpointFile,
 ) -> None:
+    """Train a bi-encoder on the scores of the teacher."""
+    single = [Pair(pair.candidate, pair.references[:1]) for pair in pairs]
+    scores = [score.value for score in score_metrics([teacher], single, run)[0].segments]
+    train_bi_encoder(
+        backbone,
+        make_training_examples(single, scores),
+        settings,
+        run,
+        checkpoint,
+        frozen=0,
+        height=blocks,
+        layers=(blocks,),
+        higher_is_better=teacher.higher_is_better,
+    )
+
+
+def _imitate_similarities(
+    teacher: AlignMetric,
+    pairs: Sequence[Pair],
+    backbone: PretrainedBackbone,
+    blocks: int,
+    settings: FitSettings,
+    run: Run,
+    checkpoint: CheckpointFile,
+) -> None:
+    """Train a shallower encoder on the similarity matrices of the teacher."""
     encoder = teacher.vectors
     assert isinstance(encoder, Transformer)
-    checkpoint = encoder.backbone.checkpoint()
-    student = load_partly_frozen(checkpoint, 0, run.device, blocks)
+    student = load_partly_frozen(backbone.checkpoint(), 0, run.device, blocks)
     # The targets are not used: the loss compares similarity matrices, not scores.
     examples = make_training_examples(pairs, range(len(pairs)))
-    bi_encoder = make_bi_encoder(student, encoder.backbone, examples.texts, run)
+    bi_encoder = make_bi_encoder(student, backbone, examples.texts, run)
     states = store_teacher_states(encoder, examples.texts, bi_encoder.lengths, run)
-    train_student(bi_encoder, states, examples, settings, run)
-    save_encoder(student, checkpoint, folder)
+    train_student(bi_encoder, states, examples, settings, run, checkpoint)
+    save_encoder(student, backbone.checkpoint(), checkpoint.folder)
     vectors = dataclasses.replace(encoder, model=FOLDER_PLACEHOLDER, layer=blocks)
     written = spec(dataclasses.replace(teacher, vectors=vectors))
-    write_metric(folder, written.replace(repr(FOLDER_PLACEHOLDER), FOLDER_PLACEHOLDER))
+    write_metric(checkpoint.folder, written.replace(repr(FOLDER_PLACEHOLDER), FOLDER_PLACEHOLDER))
 
 
 def store_teacher_states(
@@ -162,6 +194,7 @@ def train_student(
     examples: TrainingExamples,
     settings: FitSettings,
     run: Run,
+    checkpoint: CheckpointFile,
 ) -> None:
     """Train the encoder in place to give the similarity matrices that the teacher gives.
 
@@ -190,9 +223,8 @@ def train_student(
         return similarity_loss + _STATE_LOSS_WEIGHT * torch.stack(state_losses).mean()
 
     groups = [{"params": bi_encoder.encoder.parameters(), "lr": settings.rate}]
-    run_training_loop(
-        groups, bi_encoder.pair_lengths(examples).tolist(), settings, loss, run.progress
-    )
+    lengths = bi_encoder.pair_lengths(examples).tolist()
+    fit_weights(groups, lengths, settings, loss, checkpoint=checkpoint, progress=run.progress)
 
 
 def _pad_teacher_states(teacher: HiddenStateMemmap, texts: Array, states: Any, device: str) -> Any:
@@ -210,29 +242,6 @@ def _cosine_matrix(x: Any, y: Any) -> Any:
 
     x, y = (torch.nn.functional.normalize(t, dim=-1) for t in (x, y))
     return x @ y.transpose(-1, -2)
-
-
-def _train_bi_encoder(
-    folder: Path,
-    teacher: Metric,
-    pairs: Sequence[Pair],
-    model: str,
-    blocks: int,
-    settings: FitSettings,
-    run: Run,
-) -> None:
-    backbone = PretrainedBackbone(model)
-    single = [Pair(pair.candidate, pair.references[:1]) for pair in pairs]
-    scores = [score.value for score in score_metrics([teacher], single, run)[0].segments]
-    examples = make_training_examples(single, scores)
-    student = load_partly_frozen(backbone.checkpoint(), 0, run.device, blocks)
-    bi_encoder = make_bi_encoder(student, backbone, examples.texts, run)
-    head = train_bi_encoder(bi_encoder, examples, (blocks,), settings, run)
-    save_encoder(student, backbone.checkpoint(), folder)
-    save_bi_encoder_head(
-        dataclasses.replace(head, higher_is_better=teacher.higher_is_better), folder
-    )
-    write_metric(folder, f"fitted(model={FOLDER_PLACEHOLDER})")
 
 
 def compare_to_teacher(

@@ -9,34 +9,26 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from evenmatch.data.cards import MetricCard, check_output_folder, write_card
+from evenmatch.data.cards import MetricCard, write_card
 from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_names
 from evenmatch.errors import UnknownNameError
-from evenmatch.metrics.fitted import save_bi_encoder_head
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.checkpoints import count_layers
 from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import make_run
-from evenmatch.scoring.metric import FOLDER_PLACEHOLDER, read_metric, write_metric
+from evenmatch.scoring.metric import read_metric
+from evenmatch.training.checkpoints import CheckpointFile, check_run_folder, content_digest
 from evenmatch.training.loop import FitSettings
-from evenmatch.training.metrics.bi_encoder import (
-    load_partly_frozen,
-    make_bi_encoder,
-    save_encoder,
-    train_bi_encoder,
-)
+from evenmatch.training.metrics.bi_encoder import train_bi_encoder
 from evenmatch.training.metrics.cross_encoder import train_cross_encoder
 from evenmatch.training.metrics.examples import (
-    TrainingExamples,
     evaluate_held_out,
     make_training_examples,
     rated_pairs,
     split_ratings,
 )
-from evenmatch.types import Run
 
 FitArchitecture: TypeAlias = Literal["towers", "cross"]
 
@@ -58,9 +50,10 @@ def fit(
     `data` and `test` are anything that `read_ratings` takes or returns; without `test`, the share
     `hold_out` of the segments is held out. `kind` is 'towers' for a bi-encoder, which encodes each
     text by itself, or 'cross' for a cross-encoder, which encodes both texts together. The
-    encoder's embeddings and first `frozen` blocks are not trained. `run` is as in `score`.
+    encoder's embeddings and first `frozen` blocks are not trained. The same call resumes
+    interrupted training from the checkpoint in `out`. `run` is as in `score`.
     """
-    folder, run_settings = check_output_folder(out), make_run(**run)
+    folder, run_settings = check_run_folder(out), make_run(**run)
     if kind not in _TRAINERS:
         raise UnknownNameError(
             f"no kind of metric is called {kind!r}; known: {', '.join(_TRAINERS)}"
@@ -69,14 +62,23 @@ def fit(
     if test is None:
         sets, tests = split_ratings(sets, hold_out, settings.seed)
     examples = make_training_examples(*rated_pairs(sets))
+    source = PretrainedBackbone(model).checkpoint()
+    recipe = {
+        "trainer": f"fit {kind}",
+        "model": source.digest,
+        "frozen": frozen,
+        "settings": asdict(settings),
+        "examples": content_digest(examples),
+    }
+    checkpoint = CheckpointFile(folder, recipe)
     start = time.monotonic()
-    _TRAINERS[kind](folder, examples, model, frozen, settings, run_settings)
+    _TRAINERS[kind](model, frozen, examples, settings, run_settings, checkpoint)
     seconds = time.monotonic() - start
     metric: Metric = read_metric(str(folder))
     agreement = evaluate_held_out(metric, tests, run_settings, seed=settings.seed)
     facts = {
         "trained on": f"{join_set_names(sets)} ({len(examples)} rated outputs)",
-        "encoder": f"{PretrainedBackbone(model).checkpoint().label}, {frozen} blocks frozen",
+        "encoder": f"{source.label}, {frozen} blocks frozen",
         "kind": f"{kind}: {_DESCRIPTIONS[kind]}",
         "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
         "time": f"{seconds:.0f} s",
@@ -90,45 +92,24 @@ def fit(
         {"folder": str(folder), "signature": metric.signature, **facts, **agreement.document()},
     )
     write_card(card)
+    checkpoint.remove()
     return card
 
 
-def _train_bi_encoder(
-    folder: Path,
-    examples: TrainingExamples,
-    model: str,
-    frozen: int,
-    settings: FitSettings,
-    run: Run,
-) -> None:
+def _fit_bi_encoder(model: str, frozen: int, *training: Any) -> None:
     backbone = PretrainedBackbone(model)
-    checkpoint = backbone.checkpoint()
-    encoder = load_partly_frozen(checkpoint, frozen, run.device)
-    last = count_layers(checkpoint)
+    last = count_layers(backbone.checkpoint())
     # Layers two thirds up represent word meaning best; used only if that layer is trained.
     middle = round(2 * last / 3)
     layers = (middle, last) if frozen < middle < last else (last,)
-    bi_encoder = make_bi_encoder(encoder, backbone, examples.texts, run)
-    head = train_bi_encoder(bi_encoder, examples, layers, settings, run)
-    save_encoder(encoder, checkpoint, folder)
-    save_bi_encoder_head(head, folder)
-    write_metric(folder, f"fitted(model={FOLDER_PLACEHOLDER})")
+    train_bi_encoder(backbone, *training, frozen=frozen, height=last, layers=layers)
 
 
-def _train_cross_encoder(
-    folder: Path,
-    examples: TrainingExamples,
-    model: str,
-    frozen: int,
-    settings: FitSettings,
-    run: Run,
-) -> None:
-    checkpoint = PretrainedBackbone(model).checkpoint()
-    train_cross_encoder(checkpoint, examples, frozen, settings, run).save(folder)
-    write_metric(folder, f"regression(model={FOLDER_PLACEHOLDER})")
+def _fit_cross_encoder(model: str, frozen: int, *training: Any) -> None:
+    train_cross_encoder(PretrainedBackbone(model).checkpoint(), *training, frozen=frozen)
 
 
-_TRAINERS = {"towers": _train_bi_encoder, "cross": _train_cross_encoder}
+_TRAINERS = {"towers": _fit_bi_encoder, "cross": _fit_cross_encoder}
 _DESCRIPTIONS = {
     "towers": "bi-encoder, each text encoded by itself",
     "cross": "cross-encoder, both texts encoded together",

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evenmatch.data.cards import MetricCard, check_output_folder, write_card
+from evenmatch.data.cards import MetricCard, write_card
 from evenmatch.data.documents import Document, DocumentSet, read_documents
 from evenmatch.data.tables import TextTable, format_number
 from evenmatch.errors import InputError
@@ -29,7 +28,8 @@ from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import FOLDER_PLACEHOLDER, score_metrics, write_metric
 from evenmatch.stats.levels import correlation
-from evenmatch.training.loop import FitSettings, run_training_loop
+from evenmatch.training.checkpoints import CheckpointFile, check_run_folder, content_digest
+from evenmatch.training.loop import FitSettings
 from evenmatch.training.metrics.cross_encoder import load_cross_encoder
 from evenmatch.types import Array, Pair, Run
 from evenmatch.vectors.hashed import Bare
@@ -60,20 +60,23 @@ def fit_keyphrases(
     scorer is compared with FG on unseen pairs of phrases, and FB with FG on whole documents.
     `run` is as in `score`.
     """
-    folder, run_settings = check_output_folder(out), make_run(**run)
+    folder, run_settings = check_run_folder(out), make_run(**run)
     sets = read_documents(data) if isinstance(data, str) else data
     documents = [document for each in sets for document in each.documents]
     train, test = split_documents(documents, hold_out, settings.seed)
     train_pairs = make_phrase_pairs(train, seed=settings.seed)
     sampled = train_pairs.sample(most, seed=settings.seed)
     start = time.monotonic()
+    recipe = {
+        "trainer": "fit-keyphrases",
+        "model": find_checkpoint(model).digest,
+        "frozen": frozen,
+        "settings": asdict(settings),
+        "pairs": content_digest(sampled),
+    }
+    checkpoint = CheckpointFile(folder, recipe)
     losses = train_phrase_scorer(
-        sampled,
-        folder,
-        model=model,
-        frozen=frozen,
-        settings=settings,
-        progress=run_settings.progress,
+        sampled, checkpoint, model, frozen, settings, progress=run_settings.progress
     )
     seconds, tenth = time.monotonic() - start, -(-len(losses) // 10)
     write_metric(folder, f"fb(model={FOLDER_PLACEHOLDER})")
@@ -103,13 +106,13 @@ def fit_keyphrases(
         {"facts": facts, "judged": {what: list(table) for what, table in evaluations.items()}},
     )
     write_card(card)
+    checkpoint.remove()
     return card
 
 
 def train_phrase_scorer(
     pairs: PhrasePairs,
-    folder: Path,
-    *,
+    checkpoint: CheckpointFile,
     model: str,
     frozen: int,
     settings: FitSettings,
@@ -122,8 +125,9 @@ def train_phrase_scorer(
     """
     import torch
 
-    checkpoint = find_checkpoint(model)
-    scorer = load_cross_encoder(checkpoint, pairs.phrases, frozen=frozen, seed=settings.seed)
+    scorer = load_cross_encoder(
+        find_checkpoint(model), pairs.phrases, frozen=frozen, seed=settings.seed
+    )
     wanted, weights = (torch.tensor(a).float() for a in (pairs.scores, pairs.weights))
 
     def loss(batch: Array) -> Any:
@@ -131,10 +135,8 @@ def train_phrase_scorer(
         predicted = torch.sigmoid(scorer(batch))
         return (weights[rows] * (predicted - wanted[rows]) ** 2).sum() / weights[rows].sum()
 
-    losses = run_training_loop(
-        scorer.parameter_groups(settings), scorer.pair_lengths, settings, loss, progress
-    )
-    scorer.save(folder)
+    losses = scorer.fit(settings, loss, checkpoint, progress)
+    scorer.save(checkpoint.folder)
     return losses
 
 

@@ -26,6 +26,7 @@ from evenmatch.training.rewards.terms import (
     RepetitionTerm,
     RewardTerm,
     leaf_terms,
+    term_value,
 )
 from evenmatch.types import Pair, Run, Score
 from evenmatch.version import __version__
@@ -92,7 +93,7 @@ class Reward:
         odd = sorted({row for found in scored.values() for row in found.odd})
         leaf_values = {leaf: found.values for leaf, found in scored.items()}
         return RewardValues(
-            tuple(self.term.value_at(leaf_values, row) for row in range(len(pairs))), tuple(odd)
+            tuple(term_value(self.term, leaf_values, row) for row in range(len(pairs))), tuple(odd)
         )
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
@@ -19,22 +19,12 @@ from evenmatch.units.text import Words
 OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
-class RewardTerm(Protocol):
-    """A node of the expression: computes its value in a row from the values of its leaves."""
-
-    def value_at(self, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int, /) -> float: ...
-    def to_expression(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class MetricTerm:
     """A metric and its run settings."""
 
     metric: Metric
     run: Run = Run()
-
-    def value_at(self, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
-        return leaf_values[self][row]
 
     def to_expression(self) -> str:
         return f"reward({self.metric.signature.split(' · ')[0]})"
@@ -61,9 +51,6 @@ class LengthTerm:
             return None
         return max(length_reward(words, n, self.low, self.high) for n in wanted)
 
-    def value_at(self, leaf_values: Mapping[Any, Sequence[float]], row: int) -> float:
-        return leaf_values[self][row]
-
     def to_expression(self) -> str:
         return f"length_term(low={self.low!r}, high={self.high!r})"
 
@@ -83,9 +70,6 @@ class RepetitionTerm:
         words = lowercase_words(pair.candidate)
         return 1 - repeated_share(words, self.size) if words else None
 
-    def value_at(self, leaf_values: Mapping[Any, Sequence[float]], row: int) -> float:
-        return leaf_values[self][row]
-
     def to_expression(self) -> str:
         return f"repetition_term(size={self.size})"
 
@@ -95,9 +79,6 @@ class ConstantTerm:
     """A constant."""
 
     number: float
-
-    def value_at(self, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
-        return self.number
 
     def to_expression(self) -> str:
         return repr(self.number)
@@ -110,12 +91,6 @@ class BinaryTerm:
     operator: str
     left: RewardTerm
     right: RewardTerm
-
-    def value_at(self, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
-        join = OPERATORS[self.operator]
-        return float(
-            join(self.left.value_at(leaf_values, row), self.right.value_at(leaf_values, row))
-        )
 
     def to_expression(self) -> str:
         return f"({self.left.to_expression()} {self.operator} {self.right.to_expression()})"
@@ -133,15 +108,28 @@ class ClippedTerm:
         if not self.low <= self.high:
             raise InputError(f"cannot clip to {self.low}..{self.high}; give the lower bound first")
 
-    def value_at(self, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int) -> float:
-        return min(max(self.term.value_at(leaf_values, row), self.low), self.high)
-
     def to_expression(self) -> str:
         return f"clip({self.term.to_expression()}, {self.low!r}, {self.high!r})"
 
 
-# The terms that score texts.
+# The terms that score texts, and all terms.
 LeafTerm: TypeAlias = MetricTerm | LengthTerm | RepetitionTerm
+RewardTerm: TypeAlias = LeafTerm | ConstantTerm | BinaryTerm | ClippedTerm
+
+
+def term_value(
+    term: RewardTerm, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int
+) -> float:
+    """Return the value of an expression in a row, given the values of its leaves."""
+    match term:
+        case ConstantTerm(number=number):
+            return number
+        case BinaryTerm(operator=name, left=left, right=right):
+            sides = (term_value(side, leaf_values, row) for side in (left, right))
+            return float(OPERATORS[name](*sides))
+        case ClippedTerm(term=inner, low=low, high=high):
+            return min(max(term_value(inner, leaf_values, row), low), high)
+    return leaf_values[term][row]
 
 
 def leaf_terms(term: RewardTerm) -> list[LeafTerm]:
