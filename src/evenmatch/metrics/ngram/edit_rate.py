@@ -45,7 +45,7 @@ def count_edits(candidate: list[str], reference: list[str]) -> int:
         words, shifts = shifted, shifts + 1
 
 
-class _Beam(NamedTuple):
+class _RowBeam(NamedTuple):
     """The columns of one row that sacrebleu computes. Masks have bit j - 1 for column j."""
 
     first: int
@@ -56,7 +56,7 @@ class _Beam(NamedTuple):
     right: int  # columns right of the beam
 
 
-def _iter_beams(candidate_length: int, reference_length: int) -> Iterator[_Beam]:
+def _iter_beams(candidate_length: int, reference_length: int) -> Iterator[_RowBeam]:
     """Yield the beam of each row, one per word of the candidate."""
     slope = reference_length / max(candidate_length, 1)
     width = _BEAM_WIDTH
@@ -69,7 +69,7 @@ def _iter_beams(candidate_length: int, reference_length: int) -> Iterator[_Beam]
         first, stop = max(0, diagonal - width), min(reference_length + 1, diagonal + width)
         if row == candidate_length:
             stop = reference_length + 1
-        yield _Beam(
+        yield _RowBeam(
             first,
             stop,
             _columns(max(first, above + 1), min(stop, above_stop + 1)),
@@ -92,7 +92,7 @@ class _EditDistance:
     calls it with these words in other orders and reads only the distance.
     """
 
-    def __init__(self, words: list[str], reference: list[str], beams: list[_Beam]) -> None:
+    def __init__(self, words: list[str], reference: list[str], beams: list[_RowBeam]) -> None:
         self._words, self._reference, self._beams = words, reference, beams
         self._positions: dict[str, int] = {}
         for index, word in enumerate(reference):
