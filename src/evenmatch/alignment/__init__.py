@@ -2,6 +2,6 @@
 
 In: problems (similarity matrix, row masses, column masses). Out: one `Alignment` per problem.
 Begin with `assignment.py`, then `transport.py` (optimal transport) and `lisa.py` (approximate
-assignment). `batching.py` and `compiled.py` make `lisa.py` fast; training uses `differentiable.py`.
+assignment). `batching.py` and `compiled.py` make them fast; training uses `differentiable.py`.
 `solver_contract.py` checks the properties that every solver must have.
 """

@@ -85,33 +85,14 @@ class Meteor(EngineMetric):
         return self, (library_version("nltk"), f"wordnet@{PACKAGES['wordnet'].sha256[:12]}")
 
 
-# WordNet's rules from an inflected form to the forms it lists (its manual page "morphy").
-_SUFFIX_RULES: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "noun": (
-        ("s", ""),
-        ("ses", "s"),
-        ("ves", "f"),
-        ("xes", "x"),
-        ("zes", "z"),
-        ("ches", "ch"),
-        ("shes", "sh"),
-        ("men", "man"),
-        ("ies", "y"),
-    ),
-    "verb": (
-        ("s", ""),
-        ("ies", "y"),
-        ("es", "e"),
-        ("es", ""),
-        ("ed", "e"),
-        ("ed", ""),
-        ("ing", "e"),
-        ("ing", ""),
-    ),
-    "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
-    "adv": (),
+# WordNet's rules from the ending of an inflected form to that of a form it lists (its manual page
+# "morphy").
+_SUFFIX_RULES: Mapping[str, str] = {
+    "noun": "s> ses>s ves>f xes>x zes>z ches>ch shes>sh men>man ies>y",
+    "verb": "s> ies>y es>e es> ed>e ed> ing>e ing>",
+    "adj": "er> est> er>e est>e",
+    "adv": "",
 }
-
 
 _CACHED_WORDS = 1 << 16
 
@@ -142,7 +123,7 @@ class PartOfSpeech:
     """WordNet's nouns, verbs, adjectives or adverbs."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self._endings = _SUFFIX_RULES[name]
+        self._endings = [rule.split(">") for rule in _SUFFIX_RULES[name].split()]
         self._data = (folder / f"data.{name}").read_bytes()
         index = (folder / f"index.{name}").read_text("utf-8").splitlines()
         # The files begin with a licence, whose lines are indented.
