@@ -28,7 +28,7 @@ from evenmatch.evaluation.rated_scores import ScoredSet
 from evenmatch.reports.page import SORT_HINT, notes_section, render_page, section, sortable_table
 from evenmatch.reports.plots import (
     Estimate,
-    estimate_plot_html,
+    estimate_plot,
     figure_with_caption,
     figures_section,
 )
@@ -145,7 +145,7 @@ def _interval_figure(key: tuple[str, str], entries: Sequence[AgreementEntry]) ->
     caption = " · ".join(filter(None, key))
     if not shown:
         return f"<figure><figcaption>{escape(caption)}: correlation undefined</figcaption></figure>"
-    return figure_with_caption(caption, estimate_plot_html(list(map(_estimate, shown))))
+    return figure_with_caption(caption, estimate_plot(list(map(_estimate, shown))))
 
 
 def _estimate(entry: AgreementEntry) -> Estimate:

@@ -26,7 +26,8 @@ from evenmatch.reports.page import (
 )
 from evenmatch.reports.plots import (
     Estimate,
-    estimate_plot_html,
+    estimate_plot,
+    figure_grid,
     figure_with_caption,
     figures_section,
 )
@@ -111,7 +112,7 @@ def directions_section(audit: Audit) -> str:
 def _bar_figure(caption: str, estimates: Sequence[Estimate], *, ranked: bool = True) -> str:
     """Return bars with a caption, sorted by value if `ranked`."""
     shown = sorted(estimates, key=lambda estimate: estimate.value) if ranked else list(estimates)
-    return figure_with_caption(caption, estimate_plot_html(shown, bars=True, digits=2))
+    return figure_with_caption(caption, estimate_plot(shown, bars=True, digits=2))
 
 
 def paradigms_section(audit: Audit) -> str:
@@ -119,26 +120,19 @@ def paradigms_section(audit: Audit) -> str:
     groups = audit.groups
     if len(groups) < 2:
         return ""
-    figures = [figure_with_caption(*figure) for figure in _paradigm_figures(groups)]
-    bars = '<div class="figures even">\n' + "\n".join(figures) + "\n</div>" if figures else ""
-    return section("Paradigms and encoders", _PARADIGMS_INTRO, _paradigm_table(groups) + bars)
+    figures = [*_paradigm_figures(groups)]
+    content = _paradigm_table(groups) + figure_grid(figures)
+    return section("Paradigms and encoders", _PARADIGMS_INTRO, content)
 
 
-def _paradigm_figures(groups: Sequence[ParadigmGroup]) -> Iterator[tuple[str, str]]:
+def _paradigm_figures(groups: Sequence[ParadigmGroup]) -> Iterator[str]:
     """Yield plots of each encoder in several paradigms, and of each paradigm over encoders."""
-    for encoder in dict.fromkeys(group.encoder for group in groups):
-        own = [group for group in groups if group.encoder == encoder]
-        if len(own) > 1:
-            estimates = [Estimate(g.paradigm, g.bias, g.low, g.high) for g in own]
-            yield f"Encoder: {encoder}", estimate_plot_html(estimates, bars=True, digits=2)
-    for paradigm in dict.fromkeys(group.paradigm for group in groups):
-        own = [group for group in groups if group.paradigm == paradigm]
-        if len(own) > 1:
-            estimates = [Estimate(g.encoder, g.bias, g.low, g.high) for g in own]
-            yield (
-                f"Paradigm: {paradigm}",
-                estimate_plot_html(estimates, bars=True, digits=2),
-            )
+    for fixed, varied in (("encoder", "paradigm"), ("paradigm", "encoder")):
+        for name in dict.fromkeys(getattr(group, fixed) for group in groups):
+            own = [group for group in groups if getattr(group, fixed) == name]
+            if len(own) > 1:
+                estimates = [Estimate(getattr(g, varied), g.bias, g.low, g.high) for g in own]
+                yield _bar_figure(f"{fixed.capitalize()}: {name}", estimates, ranked=False)
 
 
 def _paradigm_table(groups: Sequence[ParadigmGroup]) -> str:

@@ -42,8 +42,8 @@ def render_page(title: str, parts: Iterable[str], *, viewer: bool = False) -> st
     With `viewer`, the page includes the script of the interactive alignment viewer.
     """
     escaped = escape(title)
-    style = _resource_text("page.css") + viewer_style()
-    script = f"<script>\n{_resource_text('sorting.js')}</script>\n" + (
+    style = read_resource("plots.css") + read_resource("page.css") + viewer_style()
+    script = f"<script>\n{read_resource('sorting.js')}</script>\n" + (
         viewer_script() if viewer else ""
     )
     return (
@@ -102,7 +102,8 @@ def write_page(page: str, path: str | Path) -> Path:
 
 
 @cache
-def _resource_text(name: str) -> str:
+def read_resource(name: str) -> str:
+    """Return a file of this folder: a style sheet or a script."""
     return files("evenmatch.reports").joinpath(name).read_text("utf-8")
 
 

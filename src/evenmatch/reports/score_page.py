@@ -23,7 +23,7 @@ from evenmatch.reports.page import (
     section,
     sortable_table,
 )
-from evenmatch.reports.plots import figure_with_caption, figures_section, histogram_html, nice_scale
+from evenmatch.reports.plots import figure_with_caption, figures_section, histogram, nice_scale
 from evenmatch.scoring.aligned import Aligned, align_texts
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.types import Pair, Score
@@ -108,9 +108,7 @@ def _histograms(segments: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator
             scale = nice_scale(values, 0, 1)
             low, high = scale.low, scale.high
         counts, _ = np.histogram(values, _BINS, (low, high))
-        yield figure_with_caption(
-            name, histogram_html(("score", "pairs"), counts.tolist(), low, high)
-        )
+        yield figure_with_caption(name, histogram(("score", "pairs"), counts.tolist(), low, high))
 
 
 def _rows_section(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> str:

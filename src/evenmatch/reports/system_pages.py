@@ -9,7 +9,7 @@ from evenmatch.evaluation.keyphrase_table import COLUMNS, KeyphraseTable
 from evenmatch.reports.page import SORT_HINT, notes_section, render_page, section, sortable_table
 from evenmatch.reports.plots import (
     Estimate,
-    estimate_plot_html,
+    estimate_plot,
     figure_with_caption,
     figures_section,
 )
@@ -37,7 +37,7 @@ def _scores_section(found: Comparison) -> str:
         estimate = Estimate(score.system, score.score, score.low, score.high)
         by_metric.setdefault(score.metric, []).append(estimate)
     figures = [
-        figure_with_caption(_metric_label(found, m), estimate_plot_html(estimates))
+        figure_with_caption(_metric_label(found, m), estimate_plot(estimates))
         for m, estimates in by_metric.items()
     ]
     return figures_section("Scores", _INTERVALS_TEXT, figures)
@@ -51,7 +51,7 @@ def _differences_section(found: Comparison) -> str:
             Estimate(name, gap.difference, gap.low, gap.high)
         )
     figures = [
-        figure_with_caption(_metric_label(found, m), estimate_plot_html(estimates))
+        figure_with_caption(_metric_label(found, m), estimate_plot(estimates))
         for m, estimates in by_metric.items()
     ]
     text = (
@@ -90,5 +90,5 @@ def _score_figures(found: KeyphraseTable) -> Iterator[str]:
                 for cell in [row.cells[column]]
             ]
             yield figure_with_caption(
-                f"{metric}, {column} phrases, {data}", estimate_plot_html(estimates)
+                f"{metric}, {column} phrases, {data}", estimate_plot(estimates)
             )
