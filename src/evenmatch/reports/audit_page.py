@@ -17,12 +17,14 @@ from evenmatch.fairness.explain import PairExplanation, explain_pair
 from evenmatch.fairness.paradigms import ParadigmGroup
 from evenmatch.reports.page import (
     SORT_HINT,
+    heat_table,
     metric_if_available,
     notes_section,
     render_page,
     scroll_region,
     section,
     sortable_table,
+    text_article,
 )
 from evenmatch.reports.plots import (
     Estimate,
@@ -139,19 +141,11 @@ def _paradigm_table(groups: Sequence[ParadigmGroup]) -> str:
     encoders = list(dict.fromkeys(group.encoder for group in groups))
     known = {(group.paradigm, group.encoder): group for group in groups}
     most = max(group.bias for group in groups) or 1.0
-    head = "".join(f'<th scope="col">{escape(encoder)}</th>' for encoder in encoders)
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(paradigm)}</th>'
-        + "".join(_paradigm_cell(known.get((paradigm, encoder)), most) for encoder in encoders)
-        + "</tr>"
+    rows = {
+        paradigm: [_paradigm_cell(known.get((paradigm, encoder)), most) for encoder in encoders]
         for paradigm in dict.fromkeys(group.paradigm for group in groups)
-    )
-    return scroll_region(
-        '<table class="heat"><caption>Mean bias by paradigm and encoder</caption>\n'
-        f"<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{rows}\n"
-        "</tbody></table>",
-        "mean bias by paradigm and encoder",
-    )
+    }
+    return heat_table(encoders, rows, "Mean bias by paradigm and encoder")
 
 
 def _paradigm_cell(group: ParadigmGroup | None, most: float) -> str:
@@ -197,18 +191,16 @@ def _case_article(case: WorstPair, why: PairExplanation | None) -> str:
         (f"other candidate, score {case.score_b:.4f}", case.cand_b),
         *dict.fromkeys((("reference", case.ref_a), ("reference", case.ref_b))),
     )
-    texts_html = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in texts)
-    return (
-        f'<article>\n<p class="where">{escape(case.attribute)}, pair {case.number}, '
-        f"{escape(case.metric)}: difference <b>{case.gap:+.2f}</b></p>\n<dl>{texts_html}</dl>\n"
-        f"{_explanation_html(why) if why else ''}</article>"
+    where = (
+        f"{escape(case.attribute)}, pair {case.number}, {escape(case.metric)}: "
+        f"difference <b>{case.gap:+.2f}</b>"
     )
+    return text_article(where, "", texts, _explanation_html(why) if why else "")
 
 
 def _explanation_html(why: PairExplanation) -> str:
     pictures = "".join(
-        f'<div class="wide evenmatch" role="region" tabindex="0" aria-label="{name} candidate">'
-        f"{link_diagram(aligned)}</div>"
+        f'<div class="evenmatch">{scroll_region(link_diagram(aligned), f"{name} candidate")}</div>'
         for name, aligned in (("stereotypical", why.first), ("other", why.second))
     )
     return (

@@ -128,6 +128,29 @@ def sortable_table(table: TextTable, caption: str) -> str:
     )
 
 
+def heat_table(columns: Iterable[str], rows: Mapping[str, Iterable[str]], caption: str) -> str:
+    """Return a table of coloured cells, given as HTML by row; the headings are escaped."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
+    body = "\n".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(cells)}</tr>'
+        for name, cells in rows.items()
+    )
+    return scroll_region(
+        f'<table class="heat"><caption>{escape(caption)}</caption>\n'
+        f"<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>",
+        caption,
+    )
+
+
+def text_article(where: str, scores: str, texts: Iterable[tuple[str, str]], more: str = "") -> str:
+    """Return texts by name, with a line that says where they are from; `scores` is HTML."""
+    listed = "\n".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(text) or '(empty)'}</dd>" for name, text in texts
+    )
+    numbers = f"<p>{scores}</p>\n" if scores else ""
+    return f'<article>\n<p class="where">{where}</p>\n{numbers}<dl>{listed}</dl>\n{more}</article>'
+
+
 def record_table(records: Sequence[Mapping[str, Any]]) -> TextTable:
     """Return records with the same fields as a table of texts; an interval is one cell.
 

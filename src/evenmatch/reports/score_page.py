@@ -22,6 +22,7 @@ from evenmatch.reports.page import (
     scroll_region,
     section,
     sortable_table,
+    text_article,
 )
 from evenmatch.reports.plots import figure_with_caption, figures_section, histogram, nice_scale
 from evenmatch.scoring.aligned import Aligned, align_texts
@@ -191,13 +192,7 @@ def _example_article(example: ReportExample, metrics: Mapping[str, Metric]) -> s
     )
     texts = [("candidate", example.pair.candidate)]
     texts += [("reference", text) for text in example.pair.references]
-    texts_html = "".join(
-        f"<dt>{name}</dt><dd>{escape(text) or '(empty)'}</dd>" for name, text in texts
-    )
-    return (
-        f'<article>\n<p class="where">row {example.row}</p>\n<p>{scores}</p>\n'
-        f"<dl>{texts_html}</dl>\n{_alignment_html(example, metrics)}</article>"
-    )
+    return text_article(f"row {example.row}", scores, texts, _alignment_html(example, metrics))
 
 
 def _alignment_html(example: ReportExample, metrics: Mapping[str, Metric]) -> str:
