@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from evenmatch.reports.plots import (
-    histogram_svg,
-    interval_plot_svg,
+    histogram,
+    interval_plot,
     kernel_density,
     line_plot_svg,
     nice_scale,
-    violin_plot_svg,
+    violin_plot,
 )
 from evenmatch.stats.bootstrap import Interval
 
@@ -26,31 +26,40 @@ def words(picture: str) -> list[str]:
     return [each.text or "" for each in ElementTree.fromstring(picture).iter(f"{SVG}text")]
 
 
+def pixels(place: str, size: float) -> float:
+    return float(place[:-1]) / 100 * size if place.endswith("%") else float(place)
+
+
 @pytest.mark.parametrize(
     "picture",
     [
-        violin_plot_svg("<title>", "F", GROUPS),
-        histogram_svg("<title>", "pieces", [3, 4, 4, 90], 4),
+        violin_plot("F", GROUPS).svg_file("<title>"),
+        histogram(("pieces", "texts"), [3, 4, 0, 90], 0, 16).svg_file("<title>"),
         line_plot_svg(
             "<title>", ("step", "loss"), {"x": [(0, 1.0), (5, 0.2)], "y": [(0, 1.0), (5, 0.5)]}
         ),
-        interval_plot_svg("<title>", "d", {"a": {"none": Interval(1.0, 0.5, 1.5)}}),
+        interval_plot("d", {"a": {"none": Interval(1.0, 0.5, 1.5)}}).svg_file("<title>"),
     ],
     ids=["violins", "histogram", "curves", "intervals"],
 )
 def test_a_picture_is_xml_that_fits_its_frame(picture: str) -> None:
     tree = ElementTree.fromstring(picture)
     wide, high = float(tree.attrib["width"]), float(tree.attrib["height"])
-    for each in tree.iter(f"{SVG}text"):
-        if "x" in each.attrib:
-            assert 0 <= float(each.attrib["x"]) <= wide
-            assert 0 <= float(each.attrib["y"]) <= high
+    area = tree.find(f"{SVG}svg")
+    assert area is not None
+    left, top = float(area.attrib["x"]), float(area.attrib["y"])
+    for node, corner in ((tree, (0.0, 0.0)), (area, (left, top))):
+        size = float(node.attrib["width"]), float(node.attrib["height"])
+        for each in node.findall(f"{SVG}text"):
+            x, y = pixels(each.attrib["x"], size[0]), pixels(each.attrib["y"], size[1])
+            assert 0 <= corner[0] + x <= wide
+            assert 0 <= corner[1] + y + float(each.get("dy", 0)) <= high
     assert words(picture)[0] == "<title>"
 
 
 def test_a_violin_is_drawn_for_every_series_and_named_once() -> None:
-    found = violin_plot_svg("v", "F", GROUPS)
-    assert found.count('fill-opacity=".55"') == 3
+    found = violin_plot("F", GROUPS).svg_file("v")
+    assert found.count('class="median"') == 3
     assert [w for w in words(found) if w in ("one", "two", "a & b", "c")] == [
         "one",
         "two",
@@ -60,8 +69,8 @@ def test_a_violin_is_drawn_for_every_series_and_named_once() -> None:
 
 
 def test_a_bar_is_as_high_as_its_stretch_has_texts() -> None:
-    tree = ElementTree.fromstring(histogram_svg("h", "pieces", [0, 1, 1, 2, 9], 2))
-    bars = [float(r.attrib["height"]) for r in tree.iter(f"{SVG}rect") if "y" in r.attrib]
+    tree = ElementTree.fromstring(histogram(("pieces", "n"), [3, 1, 0, 1], 0, 8).svg_file("h"))
+    bars = [float(r.attrib["height"][:-1]) for r in tree.iter(f"{SVG}rect") if "y" in r.attrib]
     assert bars[0] == pytest.approx(3 * bars[1], abs=0.3)
     assert len(bars) == 3
 

@@ -8,7 +8,12 @@ import pytest
 
 from evenmatch.data.graphs import GraphText, Triples
 from evenmatch.errors import InputError
-from evenmatch.studies.experiment import arm_difference, permutation_p_value, seed_differences
+from evenmatch.studies.experiment import (
+    Experiment,
+    arm_difference,
+    permutation_p_value,
+    seed_differences,
+)
 from evenmatch.studies.graph_to_text import (
     FINE_TUNING,
     GRAPH_ARMS,
@@ -17,13 +22,14 @@ from evenmatch.studies.graph_to_text import (
     XENT,
     GraphCorpus,
     GraphDesign,
-    GraphExperiment,
     GraphRun,
+    GraphStudy,
     load_little_prince,
     load_webnlg,
     make_graph_design,
 )
 from evenmatch.studies.graph_to_text_report import (
+    GraphExperiment,
     check_graph_claims,
     example_table,
     graph_difference_table,
@@ -62,7 +68,7 @@ def corpus() -> GraphCorpus:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> GraphExperiment:
-    found = GraphExperiment(corpus(), FEW, tmp_path_factory.mktemp("study"))
+    found = Experiment(GraphStudy(corpus(), FEW), tmp_path_factory.mktemp("study"))
     assert len(found()) == len(FEW.runs())
     return found
 
@@ -95,13 +101,13 @@ def test_what_was_run_is_not_run_again_though_the_weights_are_gone(
         place = tmp_path / path.relative_to(runs.folder)
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(path.read_bytes())
-    again = GraphExperiment(corpus(), FEW, tmp_path, should_stop=pytest.fail)
+    again = Experiment(GraphStudy(corpus(), FEW), tmp_path, should_stop=pytest.fail)
     assert again() == runs.results()
 
 
 def test_other_settings_are_another_run(runs: GraphExperiment) -> None:
     other = replace(FEW, fine_tuning=replace(FEW.fine_tuning, rate=0.001))
-    found = GraphExperiment(corpus(), other, runs.folder)
+    found = Experiment(GraphStudy(corpus(), other), runs.folder)
     assert found.load_result(GraphRun(1)) is not None
     assert found.load_result(GraphRun(1, XENT)) is None
 
@@ -121,11 +127,16 @@ def test_stopped_anywhere_the_experiment_comes_out_the_same(
     few = replace(FEW, arms=("F_DISC",), seeds=(1,))
     for _ in range(40):
         steps = iter(range(5))
-        parts = GraphExperiment(corpus(), few, tmp_path, lambda: next(steps, 9) >= 4, told.append)  # noqa: B023
+        parts = Experiment(
+            GraphStudy(corpus(), few),
+            tmp_path,
+            lambda: next(steps, 9) >= 4,  # noqa: B023
+            told.append,
+        )
         if len(parts()) == 2:
             break
     wanted = {each.run: each for each in runs.results()}
-    assert all(each.texts == wanted[each.run].texts for each in parts.results())
+    assert all(each.outputs == wanted[each.run].outputs for each in parts.results())
     assert all(each.evaluations == wanted[each.run].evaluations for each in parts.results())
     assert any("paused after step" in line for line in told)
 
@@ -163,7 +174,7 @@ def test_scores_are_kept_and_not_worked_out_again(
 @pytest.mark.model("minilm", "wordnet")
 def test_the_report_says_what_was_found_and_what_is_missing(runs: GraphExperiment) -> None:
     more = replace(FEW, seeds=(1, 2, 3))
-    report = graph_report(GraphExperiment(corpus(), more, runs.folder), learnt="f_cont")
+    report = graph_report(Experiment(GraphStudy(corpus(), more), runs.folder), learnt="f_cont")
     assert report.findings[0].startswith("8 runs are done, 4 are not: start seed 3, XENT seed 3")
     assert any(line.startswith("rewarding F_DISC beats cross") for line in report.findings)
     assert {"start", "validation-bleu", "reward-f_disc"} == set(report.figures) - {"reward-bl-r"}

@@ -8,18 +8,19 @@ import pytest
 
 from evenmatch.data.documents import Document
 from evenmatch.errors import InputError
-from evenmatch.studies.experiment import arm_difference
+from evenmatch.studies.experiment import Experiment, arm_difference, run_name
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
     MLE,
     KeyphraseCorpus,
     KeyphraseDesign,
-    KeyphraseExperiment,
+    KeyphraseStudy,
     load_keyphrase_corpus,
     remove_overlapping,
 )
 from evenmatch.studies.keyphrase_generation_report import (
+    KeyphraseExperiment,
     ablation_table,
     histogram_shares,
     keyphrase_report,
@@ -72,7 +73,7 @@ def corpus() -> KeyphraseCorpus:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> KeyphraseExperiment:
-    found = KeyphraseExperiment(corpus(), SMALL, tmp_path_factory.mktemp("study"))
+    found = Experiment(KeyphraseStudy(corpus(), SMALL), tmp_path_factory.mktemp("study"))
     assert len(found()) == len(SMALL.runs())
     return found
 
@@ -81,7 +82,7 @@ def test_a_run_comes_after_the_one_it_starts_from() -> None:
     nodes = KeyphraseDesign((*KEYPHRASE_ARMS, *ABLATIONS), (1, 2)).runs()
     assert len(nodes) == 2 * (6 + 2 * 4)
     assert all(nodes.index(n.parent) < nodes.index(n) for n in nodes if n.rewards)
-    assert len({node.name for node in nodes}) == len(nodes)
+    assert len({run_name(node) for node in nodes}) == len(nodes)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +97,8 @@ def test_a_design_that_cannot_be_is_refused(
 
 
 def test_what_was_run_is_not_run_again(runs: KeyphraseExperiment) -> None:
-    again = KeyphraseExperiment(corpus(), SMALL, runs.folder, should_stop=pytest.fail)
-    assert [r.predictions for r in again()] == [r.predictions for r in runs.results()]
+    again = Experiment(KeyphraseStudy(corpus(), SMALL), runs.folder, should_stop=pytest.fail)
+    assert [r.outputs for r in again()] == [r.outputs for r in runs.results()]
 
 
 def test_results_are_small_files(runs: KeyphraseExperiment) -> None:
@@ -113,10 +114,10 @@ def test_results_without_weights_are_enough_for_the_tables(
         place = tmp_path / path.relative_to(runs.folder)
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(path.read_bytes())
-    there = KeyphraseExperiment(corpus(), SMALL, tmp_path, should_stop=pytest.fail)
+    there = Experiment(KeyphraseStudy(corpus(), SMALL), tmp_path, should_stop=pytest.fail)
     assert keyphrase_score_table(
-        score_keyphrase_arms(there(), there.corpus)
-    ) == keyphrase_score_table(score_keyphrase_arms(runs(), runs.corpus))
+        score_keyphrase_arms(there(), there.study.corpus)
+    ) == keyphrase_score_table(score_keyphrase_arms(runs(), runs.study.corpus))
 
 
 def test_stopped_anywhere_the_experiment_comes_out_the_same(
@@ -126,22 +127,21 @@ def test_stopped_anywhere_the_experiment_comes_out_the_same(
     small = KeyphraseDesign(SMALL.arms[:2], (1,), SMALL.settings, SMALL.stage)
     for _ in range(40):
         steps = iter(range(5))
-        parts = KeyphraseExperiment(
-            corpus(),
-            small,
+        parts = Experiment(
+            KeyphraseStudy(corpus(), small),
             tmp_path,
             lambda steps=steps: next(steps, 9) >= 4,  # type: ignore[misc]  # no argument is given
             told.append,
         )
         if len(parts()) == 2:
             break
-    wanted = {r.run: r.predictions for r in runs.results()}
-    assert all(r.predictions == wanted[r.run] for r in parts.results())
+    wanted = {r.run: r.outputs for r in runs.results()}
+    assert all(r.outputs == wanted[r.run] for r in parts.results())
     assert any("paused after step" in line for line in told)
 
 
 def test_tables_have_the_papers_shape(runs: KeyphraseExperiment) -> None:
-    found = score_keyphrase_arms(runs.results(), runs.corpus)
+    found = score_keyphrase_arms(runs.results(), runs.study.corpus)
     header, *lines = keyphrase_score_table(found)
     assert header[2:5] == ["A F1@M", "A F1@5", "A FG"]
     assert [line[0] for line in lines] == ["MLE", "RL(F1)", "RL(FG)", "2RL(FG)"]
@@ -150,14 +150,14 @@ def test_tables_have_the_papers_shape(runs: KeyphraseExperiment) -> None:
 
 
 def test_an_arm_does_not_differ_from_itself(runs: KeyphraseExperiment) -> None:
-    first = score_keyphrase_arms(runs.results(), runs.corpus)[0]
+    first = score_keyphrase_arms(runs.results(), runs.study.corpus)[0]
     seen = arm_difference(first, first, "FG")
     assert (seen.value, seen.low, seen.high) == (0.0, 0.0, 0.0)
 
 
 def test_the_report_says_what_was_found_and_what_is_missing(runs: KeyphraseExperiment) -> None:
     more = KeyphraseDesign(SMALL.arms, (1, 2, 3), SMALL.settings, SMALL.stage)
-    report = keyphrase_report(KeyphraseExperiment(corpus(), more, runs.folder))
+    report = keyphrase_report(Experiment(KeyphraseStudy(corpus(), more), runs.folder))
     assert report.findings[0].startswith("8 runs are done, 4 are not: MLE seed 3")
     claim = "rewarding F1 raises F1 beyond likelihood (F1@M: RL(F1) minus MLE): A "
     assert any(line.startswith(claim) and "; B " in line for line in report.findings)
@@ -214,9 +214,11 @@ def test_in_two_minutes_the_loss_falls_and_the_reward_rises(data: Path, tmp_path
     few = KeyphraseCorpus(whole.train[-800:], whole.valid[:40], tests)
     start = time.monotonic()
     with training_threads(1):
-        found = {each.run.rewards: each for each in KeyphraseExperiment(few, design, tmp_path)()}
+        found = {
+            each.run.rewards: each for each in Experiment(KeyphraseStudy(few, design), tmp_path)()
+        }
     likelihood = found[()]
-    assert likelihood.training_curve[-1] < 0.75 * likelihood.training_curve[0]
+    assert likelihood.curves["told"][-1] < 0.75 * likelihood.curves["told"][0]
     rl = found[KEYPHRASE_ARMS["RL(FG)"]]
     assert max(value for _, value in rl.evaluations) > rl.evaluations[0][1]
     assert time.monotonic() - start < 600

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evenmatch.reports.study_page import StudyReport
-from evenmatch.studies.experiment import REPLICATED, format_interval
+from evenmatch.studies.experiment import REPLICATED, Experiment, format_interval
 from evenmatch.studies.graph_to_text import (
     GRAPH_ARMS,
     GRAPH_CORPORA,
-    GraphExperiment,
+    GraphStudy,
     make_graph_design,
 )
 from evenmatch.studies.graph_to_text_report import (
@@ -71,9 +71,8 @@ def main(given: Sequence[str]) -> None:
 
 def section(name: str) -> Iterator[str]:
     """The lines about one corpus."""
-    runs = GraphExperiment(
-        GRAPH_CORPORA[name](), make_graph_design(name, tuple(GRAPH_ARMS), SEEDS), STORED / name
-    )
+    design = make_graph_design(name, tuple(GRAPH_ARMS), SEEDS)
+    runs = Experiment(GraphStudy(GRAPH_CORPORA[name](), design), STORED / name)
     found = score_graph_arms(runs, learnt=LEARNT)
     report = graph_report(runs, found)
     yield from (f"## {NAMES[name]}", "", f"    evenmatch study graphs --data {name}", "")

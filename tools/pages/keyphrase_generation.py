@@ -14,15 +14,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from evenmatch.studies.experiment import Experiment
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
     KeyphraseCorpus,
     KeyphraseDesign,
-    KeyphraseExperiment,
+    KeyphraseStudy,
     load_keyphrase_corpus,
 )
 from evenmatch.studies.keyphrase_generation_report import (
+    KeyphraseExperiment,
     check_keyphrase_claims,
     keyphrase_report,
     score_keyphrase_arms,
@@ -61,22 +63,21 @@ def main(folders: Sequence[str]) -> None:
         for part in ("cells", "predictions"):
             shutil.copytree(Path(folder) / part, STORED / part, dirs_exist_ok=True)
     corpus = load_keyphrase_corpus()
-    runs = KeyphraseExperiment(
-        corpus, KeyphraseDesign((*KEYPHRASE_ARMS, *_ablations(corpus))), STORED
-    )
+    design = KeyphraseDesign((*KEYPHRASE_ARMS, *_ablations(corpus)))
+    runs = Experiment(KeyphraseStudy(corpus, design), STORED)
     (PAGES / "keyphrase-training.md").write_text("\n".join([HEAD, *body(runs)]), "utf-8")
 
 
 def _ablations(corpus: KeyphraseCorpus) -> list[str]:
     """The arms with a part of FG left out that were run at all."""
-    known = KeyphraseExperiment(corpus, KeyphraseDesign(tuple(ABLATIONS)), STORED)
+    known = Experiment(KeyphraseStudy(corpus, KeyphraseDesign(tuple(ABLATIONS))), STORED)
     there = {result.run.rewards for result in known.results()}
     return [arm for arm, rewards in ABLATIONS.items() if rewards in there]
 
 
 def body(runs: KeyphraseExperiment) -> Iterator[str]:
     """What the results say: tables, claims, figures."""
-    found = score_keyphrase_arms(runs.results(), runs.corpus)
+    found = score_keyphrase_arms(runs.results(), runs.study.corpus)
     report = keyphrase_report(runs, found)
     lacking = [line for line in report.findings if line.endswith("run it again")]
     yield from (f"- {note}" for note in (*lacking, *report.notes))

@@ -29,11 +29,11 @@ from evenmatch.data.catalogue.catalogue import data_set
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.data.tables import table_to_text
 from evenmatch.reports.study_page import StudyReport
-from evenmatch.studies.experiment import make_study_folder
+from evenmatch.studies.experiment import Experiment, make_study_folder
 from evenmatch.studies.graph_to_text import (
     GRAPH_ARMS,
     GRAPH_CORPORA,
-    GraphExperiment,
+    GraphStudy,
     make_graph_design,
 )
 from evenmatch.studies.graph_to_text_report import graph_report
@@ -41,7 +41,7 @@ from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
     KeyphraseDesign,
-    KeyphraseExperiment,
+    KeyphraseStudy,
     load_keyphrase_corpus,
 )
 from evenmatch.studies.keyphrase_generation_report import keyphrase_report
@@ -112,9 +112,8 @@ def study_keyphrases(
     arms = (*(arm or KEYPHRASE_ARMS), *(ABLATIONS if ablations else ()))
     design = KeyphraseDesign(arms, tuple(seed or (1, 2, 3)))
     with training_threads(training.threads):
-        runs = KeyphraseExperiment(
-            load_keyphrase_corpus(),
-            design,
+        runs = Experiment(
+            KeyphraseStudy(load_keyphrase_corpus(), design),
             make_study_folder(out),
             time_limit(training.minutes),
             print_message,
@@ -155,8 +154,12 @@ def study_graphs(
         raise typer.BadParameter(f"unknown corpus {data!r}; known: {', '.join(GRAPH_CORPORA)}")
     design = make_graph_design(data, tuple(arm or GRAPH_ARMS), tuple(seed or (1, 2, 3)))
     with training_threads(training.threads):
-        corpus, enough = GRAPH_CORPORA[data](), time_limit(training.minutes)
-        runs = GraphExperiment(corpus, design, make_study_folder(out), enough, print_message)
+        runs = Experiment(
+            GraphStudy(GRAPH_CORPORA[data](), design),
+            make_study_folder(out),
+            time_limit(training.minutes),
+            print_message,
+        )
         runs()
         report = graph_report(runs, learnt=metric)
     finish_study(report, out, None)

@@ -25,15 +25,24 @@ from evenmatch.evaluation.disagreement import (
     metric_partial_correlations,
 )
 from evenmatch.evaluation.rated_scores import ScoredSet
-from evenmatch.reports.page import SORT_HINT, notes_section, render_page, section, sortable_table
+from evenmatch.reports.page import (
+    SORT_HINT,
+    heat_table,
+    notes_section,
+    render_page,
+    section,
+    sortable_table,
+    text_article,
+)
 from evenmatch.reports.plots import (
     Estimate,
-    estimate_plot_html,
+    estimate_plot,
     figure_with_caption,
     figures_section,
 )
 from evenmatch.stats.panel import Floats
 from evenmatch.stats.partial import PartialMethod
+from evenmatch.viewer.links import truncate
 
 _PLOT_WIDTH, _PLOT_HEIGHT, _PLOT_MARGIN = 190, 150, 10
 _MAX_POINTS = 400  # more points only make the page larger
@@ -145,7 +154,7 @@ def _interval_figure(key: tuple[str, str], entries: Sequence[AgreementEntry]) ->
     caption = " · ".join(filter(None, key))
     if not shown:
         return f"<figure><figcaption>{escape(caption)}: correlation undefined</figcaption></figure>"
-    return figure_with_caption(caption, estimate_plot_html(list(map(_estimate, shown))))
+    return figure_with_caption(caption, estimate_plot(list(map(_estimate, shown))))
 
 
 def _estimate(entry: AgreementEntry) -> Estimate:
@@ -172,12 +181,8 @@ def scatter_section(agreement: Agreement) -> str:
             f'<div class="figures">\n{plots}\n</div></details>'
         )
     points = "systems" if by_system else f"outputs (a sample of at most {_MAX_POINTS})"
-    return (
-        f"<section>\n<h2>Metric scores against human ratings</h2>\n<p>Points are {points}. "
-        "Horizontal axis: human rating; vertical axis: metric score.</p>\n"
-        + "\n".join(rows)
-        + "\n</section>"
-    )
+    text = f"Points are {points}. Horizontal axis: human rating; vertical axis: metric score."
+    return section("Metric scores against human ratings", text, "\n".join(rows))
 
 
 def _scatter_plot(scored: ScoredSet, metric: str, value: float, by_system: bool) -> str:
@@ -244,21 +249,16 @@ def partial_correlation_section(agreement: Agreement) -> str:
     matrix = metric_partial_correlations(
         agreement.scored, metrics, by_system=by_system, method=method
     )
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in metrics)
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th>' + "".join(map(_heat_cell, row)) + "</tr>"
-        for name, row in zip(metrics, matrix.tolist(), strict=True)
-    )
+    rows = {name: map(_heat_cell, row) for name, row in zip(metrics, matrix.tolist(), strict=True)}
     over = "systems" if by_system else "outputs"
     several = ", averaged over the subsets" if len(agreement.scored) > 1 else ""
-    return (
-        f"<section>\n<h2>Similarity between metrics</h2>\n<p>Partial correlation ({method}) of the "
-        f"scores that two metrics give to {over}, controlling for human ratings{several}: what "
-        "metrics share that human ratings do not explain.</p>\n"
-        '<div class="wide" role="region" tabindex="0" aria-label="partial correlations">'
-        f'<table class="heat"><thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{rows}\n'
-        "</tbody></table></div>\n</section>"
+    text = (
+        f"Partial correlation ({method}) of the scores that two metrics give to {over}, "
+        f"controlling for human ratings{several}: what metrics share that human ratings do not "
+        "explain."
     )
+    table = heat_table(metrics, rows, "Partial correlations")
+    return section("Similarity between metrics", text, table)
 
 
 def _heat_cell(value: float) -> str:
@@ -279,13 +279,11 @@ def disagreement_section(agreement: Agreement) -> str:
         if found:
             shown = "\n".join(_text_article(text, (first, second)) for text in found)
             parts.append(f"<h3>{escape(first)} and {escape(second)}</h3>\n{shown}")
-    if not parts:
-        return ""
-    return (
-        "<section>\n<h2>Outputs on which metrics disagree most</h2>\n<p>For the pairs of metrics "
-        "with the lowest correlation. A percentile is the share of outputs in the subset that "
-        "score lower.</p>\n" + "\n".join(parts) + "\n</section>"
+    text = (
+        "For the pairs of metrics with the lowest correlation. A percentile is the share of "
+        "outputs in the subset that score lower."
     )
+    return section("Outputs on which metrics disagree most", text, "\n".join(parts))
 
 
 def _text_article(text: DisputedOutput, metrics: tuple[str, str]) -> str:
@@ -300,16 +298,6 @@ def _text_article(text: DisputedOutput, metrics: tuple[str, str]) -> str:
     else:
         scores.append("human rating: none")
     where = " · ".join(filter(None, (text.data, text.subset, text.system, text.segment)))
-    references = "\n".join(
-        f"<dt>reference</dt><dd>{_escape_truncated(r)}</dd>" for r in text.references
-    )
-    return (
-        f'<article><p class="where">{escape(where)}</p>\n<p>{" — ".join(scores)}</p>\n'
-        f"<dl><dt>candidate</dt><dd>{_escape_truncated(text.candidate)}</dd>\n"
-        f"{references}</dl></article>"
-    )
-
-
-def _escape_truncated(text: str) -> str:
-    """Escape a text and cut it if it is very long."""
-    return escape(text if len(text) <= _MAX_CHARACTERS else text[:_MAX_CHARACTERS] + " …")
+    texts = [("candidate", text.candidate), *(("reference", r) for r in text.references)]
+    cut = [(name, truncate(each, _MAX_CHARACTERS)) for name, each in texts]
+    return text_article(escape(where), " — ".join(scores), cut)

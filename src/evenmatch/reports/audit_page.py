@@ -17,16 +17,19 @@ from evenmatch.fairness.explain import PairExplanation, explain_pair
 from evenmatch.fairness.paradigms import ParadigmGroup
 from evenmatch.reports.page import (
     SORT_HINT,
+    heat_table,
     metric_if_available,
     notes_section,
     render_page,
     scroll_region,
     section,
     sortable_table,
+    text_article,
 )
 from evenmatch.reports.plots import (
     Estimate,
-    estimate_plot_html,
+    estimate_plot,
+    figure_grid,
     figure_with_caption,
     figures_section,
 )
@@ -111,7 +114,7 @@ def directions_section(audit: Audit) -> str:
 def _bar_figure(caption: str, estimates: Sequence[Estimate], *, ranked: bool = True) -> str:
     """Return bars with a caption, sorted by value if `ranked`."""
     shown = sorted(estimates, key=lambda estimate: estimate.value) if ranked else list(estimates)
-    return figure_with_caption(caption, estimate_plot_html(shown, bars=True, digits=2))
+    return figure_with_caption(caption, estimate_plot(shown, bars=True, digits=2))
 
 
 def paradigms_section(audit: Audit) -> str:
@@ -119,45 +122,30 @@ def paradigms_section(audit: Audit) -> str:
     groups = audit.groups
     if len(groups) < 2:
         return ""
-    figures = [figure_with_caption(*figure) for figure in _paradigm_figures(groups)]
-    bars = '<div class="figures even">\n' + "\n".join(figures) + "\n</div>" if figures else ""
-    return section("Paradigms and encoders", _PARADIGMS_INTRO, _paradigm_table(groups) + bars)
+    figures = [*_paradigm_figures(groups)]
+    content = _paradigm_table(groups) + figure_grid(figures)
+    return section("Paradigms and encoders", _PARADIGMS_INTRO, content)
 
 
-def _paradigm_figures(groups: Sequence[ParadigmGroup]) -> Iterator[tuple[str, str]]:
+def _paradigm_figures(groups: Sequence[ParadigmGroup]) -> Iterator[str]:
     """Yield plots of each encoder in several paradigms, and of each paradigm over encoders."""
-    for encoder in dict.fromkeys(group.encoder for group in groups):
-        own = [group for group in groups if group.encoder == encoder]
-        if len(own) > 1:
-            estimates = [Estimate(g.paradigm, g.bias, g.low, g.high) for g in own]
-            yield f"Encoder: {encoder}", estimate_plot_html(estimates, bars=True, digits=2)
-    for paradigm in dict.fromkeys(group.paradigm for group in groups):
-        own = [group for group in groups if group.paradigm == paradigm]
-        if len(own) > 1:
-            estimates = [Estimate(g.encoder, g.bias, g.low, g.high) for g in own]
-            yield (
-                f"Paradigm: {paradigm}",
-                estimate_plot_html(estimates, bars=True, digits=2),
-            )
+    for fixed, varied in (("encoder", "paradigm"), ("paradigm", "encoder")):
+        for name in dict.fromkeys(getattr(group, fixed) for group in groups):
+            own = [group for group in groups if getattr(group, fixed) == name]
+            if len(own) > 1:
+                estimates = [Estimate(getattr(g, varied), g.bias, g.low, g.high) for g in own]
+                yield _bar_figure(f"{fixed.capitalize()}: {name}", estimates, ranked=False)
 
 
 def _paradigm_table(groups: Sequence[ParadigmGroup]) -> str:
     encoders = list(dict.fromkeys(group.encoder for group in groups))
     known = {(group.paradigm, group.encoder): group for group in groups}
     most = max(group.bias for group in groups) or 1.0
-    head = "".join(f'<th scope="col">{escape(encoder)}</th>' for encoder in encoders)
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(paradigm)}</th>'
-        + "".join(_paradigm_cell(known.get((paradigm, encoder)), most) for encoder in encoders)
-        + "</tr>"
+    rows = {
+        paradigm: [_paradigm_cell(known.get((paradigm, encoder)), most) for encoder in encoders]
         for paradigm in dict.fromkeys(group.paradigm for group in groups)
-    )
-    return scroll_region(
-        '<table class="heat"><caption>Mean bias by paradigm and encoder</caption>\n'
-        f"<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{rows}\n"
-        "</tbody></table>",
-        "mean bias by paradigm and encoder",
-    )
+    }
+    return heat_table(encoders, rows, "Mean bias by paradigm and encoder")
 
 
 def _paradigm_cell(group: ParadigmGroup | None, most: float) -> str:
@@ -203,18 +191,16 @@ def _case_article(case: WorstPair, why: PairExplanation | None) -> str:
         (f"other candidate, score {case.score_b:.4f}", case.cand_b),
         *dict.fromkeys((("reference", case.ref_a), ("reference", case.ref_b))),
     )
-    texts_html = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in texts)
-    return (
-        f'<article>\n<p class="where">{escape(case.attribute)}, pair {case.number}, '
-        f"{escape(case.metric)}: difference <b>{case.gap:+.2f}</b></p>\n<dl>{texts_html}</dl>\n"
-        f"{_explanation_html(why) if why else ''}</article>"
+    where = (
+        f"{escape(case.attribute)}, pair {case.number}, {escape(case.metric)}: "
+        f"difference <b>{case.gap:+.2f}</b>"
     )
+    return text_article(where, "", texts, _explanation_html(why) if why else "")
 
 
 def _explanation_html(why: PairExplanation) -> str:
     pictures = "".join(
-        f'<div class="wide evenmatch" role="region" tabindex="0" aria-label="{name} candidate">'
-        f"{link_diagram(aligned)}</div>"
+        f'<div class="evenmatch">{scroll_region(link_diagram(aligned), f"{name} candidate")}</div>'
         for name, aligned in (("stereotypical", why.first), ("other", why.second))
     )
     return (

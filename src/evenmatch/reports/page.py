@@ -42,8 +42,8 @@ def render_page(title: str, parts: Iterable[str], *, viewer: bool = False) -> st
     With `viewer`, the page includes the script of the interactive alignment viewer.
     """
     escaped = escape(title)
-    style = _resource_text("page.css") + viewer_style()
-    script = f"<script>\n{_resource_text('sorting.js')}</script>\n" + (
+    style = read_resource("plots.css") + read_resource("page.css") + viewer_style()
+    script = f"<script>\n{read_resource('sorting.js')}</script>\n" + (
         viewer_script() if viewer else ""
     )
     return (
@@ -102,7 +102,8 @@ def write_page(page: str, path: str | Path) -> Path:
 
 
 @cache
-def _resource_text(name: str) -> str:
+def read_resource(name: str) -> str:
+    """Return a file of this folder: a style sheet or a script."""
     return files("evenmatch.reports").joinpath(name).read_text("utf-8")
 
 
@@ -125,6 +126,29 @@ def sortable_table(table: TextTable, caption: str) -> str:
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>",
         caption,
     )
+
+
+def heat_table(columns: Iterable[str], rows: Mapping[str, Iterable[str]], caption: str) -> str:
+    """Return a table of coloured cells, given as HTML by row; the headings are escaped."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
+    body = "\n".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(cells)}</tr>'
+        for name, cells in rows.items()
+    )
+    return scroll_region(
+        f'<table class="heat"><caption>{escape(caption)}</caption>\n'
+        f"<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>",
+        caption,
+    )
+
+
+def text_article(where: str, scores: str, texts: Iterable[tuple[str, str]], more: str = "") -> str:
+    """Return texts by name, with a line that says where they are from; `scores` is HTML."""
+    listed = "\n".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(text) or '(empty)'}</dd>" for name, text in texts
+    )
+    numbers = f"<p>{scores}</p>\n" if scores else ""
+    return f'<article>\n<p class="where">{where}</p>\n{numbers}<dl>{listed}</dl>\n{more}</article>'
 
 
 def record_table(records: Sequence[Mapping[str, Any]]) -> TextTable:

@@ -22,8 +22,9 @@ from evenmatch.reports.page import (
     scroll_region,
     section,
     sortable_table,
+    text_article,
 )
-from evenmatch.reports.plots import figure_with_caption, figures_section, histogram_html, nice_scale
+from evenmatch.reports.plots import figure_with_caption, figures_section, histogram, nice_scale
 from evenmatch.scoring.aligned import Aligned, align_texts
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.types import Pair, Score
@@ -108,9 +109,7 @@ def _histograms(segments: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator
             scale = nice_scale(values, 0, 1)
             low, high = scale.low, scale.high
         counts, _ = np.histogram(values, _BINS, (low, high))
-        yield figure_with_caption(
-            name, histogram_html(("score", "pairs"), counts.tolist(), low, high)
-        )
+        yield figure_with_caption(name, histogram(("score", "pairs"), counts.tolist(), low, high))
 
 
 def _rows_section(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> str:
@@ -193,13 +192,7 @@ def _example_article(example: ReportExample, metrics: Mapping[str, Metric]) -> s
     )
     texts = [("candidate", example.pair.candidate)]
     texts += [("reference", text) for text in example.pair.references]
-    texts_html = "".join(
-        f"<dt>{name}</dt><dd>{escape(text) or '(empty)'}</dd>" for name, text in texts
-    )
-    return (
-        f'<article>\n<p class="where">row {example.row}</p>\n<p>{scores}</p>\n'
-        f"<dl>{texts_html}</dl>\n{_alignment_html(example, metrics)}</article>"
-    )
+    return text_article(f"row {example.row}", scores, texts, _alignment_html(example, metrics))
 
 
 def _alignment_html(example: ReportExample, metrics: Mapping[str, Metric]) -> str:

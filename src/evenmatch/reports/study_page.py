@@ -27,10 +27,10 @@ from evenmatch.reports.page import (
 )
 from evenmatch.reports.plots import (
     Estimate,
-    estimate_plot_html,
+    estimate_plot,
     figure_with_caption,
     figures_section,
-    line_plot_html,
+    line_plot,
 )
 
 _CURVES = (
@@ -117,7 +117,7 @@ def lisa_gradient_page(document: Mapping[str, Any]) -> str:
     figures = [
         figure_with_caption(
             caption,
-            line_plot_html(
+            line_plot(
                 ("step", caption.lower()),
                 {
                     method: [(row["step"], row[name]) for row in rows]
@@ -177,7 +177,7 @@ def _effect_figures(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         estimate = Estimate(row["algorithm"], effect["value"], effect["low"], effect["high"])
         by_condition.setdefault(f"{row['encoder']}, {padding}", []).append(estimate)
     return [
-        figure_with_caption(condition, estimate_plot_html(estimates, digits=2))
+        figure_with_caption(condition, estimate_plot(estimates, digits=2))
         for condition, estimates in by_condition.items()
     ]
 
@@ -213,7 +213,7 @@ def _curve_figures(evaluations: Sequence[Mapping[str, float]]) -> list[str]:
         }
         if lines:
             figures.append(
-                figure_with_caption(caption, line_plot_html(("step", ", ".join(lines)), lines))
+                figure_with_caption(caption, line_plot(("step", ", ".join(lines)), lines))
             )
     return figures
 

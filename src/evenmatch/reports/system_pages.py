@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from evenmatch.evaluation.compare import Comparison
 from evenmatch.evaluation.keyphrase_table import COLUMNS, KeyphraseTable
 from evenmatch.reports.page import SORT_HINT, notes_section, render_page, section, sortable_table
 from evenmatch.reports.plots import (
     Estimate,
-    estimate_plot_html,
+    estimate_plot,
     figure_with_caption,
     figures_section,
 )
@@ -32,33 +32,37 @@ def comparison_page(found: Comparison, *, command: str = "") -> str:
 
 
 def _scores_section(found: Comparison) -> str:
-    by_metric: dict[str, list[Estimate]] = {}
-    for score in found.scores:
-        estimate = Estimate(score.system, score.score, score.low, score.high)
-        by_metric.setdefault(score.metric, []).append(estimate)
-    figures = [
-        figure_with_caption(_metric_label(found, m), estimate_plot_html(estimates))
-        for m, estimates in by_metric.items()
-    ]
-    return figures_section("Scores", _INTERVALS_TEXT, figures)
+    estimates = [(s.metric, Estimate(s.system, s.score, s.low, s.high)) for s in found.scores]
+    return figures_section("Scores", _INTERVALS_TEXT, _figures_by_metric(found, estimates))
 
 
 def _differences_section(found: Comparison) -> str:
-    by_metric: dict[str, list[Estimate]] = {}
-    for gap in found.gaps:
-        name = f"{gap.system} − {gap.baseline} {gap.stars}".strip()
-        by_metric.setdefault(gap.metric, []).append(
-            Estimate(name, gap.difference, gap.low, gap.high)
+    estimates = [
+        (
+            gap.metric,
+            Estimate(
+                f"{gap.system} − {gap.baseline} {gap.stars}".strip(),
+                gap.difference,
+                gap.low,
+                gap.high,
+            ),
         )
-    figures = [
-        figure_with_caption(_metric_label(found, m), estimate_plot_html(estimates))
-        for m, estimates in by_metric.items()
+        for gap in found.gaps
     ]
     text = (
         "Score of the first system minus score of the second. An interval that excludes zero "
         "suggests a difference; stars mark differences that are significant in both tests."
     )
-    return figures_section("Differences", text, figures)
+    return figures_section("Differences", text, _figures_by_metric(found, estimates))
+
+
+def _figures_by_metric(found: Comparison, estimates: Sequence[tuple[str, Estimate]]) -> list[str]:
+    return [
+        figure_with_caption(
+            _metric_label(found, metric), estimate_plot([e for m, e in estimates if m == metric])
+        )
+        for metric in dict.fromkeys(metric for metric, _ in estimates)
+    ]
 
 
 def _metric_label(found: Comparison, metric: str) -> str:
@@ -90,5 +94,5 @@ def _score_figures(found: KeyphraseTable) -> Iterator[str]:
                 for cell in [row.cells[column]]
             ]
             yield figure_with_caption(
-                f"{metric}, {column} phrases, {data}", estimate_plot_html(estimates)
+                f"{metric}, {column} phrases, {data}", estimate_plot(estimates)
             )

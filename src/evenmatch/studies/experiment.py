@@ -1,8 +1,9 @@
-"""What all studies share: stored results, runs over several seeds, and claims to check.
+"""The runner of all studies: stored results, runs over several seeds, and claims to check.
 
 `ResultStore` keeps each result in a small file, so that a study resumes where it was stopped. An
-arm is one condition of an experiment, run with several seeds. A `Claim` is a statement of a paper
-about two arms, with the difference found here.
+arm is one condition of an experiment, run with several seeds; an `Experiment` trains the runs of a
+`Study` one after the other. A `Claim` is a statement of a paper about two arms, with the difference
+found here.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -32,8 +34,8 @@ REPLICATED, REVERSED, NOT_REPLICATED = "replicated", "reversed", "not replicated
 CONFIDENCE = 0.95
 _CURVE_POINTS = 60  # points stored of a curve
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.]+")
-_Run = TypeVar("_Run")
-_Result = TypeVar("_Result")
+_RunT = TypeVar("_RunT", bound="ArmRun")
+_StudyT = TypeVar("_StudyT", bound="Study")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +71,174 @@ class ResultStore:
             text = json.dumps({"recipe": recipe, "found": found}) + "\n"
             Path(place).write_text(text, "utf-8")
 
+    def load_or_compute(
+        self,
+        recipes: Mapping[str, dict[str, Any]],
+        compute: Callable[[list[str]], Iterable[dict[str, Any]]],
+    ) -> dict[str, dict[str, Any]]:
+        """Return the result of each name; those not stored are computed together and stored."""
+        stored = {name: self.load(name, recipe) for name, recipe in recipes.items()}
+        missing = [name for name, found in stored.items() if found is None]
+        computed = zip(missing, compute(missing), strict=True) if missing else ()
+        for name, found in computed:
+            self.save(name, recipes[name], found)
+            stored[name] = found
+        return {name: found for name, found in stored.items() if found is not None}
+
     def _path(self, name: str) -> Path:
         return self.folder / "cells" / f"{slug(name)}.json"
 
 
-def load_or_run(
-    nodes: Iterable[_Run],
-    load: Callable[[_Run], _Result | None],
-    run: Callable[[_Run], _Result | None],
-) -> list[_Result]:
-    """Load or compute the result of each run, up to the first that is paused (returns None)."""
-    found: list[_Result] = []
-    for node in nodes:
-        result = load(node) or run(node)
-        if result is None:
-            break
-        found.append(result)
-    return found
+class ArmRun(Protocol):
+    """One run of an experiment: an arm with a seed."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def arm(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A model in its folder, after training or as far as training came before it was stopped."""
+
+    folder: Path
+    evaluations: Sequence[tuple[int, float]]  # step and validation result
+    curves: Mapping[str, Sequence[float]]  # values of every step, by name
+    steps: int
+    ended: bool
+    checkpoint: Path | None = None  # a large file, removed when the result is stored
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult(Generic[_RunT]):
+    """The result of a run: evaluations, curves, duration, and what its model generates."""
+
+    run: _RunT
+    evaluations: Sequence[tuple[int, float]]
+    curves: Mapping[str, Sequence[float]]
+    steps: int
+    seconds: float
+    outputs: Any
+
+
+class Study(Protocol):
+    """What an experiment trains: a design with `runs()`, and how to train and test one run.
+
+    A run comes after the run it continues. `recipe` returns all settings and data that determine
+    its result. `train` trains its model or continues to; `generate` returns the outputs of the
+    model on the test data as JSON-compatible values, which are stored in `output_folder`.
+    """
+
+    @property
+    def design(self) -> Any: ...
+    @property
+    def output_folder(self) -> str: ...
+    def recipe(self, run: Any) -> dict[str, Any]: ...
+    def train(self, run: Any, experiment: Experiment[Any]) -> Trained: ...
+    def generate(self, model: Trained, run: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[_StudyT]):
+    """The runs of a study in a folder: results in `cells`, weights in `models`, and outputs."""
+
+    study: _StudyT
+    folder: Path
+    should_stop: Callable[[], bool] = lambda: False
+    log: Callable[[str], None] = lambda _: None
+
+    def __call__(self) -> list[RunResult[Any]]:
+        """Run what has no result yet and return all results; fewer if `should_stop` ended it."""
+        found: list[RunResult[Any]] = []
+        for run in self.study.design.runs():
+            result = self.load_result(run) or self._train_and_save(run)
+            if result is None:
+                break
+            found.append(result)
+        return found
+
+    def results(self) -> list[RunResult[Any]]:
+        """Return the results that are stored."""
+        return [result for run in self.study.design.runs() if (result := self.load_result(run))]
+
+    def load_result(self, run: ArmRun) -> RunResult[Any] | None:
+        """Return the stored result of a run, or None."""
+        found = ResultStore(self.folder).load(run_name(run), self.study.recipe(run))
+        if found is None:
+            return None
+        return RunResult(
+            run,
+            [(int(step), float(value)) for step, value in found["looks"]],
+            # Results of one curve have it at the top.
+            found["curves"] if "curves" in found else {"told": found["told"]},
+            found["steps"],
+            found["seconds"],
+            read_json_gz(self._outputs_path(run)),
+        )
+
+    def model_folder(self, run: ArmRun) -> Path:
+        """Return the folder of a run's model."""
+        return self.folder / "models" / slug(run_name(run))
+
+    def describe_missing(self) -> Iterator[str]:
+        """Yield a line that names the runs without results, if there are any."""
+        runs = self.study.design.runs()
+        missing = [run_name(run) for run in runs if self.load_result(run) is None]
+        if missing:
+            yield (
+                f"{len(runs) - len(missing)} runs are done, {len(missing)} are not: "
+                f"{', '.join(missing)}; run the study again to continue"
+            )
+
+    def _train_and_save(self, run: ArmRun) -> RunResult[Any] | None:
+        start, name = time.monotonic(), run_name(run)
+        trained = self.study.train(run, self)
+        if not trained.ended:
+            self.log(f"{name}: paused after step {trained.steps}")
+            return None
+        write_json_gz(self._outputs_path(run), self.study.generate(trained, run))
+        seconds = round(time.monotonic() - start)
+        found = {
+            "looks": list(trained.evaluations),
+            "curves": {key: downsample_curve(own) for key, own in trained.curves.items()},
+            "steps": trained.steps,
+            "seconds": seconds,
+        }
+        ResultStore(self.folder).save(name, self.study.recipe(run), found)
+        if trained.checkpoint:
+            trained.checkpoint.unlink()
+        step, best = max(trained.evaluations, key=lambda each: each[1])
+        self.log(f"{name}: {trained.steps} steps in {seconds} s, best {best:.4f} at step {step}")
+        return self.load_result(run)
+
+    def _outputs_path(self, run: ArmRun) -> Path:
+        name = f"{slug(run_name(run))}.json.gz"
+        return self.folder / self.study.output_folder / name
+
+
+def run_name(run: ArmRun) -> str:
+    """Return the name of a run in files and reports."""
+    return f"{run.arm} seed {run.seed}"
+
+
+def check_arms(arms: Sequence[str], seeds: Sequence[int], known: Iterable[str]) -> None:
+    """Raise InputError unless there are arms, all of them known, and seeds."""
+    known = list(known)
+    for arm in arms:
+        if arm not in known:
+            raise InputError(f"the experiment has no arm {arm!r}; known: {', '.join(known)}")
+    if not (arms and seeds):
+        raise InputError("the experiment needs at least one arm and one seed")
+
+
+def results_by_arm(
+    results: Sequence[RunResult[_RunT]], arms: Iterable[str]
+) -> Iterator[tuple[str, list[RunResult[_RunT]]]]:
+    """Yield the results of each arm that has any, seed by seed."""
+    for arm in arms:
+        if own := [result for result in results if result.run.arm == arm]:
+            yield arm, own
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +247,23 @@ class Claim:
 
     statement: str
     results: Mapping[str, tuple[Interval, str]]
+
+
+def check_claim(
+    statement: str,
+    comparisons: Mapping[str, tuple[SeededScores | None, SeededScores | None, str]],
+) -> Iterator[Claim]:
+    """Yield a claim that the first arm is above the second by a metric, in each comparison.
+
+    Comparisons of arms without results are left out; without any there is no claim.
+    """
+    results = {
+        where: evaluate_claim(one, less, metric)
+        for where, (one, less, metric) in comparisons.items()
+        if one and less and shared_seeds(one, less)
+    }
+    if results:
+        yield Claim(statement, results)
 
 
 def evaluate_claim(one: SeededScores, less: SeededScores, metric: str) -> tuple[Interval, str]:
@@ -117,15 +287,6 @@ def format_claim(claim: Claim) -> str:
         for where, (difference, verdict) in claim.results.items()
     ]
     return f"{claim.statement}: {'; '.join(parts)}"
-
-
-def describe_missing(names: Sequence[str], done: int) -> Iterator[str]:
-    """Yield a line that names the runs without results, if there are any."""
-    if names:
-        yield (
-            f"{done} runs are done, {len(names)} are not: {', '.join(names)}; "
-            "run the study again to continue"
-        )
 
 
 class SeededScores(Protocol):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -19,18 +18,10 @@ import numpy as np
 
 from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.graphs import GraphText, Triples, read_graphs, write_graphs
-from evenmatch.errors import InputError
-from evenmatch.studies.experiment import (
-    ResultStore,
-    downsample_curve,
-    load_or_run,
-    read_json_gz,
-    slug,
-    write_json_gz,
-)
+from evenmatch.studies.experiment import Experiment, Trained, check_arms
 from evenmatch.training.checkpoints import CHECKPOINT_FILE
 from evenmatch.training.generator.policy import generate_texts, load_policy
-from evenmatch.training.generator.tune import MODEL_FOLDER, TuneResult, tune
+from evenmatch.training.generator.tune import MODEL_FOLDER, tune
 from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
 
 START, XENT = "start", "XENT"
@@ -83,89 +74,55 @@ _CURVES = ("cross_entropy", "reward", "baseline")
 
 
 @dataclass(frozen=True)
-class GraphExperiment:
-    """The experiment in its folder: results in `cells` and `texts`, weights in `models`."""
+class GraphStudy:
+    """The graph-to-text study: every arm continues from the start of its seed."""
 
     corpus: GraphCorpus
     design: GraphDesign
-    folder: Path
-    should_stop: Callable[[], bool] = lambda: False
-    log: Callable[[str], None] = lambda _: None
+    output_folder: str = "texts"
 
-    def __call__(self) -> list[GraphRunResult]:
-        """Run what has no result yet and return all results; fewer if `should_stop` ended it."""
-        return load_or_run(self.design.runs(), self.load_result, self._train_and_save)
-
-    def results(self) -> list[GraphRunResult]:
-        """Return the results that are stored."""
-        return [result for run in self.design.runs() if (result := self.load_result(run))]
-
-    def load_result(self, run: GraphRun) -> GraphRunResult | None:
-        """Return the stored result of a run, or None."""
-        found = ResultStore(self.folder).load(run.name, self._recipe(run))
-        if found is None:
-            return None
-        evaluations = [(int(step), float(bleu)) for step, bleu in found["looks"]]
-        texts = tuple(read_json_gz(self._texts_path(run)))
-        return GraphRunResult(
-            run, evaluations, found["curves"], found["steps"], found["seconds"], texts
-        )
-
-    def _train_and_save(self, run: GraphRun) -> GraphRunResult | None:
-        start = time.monotonic()
-        tuned = self._train(run)
-        history = tuned.history
-        if not history.ended:
-            self.log(f"{run.name}: paused after step {len(history.step_metrics)}")
-            return None
-        settings = self.design.settings_for(run)
-        write_json_gz(
-            self._texts_path(run), generate_graph_texts(tuned.model, self.corpus.test, settings)
-        )
-        steps = [asdict(each) for each in history.step_metrics]
-        found = {
-            "looks": [(step, round(bleu, 5)) for step, bleu in history.evaluations],
-            "curves": {name: downsample_curve([each[name] for each in steps]) for name in _CURVES},
-            "steps": len(history.step_metrics),
-            "seconds": round(time.monotonic() - start),
-        }
-        ResultStore(self.folder).save(run.name, self._recipe(run), found)
-        (tuned.model.parent / CHECKPOINT_FILE).unlink()  # large, and not needed any more
-        step, best = history.best
-        self.log(
-            f"{run.name}: {found['steps']} steps in {found['seconds']} s, "
-            f"best BLEU {100 * best:.2f} at step {step}"
-        )
-        return self.load_result(run)
-
-    def _train(self, run: GraphRun) -> TuneResult:
-        """Train the model of a run, after that of its start."""
-        train, valid = self.corpus.write(self.folder / "models")
-        out = str(self._model_folder(run))
-        settings = replace(self.design.settings_for(run), train=train, valid=valid, out=out)
-        if run.arm == START:
-            return tune(settings, should_stop=self.should_stop)
-        first = GraphRun(run.seed)
-        model = self._model_folder(first) / MODEL_FOLDER
-        if not (self.load_result(first) and model.is_dir()):
-            before = self._train(first)
-            if not before.history.ended:
-                return before
-        return tune(replace(settings, model=str(model)), should_stop=self.should_stop)
-
-    def _model_folder(self, run: GraphRun) -> Path:
-        return self.folder / "models" / slug(run.name)
-
-    def _recipe(self, run: GraphRun) -> dict[str, Any]:
-        start = self.design.settings_for(GraphRun(run.seed))
+    def recipe(self, run: GraphRun) -> dict[str, Any]:
+        """Return the hash of the corpus and the settings of the start and of the run."""
         return {
             "corpus": self.corpus.digest,
-            "start": asdict(start),
+            "start": asdict(self.design.settings_for(GraphRun(run.seed))),
             "run": asdict(self.design.settings_for(run)),
         }
 
-    def _texts_path(self, run: GraphRun) -> Path:
-        return self.folder / "texts" / f"{slug(run.name)}.json.gz"
+    def train(self, run: GraphRun, experiment: Experiment[Any]) -> Trained:
+        """Train the model of a run, after that of its start."""
+        train, valid = self.corpus.write(experiment.folder / "models")
+        out = experiment.model_folder(run)
+        settings = replace(self.design.settings_for(run), train=train, valid=valid, out=str(out))
+        if run.arm != START:
+            first = GraphRun(run.seed)
+            model = experiment.model_folder(first) / MODEL_FOLDER
+            if not (experiment.load_result(first) and model.is_dir()):
+                before = self.train(first, experiment)
+                if not before.ended:
+                    return before
+            settings = replace(settings, model=str(model))
+        tuned = tune(settings, should_stop=experiment.should_stop)
+        history = tuned.history
+        steps = [asdict(each) for each in history.step_metrics]
+        return Trained(
+            tuned.model,
+            [(step, round(bleu, 5)) for step, bleu in history.evaluations],
+            {name: [each[name] for each in steps] for name in _CURVES},
+            len(steps),
+            history.ended,
+            checkpoint=tuned.model.parent / CHECKPOINT_FILE,
+        )
+
+    def generate(self, model: Trained, run: GraphRun) -> list[str]:
+        """Generate a text for each test graph by greedy decoding."""
+        settings = self.design.settings_for(run)
+        return generate_texts(
+            load_policy(str(model.folder)),
+            [settings.prefix + each.graph.line for each in self.corpus.test],
+            longest=(settings.longest_source, settings.longest_target),
+            batch_size=_BATCH_SIZE,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,23 +131,6 @@ class GraphRun:
 
     seed: int
     arm: str = START
-
-    @property
-    def name(self) -> str:
-        """The name of its files."""
-        return f"{self.arm} seed {self.seed}"
-
-
-@dataclass(frozen=True, slots=True)
-class GraphRunResult:
-    """The result of a run: (step, BLEU) of each evaluation, curves, a text per test graph."""
-
-    run: GraphRun
-    evaluations: Sequence[tuple[int, float]]
-    curves: Mapping[str, Sequence[float]]
-    steps: int
-    seconds: float
-    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +143,7 @@ class GraphDesign:
     fine_tuning: TuneSettings = FINE_TUNING
 
     def __post_init__(self) -> None:
-        for arm in self.arms:
-            if arm not in GRAPH_ARMS:
-                raise InputError(
-                    f"the experiment has no arm {arm!r}; known: {', '.join(GRAPH_ARMS)}"
-                )
-        if not (self.arms and self.seeds):
-            raise InputError("the experiment needs at least one arm and one seed")
+        check_arms(self.arms, self.seeds, GRAPH_ARMS)
 
     def runs(self) -> list[GraphRun]:
         """Return every run, seed by seed, each start before its arms."""
@@ -291,18 +225,6 @@ GRAPH_CORPORA: Mapping[str, Callable[[], GraphCorpus]] = {
     "webnlg": load_webnlg,
     "amr": load_little_prince,
 }
-
-
-def generate_graph_texts(
-    model: Path, graphs: Sequence[GraphText], settings: TuneSettings
-) -> list[str]:
-    """Generate a text for each graph by greedy decoding."""
-    return generate_texts(
-        load_policy(str(model)),
-        [settings.prefix + each.graph.line for each in graphs],
-        longest=(settings.longest_source, settings.longest_target),
-        batch_size=_BATCH_SIZE,
-    )
 
 
 def _shuffle(graphs: Sequence[GraphText]) -> list[GraphText]:

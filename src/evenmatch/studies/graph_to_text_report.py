@@ -12,12 +12,13 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from evenmatch.data.tables import TextTable
-from evenmatch.protocols import CorpusMetric
+from evenmatch.protocols import CorpusMetric, Metric
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.scoring.metric import as_metric, score_metrics
@@ -32,22 +33,29 @@ from evenmatch.stats.paired import (
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
     Claim,
+    Experiment,
     ResultStore,
+    RunResult,
     arm_difference,
-    describe_missing,
-    evaluate_claim,
+    check_claim,
     format_claim,
     format_interval,
     mean_over_seeds,
     permutation_p_value,
+    results_by_arm,
+    run_name,
     seed_differences,
     shared_seeds,
 )
-from evenmatch.studies.graph_to_text import GRAPH_ARMS, START, XENT, GraphExperiment, GraphRunResult
+from evenmatch.studies.graph_to_text import GRAPH_ARMS, START, XENT, GraphRun, GraphStudy
 from evenmatch.training.rewards.terms import lowercase_words, repeated_share
 from evenmatch.types import Array, Pair, Run
 
+GraphExperiment: TypeAlias = Experiment[GraphStudy]
+GraphRunResult: TypeAlias = RunResult[GraphRun]
 BLEU, REPETITION, EXTRA_METRIC = "BLEU", "repeated", "learnt"
+
+_ALL_ARMS = (START, *GRAPH_ARMS)
 
 # Corpus scores, computed from summed counts.
 CORPUS_METRICS = {BLEU: "bleu", "chrF": "chrf"}
@@ -81,16 +89,15 @@ def graph_report(
     results = runs.results()
     if found is None:
         found = score_graph_arms(runs, learnt=learnt) if results else []
-    missing = [run.name for run in runs.design.runs() if runs.load_result(run) is None]
     tables = {
         "scores": graph_score_table(found),
         "differences": graph_difference_table(found),
         "examples": example_table(runs, results),
     }
     return StudyReport(
-        f"Graph to text with rewards: {runs.corpus.name}",
+        f"Graph to text with rewards: {runs.study.corpus.name}",
         [
-            *describe_missing(missing, len(results)),
+            *runs.describe_missing(),
             *map(format_claim, check_graph_claims(found)),
             *describe_power(found),
         ],
@@ -110,7 +117,7 @@ def score_graph_arms(runs: GraphExperiment, *, learnt: str = "") -> list[GraphAr
     for result in results:
         for name, rows, score in _corpus_counts(result, runs):
             counts[name, result.run], scores[name, result.run] = rows, score
-        for name, values in means[result.run.name].items():
+        for name, values in means[result.run].items():
             rows = np.stack([values, np.ones_like(values)], axis=-1)
             counts[name, result.run], scores[name, result.run] = rows, mean_score
     every = resample_scores(counts, scores, resamples=_RESAMPLES, trials=_PERMUTATIONS, seed=0)
@@ -121,7 +128,7 @@ def score_graph_arms(runs: GraphExperiment, *, learnt: str = "") -> list[GraphAr
             tuple(result.run.seed for result in own),
             {name: tuple(every[name, result.run] for result in own) for name in names},
         )
-        for arm, own in graph_results_by_arm(results)
+        for arm, own in results_by_arm(results, _ALL_ARMS)
     ]
 
 
@@ -168,31 +175,33 @@ def example_table(runs: GraphExperiment, results: Sequence[GraphRunResult]) -> T
     The test set is divided into equal segments; of each, the graph whose texts differ most is
     shown.
     """
-    seed = runs.design.seeds[0]
+    seed = runs.study.design.seeds[0]
     own = {
-        arm: r for arm, some in graph_results_by_arm(results) for r in some if r.run.seed == seed
+        arm: r
+        for arm, some in results_by_arm(results, _ALL_ARMS)
+        for r in some
+        if r.run.seed == seed
     }
     own.pop(START, None)
     if not own:
         return [["graph", "who", "text"]]
     lines = []
-    for place in _pick_examples([result.texts for result in own.values()]):
-        each = runs.corpus.test[place]
+    for place in _pick_examples([result.outputs for result in own.values()]):
+        each = runs.study.corpus.test[place]
         name = each.id or str(place)
         lines.append([name, "graph", each.graph.line])
         lines.append([name, "reference", each.references[0]])
-        lines += [[name, arm, result.texts[place]] for arm, result in own.items()]
+        lines += [[name, arm, result.outputs[place]] for arm, result in own.items()]
     return [["graph", "who", "text"], *lines]
 
 
 def check_graph_claims(found: Sequence[GraphArmScores]) -> Iterator[Claim]:
     """Yield each claim whose two arms have results; the paper makes none about repetition."""
     by_name = {each.arm: each for each in found}
+    metrics = scored_metrics(found)[:-1]
     for arm, other, statement in _CLAIMS:
-        one, less = by_name.get(arm), by_name.get(other)
-        if one and less and shared_seeds(one, less):
-            metrics = scored_metrics(found)[:-1]
-            yield Claim(statement, {m: evaluate_claim(one, less, m) for m in metrics})
+        arms = by_name.get(arm), by_name.get(other)
+        yield from check_claim(statement, {metric: (*arms, metric) for metric in metrics})
 
 
 def describe_power(found: Sequence[GraphArmScores]) -> Iterator[str]:
@@ -230,7 +239,7 @@ def pooled_detectable_difference(
 def graph_figures(results: Sequence[GraphRunResult]) -> dict[str, str]:
     """Return the paper's figure 1, and the rewards of sampled texts during training."""
     started = {r.run.seed: max(b for _, b in r.evaluations) for r in results if r.run.arm == START}
-    arms = [(arm, own) for arm, own in graph_results_by_arm(results) if arm != START]
+    arms = [(arm, own) for arm, own in results_by_arm(results, _ALL_ARMS) if arm != START]
     figures = {}
     if starts := [r for r in results if r.run.arm == START]:
         figures["start"] = line_plot_svg(
@@ -254,19 +263,10 @@ def graph_figures(results: Sequence[GraphRunResult]) -> dict[str, str]:
     return figures
 
 
-def graph_results_by_arm(
-    results: Sequence[GraphRunResult],
-) -> Iterator[tuple[str, list[GraphRunResult]]]:
-    """Yield the results of each arm that has any, the start first, seed by seed."""
-    for arm in (START, *GRAPH_ARMS):
-        if own := [result for result in results if result.run.arm == arm]:
-            yield arm, own
-
-
 def result_pairs(result: GraphRunResult, runs: GraphExperiment) -> list[Pair]:
     """Return the text of a run for each test graph, paired with the human references."""
-    graphs = runs.corpus.test
-    return [Pair(text, each.references) for text, each in zip(result.texts, graphs, strict=True)]
+    graphs = runs.study.corpus.test
+    return [Pair(text, each.references) for text, each in zip(result.outputs, graphs, strict=True)]
 
 
 def repetition_rates(texts: Sequence[str]) -> Floats:
@@ -288,37 +288,36 @@ def _corpus_counts(
         metric = as_metric(spec)
         assert isinstance(metric, CorpusMetric)  # both are
         yield name, metric(pairs).counts, metric.score_totals
-    shares = repetition_rates(result.texts)
+    shares = repetition_rates(result.outputs)
     yield REPETITION, np.stack([shares, np.ones_like(shares)], axis=-1), mean_score
 
 
 def _segment_scores(
     runs: GraphExperiment, results: Sequence[GraphRunResult], specs: Mapping[str, str]
-) -> dict[str, dict[str, Floats]]:
+) -> dict[GraphRun, dict[str, Floats]]:
     """Load or compute the scores of every text; missing ones are scored in one pass per metric."""
-    metrics = {name: as_metric(spec) for name, spec in specs.items()}
-    cells = ResultStore(runs.folder)
-    found: dict[str, dict[str, Floats]] = {result.run.name: {} for result in results}
-    for name, metric in metrics.items():
-        recipes = {r.run.name: _score_recipe(r, runs, metric.signature) for r in results}
-        kept = {node: cells.load(f"{node} {name}", recipe) for node, recipe in recipes.items()}
-        new = [result for result in results if kept[result.run.name] is None]
-        every = [pair for result in new for pair in result_pairs(result, runs)]
-        segments = score_metrics([metric], every, Run())[0].segments if every else ()
-        for place, result in enumerate(new):
-            node, size = result.run.name, len(result.texts)
-            scores = segments[place * size : (place + 1) * size]
-            values = {"values": [round(each.value, 4) for each in scores]}
-            cells.save(f"{node} {name}", recipes[node], values)
-            kept[node] = values
-        for node, own in kept.items():
-            found[node][name] = np.array((own or {})["values"])
+    found: dict[GraphRun, dict[str, Floats]] = {result.run: {} for result in results}
+    for name, spec in specs.items():
+        metric = as_metric(spec)
+        cells = {f"{run_name(result.run)} {name}": result for result in results}
+        recipes = {cell: _score_recipe(r, runs, metric.signature) for cell, r in cells.items()}
+
+        def compute(
+            missing: list[str], metric: Metric = metric, cells: dict[str, GraphRunResult] = cells
+        ) -> Iterator[dict[str, Any]]:
+            every = [result_pairs(cells[cell], runs) for cell in missing]
+            scores = iter(score_metrics([metric], list(chain(*every)), Run())[0].segments)
+            for own in every:
+                yield {"values": [round(next(scores).value, 4) for _ in own]}
+
+        for cell, kept in ResultStore(runs.folder).load_or_compute(recipes, compute).items():
+            found[cells[cell].run][name] = np.array(kept["values"])
     return found
 
 
 def _score_recipe(result: GraphRunResult, runs: GraphExperiment, signature: str) -> dict[str, str]:
-    texts = hashlib.sha256(json.dumps(result.texts).encode()).hexdigest()[:16]
-    return {"texts": texts, "corpus": runs.corpus.digest, "metric": signature}
+    texts = hashlib.sha256(json.dumps(result.outputs).encode()).hexdigest()[:16]
+    return {"texts": texts, "corpus": runs.study.corpus.digest, "metric": signature}
 
 
 def _difference_rows(
@@ -362,7 +361,11 @@ def _reward_curve(own: Sequence[GraphRunResult], name: str) -> list[tuple[float,
 
 
 def _notes(runs: GraphExperiment, results: Sequence[GraphRunResult]) -> list[str]:
-    corpus, first, second = runs.corpus, runs.design.pretraining, runs.design.fine_tuning
+    corpus, first, second = (
+        runs.study.corpus,
+        runs.study.design.pretraining,
+        runs.study.design.fine_tuning,
+    )
     shape = first.shape
     references = [text for each in corpus.test for text in each.references]
     return [

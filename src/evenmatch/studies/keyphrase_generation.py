@@ -7,23 +7,15 @@ the same first stages share them. Each run stores its curves and its predictions
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.documents import Document, DocumentSet, read_documents
-from evenmatch.errors import InputError
-from evenmatch.studies.experiment import (
-    ResultStore,
-    downsample_curve,
-    load_or_run,
-    read_json_gz,
-    slug,
-    write_json_gz,
-)
+from evenmatch.studies.experiment import Experiment, Trained, check_arms
 from evenmatch.training.keyphrases.catseq import CatSeqShape
 from evenmatch.training.keyphrases.catseq_settings import (
     CatSeqSettings,
@@ -35,7 +27,6 @@ from evenmatch.training.keyphrases.objectives import REWARD_SPECS
 from evenmatch.training.keyphrases.sequences import tokenize_text
 from evenmatch.training.keyphrases.train_catseq import (
     CatSeqData,
-    CatSeqRun,
     prepare_catseq_data,
     train_likelihood,
     train_stage,
@@ -71,6 +62,8 @@ ABLATIONS: Mapping[str, tuple[str, ...]] = {
     "2RL(FG) w/o GNP": _ablate("quantity=False"),
 }
 
+_ALL_ARMS = {**KEYPHRASE_ARMS, **ABLATIONS}
+
 # Chosen in a pilot, so that each run takes some minutes on one core.
 LIKELIHOOD_SETTINGS = CatSeqSettings(
     words=6000,
@@ -89,103 +82,70 @@ _MAX_OVERLAP = 0.2  # the share of common n-grams above which two texts count as
 _SCORER_DOCUMENTS = 1200  # documents whose predicted phrases train the phrase scorer
 _SCORER_PAIRS = 8000  # pairs of phrases that train it
 
-# The predicted phrases of each document, by test set.
-Predictions: TypeAlias = Mapping[str, tuple[tuple[str, ...], ...]]
 
-
-@dataclass
-class KeyphraseExperiment:
-    """The experiment in its folder: results in `cells` and `predictions`, weights in `models`."""
+@dataclass(frozen=True)
+class KeyphraseStudy:
+    """The keyphrase study: runs with the same first stages share them."""
 
     corpus: KeyphraseCorpus
     design: KeyphraseDesign
-    folder: Path
-    should_stop: Callable[[], bool] = lambda: False
-    log: Callable[[str], None] = lambda _: None
-    _training_data: list[CatSeqData] = field(default_factory=list)
+    output_folder: str = "predictions"
 
-    def __call__(self) -> list[KeyphraseRunResult]:
-        """Run what has no result yet and return all results; fewer if `should_stop` ended it."""
-        return load_or_run(self.design.runs(), self.load_result, self._train_and_save)
-
-    def results(self) -> list[KeyphraseRunResult]:
-        """Return the results that are stored."""
-        return [result for run in self.design.runs() if (result := self.load_result(run))]
-
-    def load_result(self, run: KeyphraseRun) -> KeyphraseRunResult | None:
-        """Return the stored result of a run, or None."""
-        found = ResultStore(self.folder).load(run.name, self._recipe(run))
-        if found is None:
-            return None
-        evaluations = [(int(step), float(value)) for step, value in found["looks"]]
-        predictions = _read_predictions(self._predictions_path(run))
-        return KeyphraseRunResult(
-            run, found["told"], evaluations, found["steps"], found["seconds"], predictions
-        )
-
-    def _train_and_save(self, run: KeyphraseRun) -> KeyphraseRunResult | None:
-        start = time.monotonic()
-        trained = self._train(run)
-        if not trained.history.ended:
-            self.log(f"{run.name}: paused after step {len(trained.history.step_metrics)}")
-            return None
-        generator = load_generator(trained.folder)
-        predictions = {
-            name: tuple(generator(documents)) for name, documents in self.corpus.tests.items()
-        }
-        write_json_gz(self._predictions_path(run), predictions)
-        history = trained.history
-        found = {
-            "told": downsample_curve(history.step_metrics),
-            "looks": history.evaluations,
-            "steps": len(history.step_metrics),
-            "seconds": round(time.monotonic() - start),
-        }
-        ResultStore(self.folder).save(run.name, self._recipe(run), found)
-        step, best = history.best
-        self.log(f"{run.name}: {found['steps']} steps, best {best:.3f} at step {step}")
-        return self.load_result(run)
-
-    def _train(self, run: KeyphraseRun) -> CatSeqRun:
-        """Train the generator of a run, after those of the runs it starts from."""
-        settings = replace(self.design.settings, seed=run.seed)
-        place = self.folder / "models" / slug(run.name)
-        if not run.rewards:
-            return train_likelihood(
-                self.training_data, settings, place, should_stop=self.should_stop
-            )
-        before = self._train(run.parent)
-        if not before.history.ended:
-            return before
-        stage = replace(self.design.stage, reward=self._resolve_reward(run.rewards[-1]))
-        return train_stage(
-            self.training_data, stage, before.folder, place, run.seed, should_stop=self.should_stop
-        )
-
-    @property
+    @cached_property
     def training_data(self) -> CatSeqData:
-        """The documents converted to examples, once."""
-        if not self._training_data:
-            data = prepare_catseq_data(self.corpus.train, self.corpus.valid, self.design.settings)
-            self._training_data.append(data)
-        return self._training_data[0]
+        """The documents converted to examples."""
+        return prepare_catseq_data(self.corpus.train, self.corpus.valid, self.design.settings)
 
-    def _resolve_reward(self, reward: str) -> str:
-        """Return the reward's spec, with the folder of the phrase scorer that FB uses."""
-        return (
-            reward.replace(SCORER_PLACEHOLDER, repr(str(self._train_scorer())))
-            if SCORER_PLACEHOLDER in reward
-            else reward
+    def recipe(self, run: KeyphraseRun) -> dict[str, Any]:
+        """Return the hashes of the documents and the settings and rewards of the run."""
+        recipe = {
+            "lessons": self.training_data.digest,
+            "tests": self.corpus.digest,
+            "settings": asdict(replace(self.design.settings, seed=run.seed)),
+            "rewards": run.rewards,
+        }
+        return recipe | ({"stage": self.design.stage.to_dict()} if run.rewards else {})
+
+    def train(self, run: KeyphraseRun, experiment: Experiment[Any]) -> Trained:
+        """Train the generator of a run, after those of the runs it starts from."""
+        place, should_stop = experiment.model_folder(run), experiment.should_stop
+        if run.rewards:
+            before = self.train(run.parent, experiment)
+            if not before.ended:
+                return before
+            reward = self._resolve_reward(run.rewards[-1], experiment)
+            stage = replace(self.design.stage, reward=reward)
+            trained = train_stage(
+                self.training_data, stage, before.folder, place, run.seed, should_stop=should_stop
+            )
+        else:
+            settings = replace(self.design.settings, seed=run.seed)
+            trained = train_likelihood(self.training_data, settings, place, should_stop=should_stop)
+        history = trained.history
+        values = history.step_metrics
+        return Trained(
+            trained.folder, history.evaluations, {"told": values}, len(values), history.ended
         )
 
-    def _train_scorer(self) -> Path:
+    def generate(self, model: Trained, run: KeyphraseRun) -> dict[str, list[tuple[str, ...]]]:
+        """Predict the phrases of every test document."""
+        generator = load_generator(model.folder)
+        return {name: list(generator(each)) for name, each in self.corpus.tests.items()}
+
+    def _resolve_reward(self, reward: str, experiment: Experiment[Any]) -> str:
+        """Return the reward's spec, with the folder of the phrase scorer that FB uses."""
+        if SCORER_PLACEHOLDER not in reward:
+            return reward
+        return reward.replace(SCORER_PLACEHOLDER, repr(str(self._train_scorer(experiment))))
+
+    def _train_scorer(self, experiment: Experiment[Any]) -> Path:
         """Train a phrase scorer on predictions of the first generator; return its folder.
 
         It uses training documents only: public predictions exist for the test documents.
         """
-        place = self.folder / "scorer"
+        place = experiment.folder / "scorer"
         if not (place / "README.md").is_file():  # the card is written last
-            first = self._train(KeyphraseRun(self.design.seeds[0], ()))
+            first = self.train(KeyphraseRun(self.design.seeds[0], ()), experiment)
             documents = self.corpus.train[:: max(1, len(self.corpus.train) // _SCORER_DOCUMENTS)]
             phrases = load_generator(first.folder)(documents)
             predicted = tuple(
@@ -195,19 +155,6 @@ class KeyphraseExperiment:
             sets = [DocumentSet("documents to learn from", predicted, ("catSeq",))]
             fit_keyphrases(sets, place, most=_SCORER_PAIRS, **self.design.scorer)
         return place
-
-    def _recipe(self, run: KeyphraseRun) -> dict[str, Any]:
-        settings = replace(self.design.settings, seed=run.seed)
-        recipe = {
-            "lessons": self.training_data.digest,
-            "tests": self.corpus.digest,
-            "settings": asdict(settings),
-            "rewards": run.rewards,
-        }
-        return recipe | ({"stage": self.design.stage.to_dict()} if run.rewards else {})
-
-    def _predictions_path(self, run: KeyphraseRun) -> Path:
-        return self.folder / "predictions" / f"{slug(run.name)}.json.gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,22 +168,16 @@ class KeyphraseDesign:
     scorer: Mapping[str, Any] = field(default_factory=dict)  # arguments of `fit_keyphrases`
 
     def __post_init__(self) -> None:
-        known = {**KEYPHRASE_ARMS, **ABLATIONS}
-        for arm in self.arms:
-            if arm not in known:
-                raise InputError(f"the experiment has no arm {arm!r}; known: {', '.join(known)}")
-        if not (self.arms and self.seeds):
-            raise InputError("the experiment needs at least one arm and one seed")
+        check_arms(self.arms, self.seeds, _ALL_ARMS)
 
     def runs(self) -> list[KeyphraseRun]:
         """Return every run, seed by seed, each after the run it starts from."""
-        known = {**KEYPHRASE_ARMS, **ABLATIONS}
         return list(
             dict.fromkeys(
-                KeyphraseRun(seed, known[arm][:depth])
+                KeyphraseRun(seed, _ALL_ARMS[arm][:depth])
                 for seed in self.seeds
                 for arm in self.arms
-                for depth in range(len(known[arm]) + 1)
+                for depth in range(len(_ALL_ARMS[arm]) + 1)
             )
         )
 
@@ -249,29 +190,17 @@ class KeyphraseRun:
     rewards: tuple[str, ...]
 
     @property
-    def name(self) -> str:
-        """The name of its files."""
-        known = {rewards: name for name, rewards in {**KEYPHRASE_ARMS, **ABLATIONS}.items()}
+    def arm(self) -> str:
+        """The arm with these rewards."""
+        known = {rewards: name for name, rewards in _ALL_ARMS.items()}
         # The first stage of an ablation is no arm; it is named after its second stage.
         first = {r[:1]: f"{n} first stage" for n, r in ABLATIONS.items()}
-        return f"{(first | known)[self.rewards]} seed {self.seed}"
+        return (first | known)[self.rewards]
 
     @property
     def parent(self) -> KeyphraseRun:
         """The run that it starts from."""
         return KeyphraseRun(self.seed, self.rewards[:-1])
-
-
-@dataclass(frozen=True, slots=True)
-class KeyphraseRunResult:
-    """The result of a run: its curves, its duration, and the predictions of its generator."""
-
-    run: KeyphraseRun
-    training_curve: Sequence[float]
-    evaluations: Sequence[tuple[int, float]]
-    steps: int
-    seconds: float
-    predictions: Predictions
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,17 +263,3 @@ def _read_split(name: str, part: str) -> Iterator[Document]:
     for found in read_documents(str(find_data_set(name) / f"{part}.jsonl.gz")):
         for document in found.documents:
             yield Document(document.text, document.keyphrases)
-
-
-def _read_predictions(path: Path) -> Predictions:
-    found = read_json_gz(path)
-    return {name: tuple(map(tuple, each)) for name, each in found.items()}
-
-
-def keyphrase_results_by_arm(
-    results: Sequence[KeyphraseRunResult], arms: Mapping[str, tuple[str, ...]] = KEYPHRASE_ARMS
-) -> Iterator[tuple[str, list[KeyphraseRunResult]]]:
-    """Yield the results of each arm that has any, seed by seed."""
-    for name, rewards in arms.items():
-        if own := [result for result in results if result.run.rewards == rewards]:
-            yield name, own

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,12 +24,15 @@ from evenmatch.stats.paired import ResampledScore, resample_scores
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
     Claim,
+    Experiment,
+    RunResult,
     arm_difference,
-    describe_missing,
-    evaluate_claim,
+    check_claim,
     format_claim,
     format_interval,
     mean_over_seeds,
+    results_by_arm,
+    run_name,
     shared_seeds,
 )
 from evenmatch.studies.keyphrase_generation import (
@@ -37,13 +41,13 @@ from evenmatch.studies.keyphrase_generation import (
     KEYPHRASE_ARMS,
     MLE,
     KeyphraseCorpus,
-    KeyphraseDesign,
-    KeyphraseExperiment,
-    KeyphraseRunResult,
-    keyphrase_results_by_arm,
+    KeyphraseRun,
+    KeyphraseStudy,
 )
 from evenmatch.types import Run
 
+KeyphraseExperiment: TypeAlias = Experiment[KeyphraseStudy]
+KeyphraseRunResult: TypeAlias = RunResult[KeyphraseRun]
 METRICS: Mapping[str, KeyphraseMetric] = {
     label: make_metric(name)
     for label, name in {"F1@M": "f1_at_m", "F1@5": "f1_at_5", "FG": "fg"}.items()
@@ -73,26 +77,23 @@ def keyphrase_report(
 
     `found` are their scores, if computed before.
     """
-    results = runs.results()
+    results, corpus = runs.results(), runs.study.corpus
     if found is None:
-        found = score_keyphrase_arms(results, runs.corpus) if results else []
-    missing = [run.name for run in runs.design.runs() if runs.load_result(run) is None]
+        found = score_keyphrase_arms(results, corpus) if results else []
     tables = {
         "present phrases": keyphrase_score_table(found),
         "differences": keyphrase_difference_table(found),
     }
-    tables |= {
-        f"words of phrases, {d}": ablation_table(found, d) for d in runs.corpus.tests if found
-    }
+    tables |= {f"words of phrases, {d}": ablation_table(found, d) for d in corpus.tests if found}
     return StudyReport(
         "Keyphrases: maximum likelihood, and reinforcement learning in one stage or two",
         [
-            *describe_missing(missing, len(results)),
+            *runs.describe_missing(),
             *map(format_claim, check_keyphrase_claims(found)),
         ],
         tables if found else {},
         keyphrase_figures(found, results) if found else {},
-        _notes(runs.corpus, runs.design, results),
+        _notes(runs.study, results),
     )
 
 
@@ -162,17 +163,11 @@ def check_keyphrase_claims(found: Sequence[KeyphraseArmScores]) -> Iterator[Clai
     """Yield each claim whose two arms have results, with a verdict per test set."""
     by_place = {(each.data, each.arm): each for each in found}
     for arm, other, metric, statement in _CLAIMS:
-        both = {
-            data: (by_place.get((data, arm)), by_place.get((data, other)))
+        comparisons = {
+            data: (by_place.get((data, arm)), by_place.get((data, other)), metric)
             for data in dict.fromkeys(each.data for each in found)
         }
-        verdicts = {
-            data: evaluate_claim(one, less, metric)
-            for data, (one, less) in both.items()
-            if one and less and shared_seeds(one, less)
-        }
-        if verdicts:
-            yield Claim(f"{statement} ({metric}: {arm} minus {other})", verdicts)
+        yield from check_claim(f"{statement} ({metric}: {arm} minus {other})", comparisons)
 
 
 def keyphrase_figures(
@@ -193,7 +188,7 @@ def keyphrase_figures(
             ("token F1", "share of documents with phrases"),
             {each.arm: histogram_shares(each.token_f1) for each in own},
         )
-    for arm, some in keyphrase_results_by_arm(results):
+    for arm, some in results_by_arm(results, KEYPHRASE_ARMS):
         lines = {
             f"seed {each.run.seed}": [(float(step), value) for step, value in each.evaluations]
             for each in some
@@ -218,9 +213,8 @@ def histogram_shares(values: Floats) -> list[tuple[float, float]]:
     return [(at, float(count) / total) for at, count in zip(places, counts, strict=True)]
 
 
-def _notes(
-    corpus: KeyphraseCorpus, design: KeyphraseDesign, results: Sequence[KeyphraseRunResult]
-) -> list[str]:
+def _notes(study: KeyphraseStudy, results: Sequence[KeyphraseRunResult]) -> list[str]:
+    corpus, design = study.corpus, study.design
     tests = ", ".join(f"{name} {len(each)}" for name, each in corpus.tests.items())
     shape, first, stage = design.settings.shape, design.settings.likelihood, design.stage.training
     return [
@@ -241,9 +235,9 @@ def _notes(
 def _score_test_set(
     data: str, results: Sequence[KeyphraseRunResult], corpus: KeyphraseCorpus
 ) -> Iterator[KeyphraseArmScores]:
-    named = {result.run.name: result for result in results}
+    named = {run_name(result.run): result for result in results}
     documents = tuple(
-        Document(d.text, d.keyphrases, {n: r.predictions[data][i] for n, r in named.items()})
+        Document(d.text, d.keyphrases, {n: tuple(r.outputs[data][i]) for n, r in named.items()})
         for i, d in enumerate(corpus.tests[data])
     )
     metrics = {**METRICS, TOKEN_F1: KeyphraseMetric(scoring=TokenMatch())}
@@ -256,7 +250,7 @@ def _score_test_set(
         trials=0,
         seed=0,
     )
-    for arm, own in keyphrase_results_by_arm(results, {**KEYPHRASE_ARMS, **ABLATIONS}):
+    for arm, own in results_by_arm(results, {**KEYPHRASE_ARMS, **ABLATIONS}):
         yield _arm_scores(arm, scored, every, own)
 
 
@@ -266,7 +260,7 @@ def _arm_scores(
     every: Mapping[tuple[str, str], ResampledScore],
     own: Sequence[KeyphraseRunResult],
 ) -> KeyphraseArmScores:
-    names = [result.run.name for result in own]
+    names = [run_name(result.run) for result in own]
     counts = {
         m: np.concatenate([scored.counts[m, "present", name] for name in names])
         for m in ("FG", TOKEN_F1)

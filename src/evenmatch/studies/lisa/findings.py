@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from evenmatch.data.tables import TextTable
-from evenmatch.reports.plots import histogram_svg, interval_plot_svg, violin_plot_svg
+from evenmatch.reports.plots import histogram, interval_plot, violin_plot
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.stats.bootstrap import (
     Interval,
@@ -24,6 +24,7 @@ from evenmatch.stats.bootstrap import (
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.lisa.grid import ALIGNED, BASELINE, GREEDY, SHUFFLED, GridCell, GridScores
 
+_BIN_WIDTH = 4  # tokens, in the histogram of lengths
 _SIDES = {"pairs": ALIGNED, "in-batch negatives": SHUFFLED}
 
 
@@ -150,9 +151,7 @@ def grid_document(runs: GridScores, rows: list[GridRow]) -> dict[str, Any]:
 def grid_figures(runs: GridScores, rows: list[GridRow]) -> dict[str, str]:
     """Return each figure as SVG, by file name; those of one encoder have its number."""
     found = {
-        "lengths": histogram_svg(
-            "Lengths of the texts", "tokens, special tokens included", runs.token_counts, 4
-        ),
+        "lengths": _length_figure(runs.token_counts),
         "baseline": _baseline_figure(runs),
         "models": _pooled_figure(runs, "All runs by encoder", "encoder", runs.encoders),
         "algorithms": _pooled_figure(runs, "All runs by algorithm", "algorithm", runs.algorithms),
@@ -226,6 +225,13 @@ def _difference(x: Floats | None, y: Floats) -> Interval | None:
     return None if x is None else bootstrap_interval(mean_difference(x, y), len(y))
 
 
+def _length_figure(counts: Sequence[int]) -> str:
+    bins = np.bincount(np.asarray(counts) // _BIN_WIDTH)
+    axes = ("tokens, special tokens included", "texts")
+    plot = histogram(axes, bins.tolist(), 0, _BIN_WIDTH * len(bins))
+    return plot.svg_file("Lengths of the texts")
+
+
 def _baseline_figure(runs: GridScores) -> str:
     """Return the paper's figure 3."""
     groups = {
@@ -234,7 +240,7 @@ def _baseline_figure(runs: GridScores) -> str:
         }
         for encoder in runs.encoders
     }
-    return violin_plot_svg("Cosine of the closing tokens (eot)", "score", groups)
+    return violin_plot("score", groups).svg_file("Cosine of the closing tokens (eot)")
 
 
 def _pooled_figure(runs: GridScores, title: str, field: str, names: Iterable[str]) -> str:
@@ -248,7 +254,7 @@ def _pooled_figure(runs: GridScores, title: str, field: str, names: Iterable[str
                 if cell.side == side and cell.algorithm != BASELINE and getattr(cell, field) == name
             ]
             groups.setdefault(name, {})[label] = np.concatenate(own)
-    return violin_plot_svg(title, "F", groups)
+    return violin_plot("F", groups).svg_file(title)
 
 
 def _padding_figure(runs: GridScores, encoder: str) -> str:
@@ -260,7 +266,7 @@ def _padding_figure(runs: GridScores, encoder: str) -> str:
         }
         for algorithm in runs.algorithms
     }
-    return violin_plot_svg(f"Effect of padding on pairs, {encoder}", "F", groups)
+    return violin_plot("F", groups).svg_file(f"Effect of padding on pairs, {encoder}")
 
 
 def _separation_figure(runs: GridScores, encoder: str, length: int) -> str:
@@ -273,7 +279,7 @@ def _separation_figure(runs: GridScores, encoder: str, length: int) -> str:
         for algorithm in runs.algorithms
     }
     title = f"Pairs and in-batch negatives, {encoder}, {padding_phrase(length)}"
-    return violin_plot_svg(title, "F", groups)
+    return violin_plot("F", groups).svg_file(title)
 
 
 def _effects_figure(rows: list[GridRow], encoder: str) -> str:
@@ -282,7 +288,5 @@ def _effects_figure(rows: list[GridRow], encoder: str) -> str:
         algorithm: {padding_phrase(r.length): r.effect for r in own if r.algorithm == algorithm}
         for algorithm in dict.fromkeys((GREEDY, *(row.algorithm for row in own)))
     }
-    title = f"Separation of pairs and negatives, {encoder}"
-    return interval_plot_svg(
-        title, "effect size (Cohen's d)", {k: g for k, g in groups.items() if g}
-    )
+    plot = interval_plot("effect size (Cohen's d)", {k: g for k, g in groups.items() if g})
+    return plot.svg_file(f"Separation of pairs and negatives, {encoder}")

@@ -156,23 +156,21 @@ def _score_step(
     step: _Step, sentences: SentencePairs, store: ResultStore, run: Run
 ) -> Iterator[tuple[GridCell, dict[str, Any]]]:
     """Yield each encoder's cell of a step, loaded or scored now."""
-    cells = {
-        label: GridCell(label, step.algorithm, step.length, step.side) for label in step.encoders
+    metrics = {
+        GridCell(label, step.algorithm, step.length, step.side): _metric(step, *at)
+        for label, at in step.encoders.items()
     }
-    metrics = {label: _metric(step, *at) for label, at in step.encoders.items()}
+    cells = {f"{c.encoder} {c.algorithm} {c.length} {c.side}": c for c in metrics}
     recipes = {
-        label: {"metric": metric.signature, "texts": sentences.digest}
-        for label, metric in metrics.items()
+        name: {"metric": metrics[cell].signature, "texts": sentences.digest}
+        for name, cell in cells.items()
     }
-    kept = {label: store.load(_cell_name(cells[label]), recipes[label]) for label in cells}
-    missing = [label for label, found in kept.items() if found is None]
-    fresh = _score_metrics([metrics[label] for label in missing], sentences, run) if missing else []
-    for label, new in zip(missing, fresh, strict=True):
-        store.save(_cell_name(cells[label]), recipes[label], new)
-        kept[label] = new
-    for label, found in kept.items():
-        if found is not None:
-            yield cells[label], found
+    found = store.load_or_compute(
+        recipes,
+        lambda missing: _score_metrics([metrics[cells[n]] for n in missing], sentences, run),
+    )
+    for name, each in found.items():
+        yield cells[name], each
 
 
 def _score_metrics(
@@ -197,7 +195,3 @@ def _metric(step: _Step, model: str, layer: int) -> AlignMetric:
         return metric
     vectors = Transformer(model, layer, pad_to=step.length)
     return AlignMetric(Pieces(marks=True), vectors, alignment=as_solver(step.algorithm))
-
-
-def _cell_name(cell: GridCell) -> str:
-    return f"{cell.encoder} {cell.algorithm} {cell.length} {cell.side}"

@@ -144,11 +144,10 @@ def _load_or_measure(
     work: Callable[[], Sequence[_Record]],
 ) -> list[_Record]:
     """Return the records of a cell, loaded or measured now."""
-    found = cells.load(name, recipe)
-    if found is None:
-        found = {"rows": [asdict(row) for row in work()]}
-        cells.save(name, recipe, found)
-    return [kind(**row) for row in found["rows"]]
+    found = cells.load_or_compute(
+        {name: recipe}, lambda _: [{"rows": [asdict(row) for row in work()]}]
+    )
+    return [kind(**row) for row in found[name]["rows"]]
 
 
 def trade_off_report(measured: TradeOff) -> StudyReport:
