@@ -14,6 +14,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -159,6 +160,13 @@ def test_the_readme_lists_only_existing_metrics() -> None:
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
     claimed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert {"bertscore", "f_disc", "f_cont"} <= claimed <= set(em.names("metric"))
+
+
+def test_the_page_of_metrics_by_name_is_up_to_date() -> None:
+    from tools.pages import metrics
+
+    built_in = [point.name for point in metadata.entry_points(group="evenmatch")]
+    assert metrics.PAGE.read_text("utf-8") == metrics.page(built_in)
 
 
 def test_the_readme_is_short() -> None:

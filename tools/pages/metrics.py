@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from evenmatch.registry import find_entry, kind_of, names, spec
+from evenmatch.registry import KINDS, find_entry, kind_of, names, spec
 from evenmatch.registry.parts import describe_type, setting_types
 from tools.pages.markdown import table_lines
 
@@ -21,10 +21,10 @@ parts of a metric. This page is written by `python -m tools.pages.metrics`.
 """
 
 
-def page() -> str:
-    """Return the page as Markdown."""
-    sections = [INTRODUCTION, *("\n".join(_section(name)) + "\n" for name in names("metric"))]
-    return "\n".join(sections)
+def page(built_in: Collection[str]) -> str:
+    """Return the page of these metrics as Markdown."""
+    found = [name for name in names("metric") if name in built_in]
+    return "\n".join([INTRODUCTION, *("\n".join(_section(name)) + "\n" for name in found)])
 
 
 def _section(name: str) -> Iterator[str]:
@@ -35,11 +35,18 @@ def _section(name: str) -> Iterator[str]:
     if parameters:
         hints = setting_types(factory)
         rows = [
-            [f"`{each.name}`", _default(each), describe_type(hints[each.name])]
+            [f"`{each.name}`", _default(each), _accepted(hints[each.name])]
             for each in parameters.values()
         ]
         yield ""
         yield from table_lines([["option", "default", "takes"], *rows])
+
+
+def _accepted(hint: Any) -> str:
+    # the names of all parts of a kind would make the table too wide
+    return next((f"a part: `{kind}`" for kind, own in KINDS.items() if hint is own), "") or (
+        describe_type(hint)
+    )
 
 
 def _default(parameter: inspect.Parameter) -> str:
@@ -50,5 +57,5 @@ def _default(parameter: inspect.Parameter) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    PAGE.write_text(page(names("metric")), "utf-8")
     print(f"wrote {PAGE}")

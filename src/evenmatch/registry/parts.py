@@ -228,7 +228,7 @@ def describe_type(hint: Any) -> str:
     plain = {int: "a whole number", float: "a number", str: "a string", bool: "True or False"}
     for kind, protocol in KINDS.items():
         if hint is protocol:
-            article = "an" if kind[0] in "aeiou" else "a"
+            article = "an" if kind == "alignment" else "a"
             return f"{article} {kind} part ({', '.join(names(kind))})"
     return plain.get(hint, getattr(hint, "__name__", "nothing"))
 
