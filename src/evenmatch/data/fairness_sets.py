@@ -188,11 +188,6 @@ def read_terms(data: str, attribute: str = "gender") -> tuple[GroupTerm, ...]:
     )
 
 
-def merge_terms(lists: Sequence[Sequence[GroupTerm]]) -> tuple[GroupTerm, ...]:
-    """Concatenate lists of terms without duplicates, keeping the first of each."""
-    return tuple(dict.fromkeys(term for each in lists for term in each))
-
-
 def _read_attributes(given: str) -> dict[str, list[FairnessPair]]:
     if not given:
         return {attribute: template_pairs(attribute) for attribute in ATTRIBUTES}

@@ -40,42 +40,6 @@ def partial_matrix(
     return correlation(left[:, None], left[None], "pearson")
 
 
-def partial_correlation(
-    x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, method: PartialMethod = "pearson"
-) -> float:
-    """Compute the correlation of x and y given one or several rows of controls.
-
-    See `partial_matrix`.
-
-    >>> round(partial_correlation([1, 3, 2, 4], [2, 3, 1, 4], [1, 2, 3, 4]), 3)
-    0.873
-    """
-    two = np.stack([as_floats(x, "x"), as_floats(y, "y")])
-    return float(partial_matrix(two, controls, method=method)[0, 1])
-
-
-def conditional_matrix(variables: ArrayLike, *, method: PartialMethod = "pearson") -> Floats:
-    """Compute the partial correlation of every pair of variables given all the others.
-
-    Uses the inverse of the correlation matrix. If it is singular, because one variable is a linear
-    combination of others, all entries are NaN.
-
-    >>> conditional_matrix([[1, 3, 2, 4, 6, 5], [2, 3, 1, 4, 6, 7], [1, 2, 3, 4, 5, 6]]).round(2)
-    array([[1.  , 0.59, 0.52],
-           [0.59, 1.  , 0.28],
-           [0.52, 0.28, 1.  ]])
-    """
-    x, _ = _prepare_rows(variables, [], method)
-    together = correlation(x[:, None], x[None], "pearson")
-    if np.isnan(together).any() or np.linalg.cond(together) > 1 / _ROUNDING:
-        return np.full(together.shape, np.nan)
-    precision = np.linalg.inv(together)
-    scale = np.sqrt(np.diag(precision))
-    partial: Floats = -precision / scale[:, None] / scale
-    np.fill_diagonal(partial, 1.0)
-    return partial
-
-
 def residuals(x: Floats, given: Floats) -> Floats:
     """Return the residuals of the rows of x after a linear fit on the rows of `given`."""
     design = np.concatenate([np.ones((1, x.shape[-1])), given]).T
