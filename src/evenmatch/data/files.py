@@ -114,7 +114,7 @@ def read_records(path: str) -> Iterator[LocatedRecord]:
         return read_json_records(path)
     if is_tsv(path):
         return read_tsv_records(path)
-    if path.lower().endswith(".parquet"):
+    if is_parquet(path):
         return read_parquet_records(path)
     raise InputError(f"unknown file type of {path}; name it .jsonl, .tsv or .parquet")
 
@@ -128,6 +128,11 @@ def is_json(path: str) -> bool:
 def is_tsv(path: str) -> bool:
     """Whether a file is TSV by its name."""
     return path.lower().removesuffix(".gz").endswith(".tsv")
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a file is Parquet by its name."""
+    return path.lower().endswith(".parquet")
 
 
 def read_json_records(path: str) -> Iterator[LocatedRecord]:
