@@ -161,6 +161,18 @@ def parse_json_object(line: str, where: str) -> dict[str, Any]:
     return record
 
 
+def check_text(value: Any, name: str, where: str) -> str:
+    """Return the value of a record's field; raise if it is not text."""
+    if not isinstance(value, str):
+        raise InputError(f"the {name} of {where} must be a string, got {short_repr(value)}")
+    return value
+
+
+def short_repr(value: Any) -> str:
+    """Show a value in a message; a long one by its type."""
+    return repr(value) if len(repr(value)) < 40 else f"a {type(value).__name__}"
+
+
 def read_tsv_records(path: str) -> Iterator[LocatedRecord]:
     """Read a header and one record per line, split at tabs; quotes have no special meaning.
 

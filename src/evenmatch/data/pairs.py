@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.files import (
     STANDARD_INPUT,
+    check_text,
     count_lines,
     display_path,
     is_json,
@@ -158,15 +159,15 @@ def pair_from_record(record: Mapping[str, Any], where: str) -> Pair:
     >>> pair_from_record({"prediction": "a", "reference": "b"}, "x.jsonl line 1")
     Pair(candidate='a', references=('b',), source=None)
     """
-    candidate = _check_text(_find_field(record, CANDIDATE_FIELDS, where), "candidate", where)
+    candidate = check_text(_find_field(record, CANDIDATE_FIELDS, where), "candidate", where)
     given = _find_field(record, REFERENCE_FIELDS, where)
     several = given if isinstance(given, list) else [given]
     if not several:
         raise InputError(f"{where} has no reference; give at least one (it may be empty text)")
-    references = tuple(_check_text(reference, "reference", where) for reference in several)
+    references = tuple(check_text(reference, "reference", where) for reference in several)
     source = record.get(SOURCE_FIELD)
     return Pair(
-        candidate, references, None if source is None else _check_text(source, SOURCE_FIELD, where)
+        candidate, references, None if source is None else check_text(source, SOURCE_FIELD, where)
     )
 
 
@@ -210,13 +211,6 @@ def _find_field(record: Mapping[str, Any], names: tuple[str, str], where: str) -
             return record[name]
     fields = ", ".join(map(repr, record)) or "none"
     raise InputError(f"{where} has no field {names[0]!r} or {names[1]!r}; its fields: {fields}")
-
-
-def _check_text(value: Any, what: str, where: str) -> str:
-    if not isinstance(value, str):
-        found = repr(value) if len(repr(value)) < 40 else f"a {type(value).__name__}"
-        raise InputError(f"the {what} of {where} must be a string, got {found}")
-    return value
 
 
 def _read_public_pairs(path: Path) -> Iterator[Pair]:
