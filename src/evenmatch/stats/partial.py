@@ -14,7 +14,6 @@ from evenmatch.stats.panel import Floats, as_floats
 
 PartialMethod: TypeAlias = Literal["pearson", "spearman"]
 
-
 # Relative size of the residuals up to which the controls explain a variable fully.
 _ROUNDING = 1e-10
 

@@ -17,9 +17,7 @@ from evenmatch.errors import DataError, MissingExtraError
 
 BASE_URL = "https://raw.githubusercontent.com"
 
-
 _TIMEOUT = 60  # seconds without a response
-
 
 _CHUNK = 1 << 16
 

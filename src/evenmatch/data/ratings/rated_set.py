@@ -17,7 +17,6 @@ from evenmatch.types import Pair
 
 Floats: TypeAlias = NDArray[np.float64]
 
-
 Indexes: TypeAlias = NDArray[np.intp]
 
 

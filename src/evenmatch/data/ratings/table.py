@@ -27,7 +27,6 @@ from evenmatch.errors import DataError, InputError
 
 _Key = TypeVar("_Key")
 
-
 _Value = TypeVar("_Value")
 
 
