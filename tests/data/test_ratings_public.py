@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenmatch.data.ratings.rated_set import RatedSet, z_score_by_rater
+from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.reading import read_ratings
-from evenmatch.stats.panel import standardise_ratings
 
 pytestmark = pytest.mark.usefixtures("data")
 
@@ -155,13 +154,3 @@ def test_a_folder_reads_as_its_name_does(data: Path) -> None:
     by_name = rated("wmt19-da")["kk-en"]
     assert (by_path.name, by_path.systems) == (by_name.name, by_name.systems)
     assert by_path.candidates == by_name.candidates
-
-
-def test_raters_are_standardised_as_the_statistics_do() -> None:
-    judgements = rated("webnlg2020-human")["Fluency"].judgements
-    assert judgements is not None
-    np.testing.assert_allclose(
-        z_score_by_rater(judgements.values, judgements.raters),
-        standardise_ratings(judgements.values, judgements.raters),
-        atol=1e-12,
-    )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evenmatch.data.fairness_sets import builtin_terms, merge_terms, read_terms
+from evenmatch.data.fairness_sets import builtin_terms, read_terms
 from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.fairness.counterfactuals import (
     counterfactuals,
@@ -102,8 +102,6 @@ def test_public_lists_are_read(data: Path) -> None:
     assert ("actor", "actress") in {(t.one, t.other) for t in words}
     assert len({frozenset((t.one, t.other)) for t in words}) == len(words)
     assert len(read_terms("bias-words", "religion")) >= 6
-    both = merge_terms([builtin_terms(), words])
-    assert both[: len(builtin_terms())] == builtin_terms()
 
 
 def test_lists_that_are_not_there_are_refused(

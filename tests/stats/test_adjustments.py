@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy import stats
 
 from evenmatch.errors import InputError
-from evenmatch.stats.p_values import benjamini_hochberg, holm
+from evenmatch.stats.p_values import holm
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
@@ -19,20 +18,14 @@ def test_holm_follows_its_steps() -> None:
 
 
 @given(P_VALUES)
-def test_benjamini_hochberg_equals_scipys(p: list[float]) -> None:
-    assert_allclose(benjamini_hochberg(p), stats.false_discovery_control(p))
-
-
-@given(P_VALUES)
 def test_holm_lies_between_the_p_value_and_bonferronis(p: list[float]) -> None:
     found = holm(p)
     assert (found >= np.array(p)).all()
     assert (found <= np.minimum(np.array(p) * len(p), 1) + 1e-12).all()
 
 
-@pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
-def test_what_is_missing_is_no_test(adjust: type) -> None:
-    found = adjust(np.array([[np.nan, 0.02], [0.01, np.nan]]))
+def test_what_is_missing_is_no_test() -> None:
+    found = holm(np.array([[np.nan, 0.02], [0.01, np.nan]]))
     assert_allclose(found, [[np.nan, 0.02], [0.02, np.nan]])
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evenmatch.errors import InputError
-from evenmatch.stats.p_values import find_winners, rank_clusters
+from evenmatch.stats.p_values import rank_clusters
 
 
 def significant(size: int, *pairs: tuple[int, int]) -> list[list[float]]:
@@ -29,24 +29,18 @@ def test_clusters_follow_values_and_not_positions() -> None:
     assert rank_clusters([0.6, 0.9, 0.8], significant(3, (1, 0), (2, 0))) == (2, 1, 1)
 
 
-def test_a_metric_may_be_unbeaten_below_the_first_cluster() -> None:
+def test_an_unbeaten_metric_may_be_below_the_first_cluster() -> None:
     values, p = [0.9, 0.8, 0.7], significant(3, (0, 1))
     assert rank_clusters(values, p) == (1, 2, 2)
-    assert find_winners(values, p) == (True, False, True)
 
 
 def test_a_stricter_alpha_merges_clusters() -> None:
     assert rank_clusters([0.9, 0.8], significant(2, (0, 1)), alpha=0.001) == (1, 1)
 
 
-def test_metrics_without_a_value_come_last_and_never_win() -> None:
+def test_metrics_without_a_value_come_last() -> None:
     values, p = [np.nan, 0.8, np.nan], np.full((3, 3), np.nan)
     assert rank_clusters(values, p) == (2, 1, 2)
-    assert find_winners(values, p) == (False, True, False)
-
-
-def test_the_diagonal_does_not_count() -> None:
-    assert find_winners([0.9], [[0.0]]) == (True,)
 
 
 def test_p_values_that_are_no_square_are_refused() -> None:

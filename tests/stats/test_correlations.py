@@ -9,9 +9,9 @@ from scipy import stats
 
 from evenmatch.errors import InputError, UnknownNameError
 from evenmatch.stats.correlation import ranks
-from evenmatch.stats.levels import AccuracyAt, CoefficientName, correlation, prepare_coefficient
+from evenmatch.stats.levels import CoefficientName, correlation, prepare_coefficient
 from evenmatch.stats.panel import Floats
-from tests.support.numbers import NAMES, plain, share_of_pairs, two_lists
+from tests.support.numbers import NAMES, plain, two_lists
 
 RANK_NAMES = ("spearman", "kendall", "kendall_c", "accuracy")
 
@@ -164,12 +164,6 @@ def test_weights_of_a_long_list_are_copies(variant: CoefficientName) -> None:
     )
     expected = plain(variant)(np.repeat(x, counts), np.repeat(y, counts))
     assert_allclose(found[0, 0, 0], expected, rtol=1e-10)
-
-
-@given(lists=two_lists())
-def test_accuracy_at_a_threshold_counts_near_scores_as_tied(lists: tuple[Floats, Floats]) -> None:
-    x, y = lists
-    assert_allclose(correlation(x, y, AccuracyAt(0.25)), share_of_pairs(x, y, 0.25))
 
 
 @given(lists=two_lists())

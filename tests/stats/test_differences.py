@@ -54,8 +54,10 @@ def test_systems_that_some_metric_lacks_are_left_out() -> None:
     scores = made(2, 8, 1)
     without = scores.metrics.copy()
     without[1, 3] = np.nan
+    kept = [0, 1, 2, 4, 5, 6, 7]
+    fewer = Panel(scores.metrics[:, kept], scores.human[kept])
     found = williams_matrix(Panel(without, scores.human))
-    assert_allclose(found, williams_matrix(scores.without([3])))
+    assert_allclose(found, williams_matrix(fewer))
 
 
 def test_three_systems_are_too_few() -> None:

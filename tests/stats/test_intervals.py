@@ -10,12 +10,11 @@ from evenmatch.stats.bootstrap import (
     DEFAULT_RESAMPLE_OVER,
     IntervalKind,
     ResampleOver,
-    bootstrap_correlations,
     bootstrap_weights,
     correlation_intervals,
     difference_interval,
 )
-from evenmatch.stats.levels import Level, correlate_panel, correlation
+from evenmatch.stats.levels import Level, correlate_panel, correlation, prepare_level
 from evenmatch.stats.panel import Panel, make_panel
 from tests.support.numbers import made
 
@@ -28,10 +27,8 @@ def test_a_resample_is_the_panel_with_drawn_systems_and_segments(
     level: Level, over: ResampleOver
 ) -> None:
     scores = made(2, 7, 9)
-    found = bootstrap_correlations(
-        scores, level=level, method="pearson", over=over, resamples=4, seed=5
-    )
     systems, segments = bootstrap_weights(scores, over, 4, 5)
+    found = prepare_level(scores, level, "pearson")(systems, segments)
     for b in range(4):
         rows = np.repeat(np.arange(7), systems[b % len(systems)].astype(int))
         columns = np.repeat(np.arange(9), segments[b % len(segments)].astype(int))
@@ -157,9 +154,7 @@ def test_scores_per_system_cannot_be_resampled_over_segments() -> None:
 
 def test_no_resamples_are_refused() -> None:
     with pytest.raises(InputError, match="0 resamples; give at least 1"):
-        bootstrap_correlations(
-            made(1, 3, 3), level="system", method="pearson", over="systems", resamples=0
-        )
+        bootstrap_weights(made(1, 3, 3), "systems", 0, 0)
 
 
 def test_an_unknown_kind_lists_the_known_ones() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from evenmatch.errors import InputError
-from evenmatch.stats.levels import AccuracyAt, Level, calibrate_ties, correlate_panel, prepare_level
+from evenmatch.stats.levels import Level, correlate_panel, prepare_level
 from evenmatch.stats.panel import Floats, Panel, make_panel
 from tests.support.numbers import made, share_of_pairs
 
@@ -21,36 +21,25 @@ def mean_accuracy(metric: Floats, human: Floats, epsilon: float) -> float:
     return float(np.nanmean(each))
 
 
-def best_by_trial(metric: Floats, human: Floats) -> tuple[float, float]:
-    """The greatest accuracy of all thresholds that could matter, and the lowest that gives it."""
+def calibrated(scores: Panel, level: Level) -> float:
+    """The calibrated accuracy of the only metric."""
+    (found,) = correlate_panel(scores, level=level, method="calibrated_accuracy")
+    return float(found)
+
+
+def best_by_trial(metric: Floats, human: Floats) -> float:
+    """The greatest accuracy of all thresholds that could matter."""
     differences = abs(metric[:, None] - metric[None]).ravel().round(9)
     thresholds = np.unique(np.append(differences[~np.isnan(differences)], 0.0))
-    found = [mean_accuracy(metric, human, e + 1e-9) for e in thresholds]
-    lowest = int(np.flatnonzero(np.array(found) >= max(found) - 1e-12)[0])
-    return found[lowest], float(thresholds[lowest])
+    return max(mean_accuracy(metric, human, e + 1e-9) for e in thresholds)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_threshold_is_the_best_of_all_that_could_be_tried(seed: int, missing: float) -> None:
+def test_the_accuracy_is_the_best_of_all_thresholds(seed: int, missing: float) -> None:
     scores = made(1, 6, 8, seed=seed, missing=missing)
-    (found,) = calibrate_ties(scores, level="per_item")
-    accuracy, epsilon = best_by_trial(scores.metrics[0], scores.human)
-    assert found.accuracy == pytest.approx(accuracy)
-    assert found.epsilon == pytest.approx(epsilon)
-
-
-@pytest.mark.parametrize("level", ["system", "pooled", "per_item", "per_system"])
-def test_accuracy_at_the_threshold_is_the_calibrated_accuracy(level: Level) -> None:
-    scores = made(2, 6, 8, missing=0.1)
-    best = correlate_panel(scores, level=level, method="calibrated_accuracy")
-    for metric, found, value in zip(
-        scores.metrics, calibrate_ties(scores, level=level), best, strict=True
-    ):
-        alone = Panel(metric[None], scores.human)
-        at = correlate_panel(alone, level=level, method=AccuracyAt(found.epsilon))
-        assert found.accuracy == pytest.approx(value)
-        assert at[0] == pytest.approx(value)
+    expected = best_by_trial(scores.metrics[0], scores.human)
+    assert calibrated(scores, "per_item") == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("level", ["system", "pooled", "per_item", "per_system"])
@@ -62,27 +51,22 @@ def test_calibrating_never_loses_accuracy(level: Level) -> None:
     ).all()
 
 
-def test_a_metric_with_the_human_ties_needs_no_threshold() -> None:
+def test_a_metric_with_the_human_ties_is_fully_accurate() -> None:
     human = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, 3.0]])
-    (found,) = calibrate_ties(make_panel(human * 7, human), level="per_item")
-    assert (found.accuracy, found.epsilon) == (1.0, 0.0)
+    assert calibrated(make_panel(human * 7, human), "per_item") == 1.0
 
 
-def test_the_threshold_of_noisy_ratings_is_the_size_of_the_noise() -> None:
+def test_noise_below_all_differences_is_tied() -> None:
     human = np.array([[1.0], [1.0], [2.0], [3.0]])
     noise = np.array([[0.0], [0.125], [0.0], [0.0]])
-    (found,) = calibrate_ties(make_panel(human + noise, human), level="pooled")
-    assert found.accuracy == pytest.approx(1.0)
-    assert found.epsilon == 0.125
+    assert calibrated(make_panel(human + noise, human), "pooled") == pytest.approx(1.0)
 
 
 def test_equal_differences_of_decimals_are_one_threshold() -> None:
     # 0.3 - 0.2 is less than 0.2 - 0.1 by a rounding error, and no way to tell pairs apart
     metric, human = [[0.1], [0.2], [0.3]], [[1.0], [2.0], [2.0]]
     assert 0.3 - 0.2 < 0.2 - 0.1
-    (found,) = calibrate_ties(make_panel(metric, human), level="pooled")
-    assert found.accuracy == pytest.approx(2 / 3)
-    assert found.epsilon == 0.0
+    assert calibrated(make_panel(metric, human), "pooled") == pytest.approx(2 / 3)
 
 
 @given(st.integers(0, 500))
@@ -120,9 +104,7 @@ def test_weights_of_systems_count_pairs_of_distinct_ones() -> None:
 
 
 def test_without_a_pair_there_is_no_accuracy() -> None:
-    (found,) = calibrate_ties(make_panel([[1, 2]], [[1, 2]]), level="per_item")
-    assert np.isnan(found.accuracy)
-    assert np.isnan(found.epsilon)
+    assert np.isnan(calibrated(make_panel([[1, 2]], [[1, 2]]), "per_item"))
 
 
 def test_too_many_pairs_are_refused_with_advice() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from evenmatch.data.catalogue.convert import find_converter, write_converted
+from evenmatch.data.catalogue.convert import CONVERTERS, write_converted
 
 # Upstream files by repository and path.
 Files: TypeAlias = Mapping[str, str | bytes]
@@ -18,7 +18,7 @@ def convert(name: str, files: Files, folder: Path) -> tuple[dict[str, list[str]]
         target = folder / "upstream" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content.encode() if isinstance(content, str) else content)
-    sums = write_converted(find_converter(name)(folder / "upstream"), folder / "made")
+    sums = write_converted(CONVERTERS[name](folder / "upstream"), folder / "made")
     return {path.name: list(lines(path)) for path in (folder / "made").iterdir()}, sums
 
 

@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
+from benchmarks.speed.phrases import BracketingScore, compare_trees
 
 from evenmatch.errors import InputError
 from evenmatch.types import Tree
 from evenmatch.units.constituency.arcs import Arcs, make_projective
-from evenmatch.units.constituency.bracketing import BracketingScore, compare_trees
 from evenmatch.units.constituency.converter import (
     PhraseTrees,
     convert_dependencies,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
-from evenmatch.data.files import display_path, is_json, read_lines, read_records
+from evenmatch.data.files import display_path, is_json, read_lines, read_records, short_repr
 from evenmatch.errors import DataError, InputError
 from evenmatch.types import NO_FLAGS, Pair
 
@@ -195,8 +195,7 @@ class _RecordReader:
         return ()
 
     def _add_error(self, name: str, wanted: str, value: Any) -> None:
-        found = repr(value) if len(repr(value)) < 40 else f"a {type(value).__name__}"
-        self.errors.append(f"{self.where}: {name} must be {wanted}, got {found}")
+        self.errors.append(f"{self.where}: {name} must be {wanted}, got {short_repr(value)}")
 
 
 def _gold_phrases(reader: _RecordReader) -> tuple[str, ...]:

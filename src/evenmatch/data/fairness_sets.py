@@ -188,21 +188,17 @@ def read_terms(data: str, attribute: str = "gender") -> tuple[GroupTerm, ...]:
     )
 
 
-def merge_terms(lists: Sequence[Sequence[GroupTerm]]) -> tuple[GroupTerm, ...]:
-    """Concatenate lists of terms without duplicates, keeping the first of each."""
-    return tuple(dict.fromkeys(term for each in lists for term in each))
-
-
 def _read_attributes(given: str) -> dict[str, list[FairnessPair]]:
     if not given:
         return {attribute: template_pairs(attribute) for attribute in ATTRIBUTES}
-    if given == PUBLIC_SET:
-        return _read_folder(find_data_set(given))
-    path = Path(given)
+    path = find_data_set(given) if given == PUBLIC_SET else Path(given)
     if path.is_dir():
-        return _read_folder(path)
+        files = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES))
+        if not files:
+            raise DataError(f"the folder {path} has no file ATTRIBUTE.jsonl; expected one or more")
+        return _read_files(files)
     if path.is_file():
-        return _read_file(path)
+        return _read_files([path])
     if given in {each.name for each in data_sets()}:
         raise InputError(f"the data set {given!r} has no fairness pairs; use {PUBLIC_SET!r}")
     raise DataError(
@@ -211,23 +207,16 @@ def _read_attributes(given: str) -> dict[str, list[FairnessPair]]:
     )
 
 
-def _read_folder(folder: Path) -> dict[str, list[FairnessPair]]:
-    files = sorted(p for p in folder.iterdir() if p.name.endswith(_SUFFIXES))
-    if not files:
-        raise DataError(f"the folder {folder} has no file ATTRIBUTE.jsonl; expected one or more")
+def _read_files(paths: Sequence[Path]) -> dict[str, list[FairnessPair]]:
     found: dict[str, list[FairnessPair]] = {}
-    for file in files:
-        for attribute, pairs in _read_file(file).items():
-            found.setdefault(attribute, []).extend(pairs)
-    return found
-
-
-def _read_file(path: Path) -> dict[str, list[FairnessPair]]:
-    found: dict[str, list[FairnessPair]] = {}
-    for attribute, pair in _iter_pairs(path):
-        found.setdefault(attribute, []).append(pair)
-    if not found:
-        raise DataError(f"{path} has no pairs; expected cand_a, ref_a, cand_b, ref_b on each line")
+    for path in paths:
+        pairs = list(_iter_pairs(path))
+        if not pairs:
+            raise DataError(
+                f"{path} has no pairs; expected cand_a, ref_a, cand_b, ref_b on each line"
+            )
+        for attribute, pair in pairs:
+            found.setdefault(attribute, []).append(pair)
     return found
 
 

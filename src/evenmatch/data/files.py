@@ -114,7 +114,7 @@ def read_records(path: str) -> Iterator[LocatedRecord]:
         return read_json_records(path)
     if is_tsv(path):
         return read_tsv_records(path)
-    if path.lower().endswith(".parquet"):
+    if is_parquet(path):
         return read_parquet_records(path)
     raise InputError(f"unknown file type of {path}; name it .jsonl, .tsv or .parquet")
 
@@ -128,6 +128,11 @@ def is_json(path: str) -> bool:
 def is_tsv(path: str) -> bool:
     """Whether a file is TSV by its name."""
     return path.lower().removesuffix(".gz").endswith(".tsv")
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a file is Parquet by its name."""
+    return path.lower().endswith(".parquet")
 
 
 def read_json_records(path: str) -> Iterator[LocatedRecord]:
@@ -154,6 +159,18 @@ def parse_json_object(line: str, where: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InputError(f"{where} must be a JSON object, got {type(record).__name__}")
     return record
+
+
+def check_text(value: Any, name: str, where: str) -> str:
+    """Return the value of a record's field; raise if it is not text."""
+    if not isinstance(value, str):
+        raise InputError(f"the {name} of {where} must be a string, got {short_repr(value)}")
+    return value
+
+
+def short_repr(value: Any) -> str:
+    """Show a value in a message; a long one by its type."""
+    return repr(value) if len(repr(value)) < 40 else f"a {type(value).__name__}"
 
 
 def read_tsv_records(path: str) -> Iterator[LocatedRecord]:

@@ -102,9 +102,10 @@ def read_graphs(data: str | PathLike[str]) -> list[GraphText]:
     `# ::snt`. An invalid graph raises an `InputError` with its line.
     """
     path = _resolve_path(str(data))
-    found = list(
-        _read_penman(path) if _is_penman(path) else map(_parse_record, *_read_columns(path))
-    )
+    if _is_penman(path):
+        found = list(_read_penman(path))
+    else:
+        found = [_parse_record(record, where) for where, record in read_records(path)]
     if not found:
         raise InputError(f"there are no graphs in {display_path(path)}")
     return found
@@ -152,11 +153,6 @@ def _resolve_path(data: str) -> str:
     if data != "-" and not Path(data).is_file():
         raise DataError(f"there is no file {data}; give a file of graphs")
     return data
-
-
-def _read_columns(path: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
-    records = list(read_records(path))
-    return [record for _, record in records], [where for where, _ in records]
 
 
 def _parse_record(record: Mapping[str, Any], where: str) -> GraphText:

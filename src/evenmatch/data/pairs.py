@@ -13,21 +13,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.files import (
     STANDARD_INPUT,
+    check_text,
     count_lines,
     display_path,
     is_json,
+    is_parquet,
     is_rereadable,
     is_tsv,
     open_parquet,
     read_json_records,
     read_lines,
     read_parquet_records,
-    read_tsv_records,
+    read_records,
 )
 from evenmatch.errors import DataError, InputError
 from evenmatch.types import Pair
@@ -44,28 +46,46 @@ PAIR_FIELDS = (*CANDIDATE_FIELDS, *REFERENCE_FIELDS, SOURCE_FIELD)
 TRAINING_SPLITS: Mapping[str, str] = {"sts-b": "train", "sick": "train", "snli": "dev"}
 
 
-class PairFile(Protocol):
-    """Iterable of the pairs of a file; every iteration reads the file again."""
-
-    def __iter__(self) -> Iterator[Pair]: ...
-    @property
-    def rereadable(self) -> bool: ...
-    @property
-    def total(self) -> int: ...
-
-
-def open_pair_file(path: str) -> PairFile:
+def open_pair_file(path: str) -> RecordFile:
     """Open a file of pairs in the format given by its suffix; standard input is JSONL."""
-    if is_json(path):
-        return JsonPairFile(path)
-    if is_tsv(path):
-        return TsvPairFile(path)
-    if path.lower().endswith(".parquet"):
-        return ParquetPairFile(path)
-    raise InputError(
-        f"unknown file type of {path}; name it .jsonl, .tsv or .parquet, "
-        "or give line-aligned text files with -c and -r"
-    )
+    if not (is_json(path) or is_tsv(path) or is_parquet(path)):
+        raise InputError(
+            f"unknown file type of {path}; name it .jsonl, .tsv or .parquet, "
+            "or give line-aligned text files with -c and -r"
+        )
+    return RecordFile(path)
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """A JSONL, TSV or Parquet file whose records have the fields of `pair_from_record`.
+
+    Every iteration reads the file again.
+    """
+
+    path: str
+
+    def __iter__(self) -> Iterator[Pair]:
+        records = (
+            read_parquet_records(self.path, PAIR_FIELDS)
+            if is_parquet(self.path)
+            else read_records(self.path)
+        )
+        return (pair_from_record(record, where) for where, record in records)
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether the file can be read more than once."""
+        return is_rereadable(self.path)
+
+    @property
+    def total(self) -> int:
+        """Number of records (for JSONL, of lines); 0 if unknown before reading."""
+        if is_parquet(self.path):
+            with open_parquet(self.path) as file:
+                return int(file.metadata.num_rows)
+        header = 1 if is_tsv(self.path) else 0
+        return max(0, count_lines(self.path) - header) if self.rereadable else 0
 
 
 @dataclass(frozen=True)
@@ -130,66 +150,7 @@ class LineAlignedFiles:
                 )
 
 
-@dataclass(frozen=True)
-class JsonPairFile:
-    """JSONL file: one object per line with the fields of `pair_from_record`."""
-
-    path: str
-
-    def __iter__(self) -> Iterator[Pair]:
-        return (pair_from_record(record, where) for where, record in read_json_records(self.path))
-
-    @property
-    def rereadable(self) -> bool:
-        """Whether the file can be read more than once."""
-        return is_rereadable(self.path)
-
-    @property
-    def total(self) -> int:
-        """Number of lines; 0 if unknown before reading."""
-        return count_lines(self.path) if self.rereadable else 0
-
-
-@dataclass(frozen=True)
-class TsvPairFile:
-    """TSV file: a header and one pair per line; see `read_tsv_records`."""
-
-    path: str
-
-    def __iter__(self) -> Iterator[Pair]:
-        return (pair_from_record(record, where) for where, record in read_tsv_records(self.path))
-
-    @property
-    def rereadable(self) -> bool:
-        """Whether the file can be read more than once."""
-        return is_rereadable(self.path)
-
-    @property
-    def total(self) -> int:
-        """Number of lines below the header; 0 if unknown before reading."""
-        return max(0, count_lines(self.path) - 1) if self.rereadable else 0
-
-
-@dataclass(frozen=True)
-class ParquetPairFile:
-    """Parquet table whose columns are the fields of `pair_from_record`."""
-
-    path: str
-
-    def __iter__(self) -> Iterator[Pair]:
-        records = read_parquet_records(self.path, PAIR_FIELDS)
-        return (pair_from_record(record, where) for where, record in records)
-
-    @property
-    def rereadable(self) -> bool:
-        """Whether the file can be read more than once."""
-        return is_rereadable(self.path)
-
-    @property
-    def total(self) -> int:
-        """Number of rows, from the footer of the file."""
-        with open_parquet(self.path) as file:
-            return int(file.metadata.num_rows)
+PairFile: TypeAlias = RecordFile | LineAlignedFiles
 
 
 def pair_from_record(record: Mapping[str, Any], where: str) -> Pair:
@@ -198,15 +159,15 @@ def pair_from_record(record: Mapping[str, Any], where: str) -> Pair:
     >>> pair_from_record({"prediction": "a", "reference": "b"}, "x.jsonl line 1")
     Pair(candidate='a', references=('b',), source=None)
     """
-    candidate = _check_text(_find_field(record, CANDIDATE_FIELDS, where), "candidate", where)
+    candidate = check_text(_find_field(record, CANDIDATE_FIELDS, where), "candidate", where)
     given = _find_field(record, REFERENCE_FIELDS, where)
     several = given if isinstance(given, list) else [given]
     if not several:
         raise InputError(f"{where} has no reference; give at least one (it may be empty text)")
-    references = tuple(_check_text(reference, "reference", where) for reference in several)
+    references = tuple(check_text(reference, "reference", where) for reference in several)
     source = record.get(SOURCE_FIELD)
     return Pair(
-        candidate, references, None if source is None else _check_text(source, SOURCE_FIELD, where)
+        candidate, references, None if source is None else check_text(source, SOURCE_FIELD, where)
     )
 
 
@@ -250,13 +211,6 @@ def _find_field(record: Mapping[str, Any], names: tuple[str, str], where: str) -
             return record[name]
     fields = ", ".join(map(repr, record)) or "none"
     raise InputError(f"{where} has no field {names[0]!r} or {names[1]!r}; its fields: {fields}")
-
-
-def _check_text(value: Any, what: str, where: str) -> str:
-    if not isinstance(value, str):
-        found = repr(value) if len(repr(value)) < 40 else f"a {type(value).__name__}"
-        raise InputError(f"the {what} of {where} must be a string, got {found}")
-    return value
 
 
 def _read_public_pairs(path: Path) -> Iterator[Pair]:

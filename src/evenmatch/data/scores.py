@@ -94,9 +94,9 @@ def atomic_write(path: str) -> Iterator[str]:
 def score_to_record(score: Score) -> dict[str, Any]:
     """Convert a score to a JSON record; NaN and infinite numbers become null."""
     return {
-        "value": _finite_or_none(score.value),
-        "precision": _finite_or_none(score.precision),
-        "recall": _finite_or_none(score.recall),
+        "value": finite_or_none(score.value),
+        "precision": finite_or_none(score.precision),
+        "recall": finite_or_none(score.recall),
         "flags": sorted(score.flags),
     }
 
@@ -134,5 +134,6 @@ def _rows_to_columns(rows: Sequence[ScoreRow]) -> Columns:
     }
 
 
-def _finite_or_none(value: float | None) -> float | None:
+def finite_or_none(value: float | None) -> float | None:
+    """Return the number; None in place of NaN and infinity, which JSON does not have."""
     return value if value is not None and math.isfinite(value) else None

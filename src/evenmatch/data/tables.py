@@ -11,15 +11,11 @@ from evenmatch.data.scores import format_tsv_line
 
 TextTable: TypeAlias = Sequence[Sequence[str]]  # the first row is the header
 
-
 _GAP = "  "
-
 
 _MIN_WIDTH = 30  # characters of the last column, however narrow the page
 
-
 _NUMBER = re.compile(r"-|-?\d+(\.\d+)?")
-
 
 _LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",

@@ -28,6 +28,7 @@ from evenmatch.data.tables import TextTable
 from evenmatch.errors import InputError
 from evenmatch.evaluation.agreement import agreement_differences, average_entries, correlate
 from evenmatch.evaluation.agreement_result import AgreementEntry, format_correlation
+from evenmatch.evaluation.layer_selection import random_folds
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
 from evenmatch.scoring.ensembles import Blend, Monotone
@@ -415,6 +416,5 @@ def _segment_folds(segments: Sequence[str], seed: int) -> Indexes:
         raise InputError(
             f"{len(names)} segments are too few for cross-validation; give at least {2 * N_FOLDS}"
         )
-    order = np.random.default_rng(seed).permutation(len(names))
-    fold_of = dict(zip((names[i] for i in order), np.arange(len(names)) % N_FOLDS, strict=True))
+    fold_of = random_folds(names, N_FOLDS, seed)
     return np.array([fold_of[name] for name in segments], dtype=np.intp)

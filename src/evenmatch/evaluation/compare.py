@@ -24,6 +24,7 @@ from evenmatch.scoring.metric import as_metric
 from evenmatch.stats.p_values import holm
 from evenmatch.stats.paired import (
     Difference,
+    Resampling,
     approximate_randomisation,
     mean_score,
     paired_bootstrap,
@@ -59,9 +60,9 @@ def compare(
     >>> found.gaps[0].p_randomisation
     1.0
     """
-    _check_arguments(systems, resamples, trials)
+    _check_systems(systems)
     metrics: list[Any] = list(metric) if isinstance(metric, (list, tuple)) else [metric]
-    testing = ComparisonTestSettings(confidence, resamples, trials, seed)
+    testing = Resampling(confidence, resamples, trials, seed)
     scored = score_systems(systems, references, metrics, sources, run)
     return Comparison(
         systems=tuple(systems),
@@ -82,7 +83,7 @@ class Comparison:
     gaps: tuple[Gap, ...]
     higher_is_better: Mapping[str, bool]
     signatures: Mapping[str, str]
-    testing: ComparisonTestSettings
+    testing: Resampling
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -201,16 +202,6 @@ class Gap:
         return next((stars for level, stars in _STARS if p < level), "")
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonTestSettings:
-    """Settings of the bootstrap and of approximate randomisation (`trials` swaps)."""
-
-    confidence: float
-    resamples: int
-    trials: int
-    seed: int
-
-
 def score_systems(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[Any],
@@ -259,7 +250,7 @@ class SystemStatistics:
     corpus: float | None
 
 
-def _check_arguments(systems: Mapping[str, Texts], resamples: int, trials: int) -> None:
+def _check_systems(systems: Mapping[str, Texts]) -> None:
     if not isinstance(systems, Mapping):
         raise InputError(
             f"systems must be a dictionary of candidates by name, got {type(systems).__name__}; "
@@ -270,14 +261,9 @@ def _check_arguments(systems: Mapping[str, Texts], resamples: int, trials: int) 
     for name in systems:
         if not isinstance(name, str) or not name:
             raise InputError(f"a system's name must be a non-empty string, got {name!r}")
-    for what, count in (("resamples", resamples), ("trials", trials)):
-        if type(count) is not int or count < 1:
-            raise InputError(f"{what} must be an integer of at least 1, got {count!r}")
 
 
-def _system_scores(
-    scored: MetricSystemScores, testing: ComparisonTestSettings
-) -> Iterator[SystemScore]:
+def _system_scores(scored: MetricSystemScores, testing: Resampling) -> Iterator[SystemScore]:
     for system, statistics in scored.systems.items():
         found = score_interval(
             statistics.counts,
@@ -298,7 +284,7 @@ def _system_scores(
         )
 
 
-def _gaps(scored: MetricSystemScores, testing: ComparisonTestSettings) -> list[Gap]:
+def _gaps(scored: MetricSystemScores, testing: Resampling) -> list[Gap]:
     pairs = list(combinations(scored.systems, 2))
     tests = [_test_difference(scored, system, baseline, testing) for baseline, system in pairs]
     # Adjust within one metric, so that the p-values do not depend on which other metrics are used.
@@ -310,7 +296,7 @@ def _gaps(scored: MetricSystemScores, testing: ComparisonTestSettings) -> list[G
 
 
 def _test_difference(
-    scored: MetricSystemScores, system: str, baseline: str, testing: ComparisonTestSettings
+    scored: MetricSystemScores, system: str, baseline: str, testing: Resampling
 ) -> tuple[Difference, float]:
     """Bootstrap the difference, and compute the p-value of approximate randomisation."""
     first, second = scored.systems[system].counts, scored.systems[baseline].counts

@@ -27,7 +27,6 @@ from evenmatch.evaluation.keyphrase_table import (
     KeyphraseGap,
     KeyphraseRow,
     KeyphraseTable,
-    Resampling,
 )
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.protocols import Metric
@@ -37,6 +36,7 @@ from evenmatch.stats.bootstrap import check_interval
 from evenmatch.stats.p_values import holm
 from evenmatch.stats.paired import (
     ResampledScore,
+    Resampling,
     bootstrap_p_value,
     mean_of_seeds,
     percentile_bounds,
@@ -73,7 +73,7 @@ def score_keyphrases(
     random swaps. `run` takes the run settings of `score`.
     """
     resampling = Resampling(confidence, resamples, trials, seed)
-    _check_resampling(resampling)
+    check_interval("percentile", confidence)
     metrics = build_keyphrase_metrics(metric if isinstance(metric, (list, tuple)) else [metric])  # type: ignore[list-item]  # one metric
     how = make_run(**run)
     counted = [
@@ -151,13 +151,6 @@ class KeyphraseCounts:
     counts: Mapping[tuple[str, Column, str], Array]
     flagged: Mapping[str, Mapping[str, int]]  # by system and flag
     errors: tuple[str, ...]
-
-
-def _check_resampling(resampling: Resampling) -> None:
-    check_interval("percentile", resampling.confidence)
-    for what, count in (("resamples", resampling.resamples), ("trials", resampling.trials)):
-        if type(count) is not int or count < 1:
-            raise InputError(f"{what} must be an integer of at least 1, got {count!r}")
 
 
 def _document_sets(

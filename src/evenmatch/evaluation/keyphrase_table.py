@@ -7,19 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from evenmatch.data.tables import TextTable, table_to_text
+from evenmatch.stats.paired import Resampling
 
 Column: TypeAlias = Literal["present", "absent", "all"]
 COLUMNS: tuple[Column, ...] = get_args(Column)
-
-
-@dataclass(frozen=True, slots=True)
-class Resampling:
-    """Settings of the bootstrap and of approximate randomisation (`trials` swaps)."""
-
-    confidence: float
-    resamples: int
-    trials: int
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ the highest agreement, and estimates by cross-validation how good that choice is
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
@@ -18,7 +17,8 @@ import numpy as np
 from evenmatch.api import metric_name, score
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_names
-from evenmatch.data.tables import table_to_text
+from evenmatch.data.scores import finite_or_none
+from evenmatch.data.tables import format_number, table_to_text
 from evenmatch.errors import InputError
 from evenmatch.models.checkpoints import Checkpoint, count_layers, save_layer_choice
 from evenmatch.protocols import Metric
@@ -93,8 +93,8 @@ class LayerChoice:
         table += [
             [
                 str(r.layer),
-                _format_agreement(r.agreement),
-                _format_agreement(r.held_out),
+                format_number(finite_or_none(r.agreement)),
+                format_number(finite_or_none(r.held_out)),
                 str(r.chosen),
             ]
             for r in self.rows
@@ -103,7 +103,7 @@ class LayerChoice:
         folds = "one fold per subset" if how.folds == "subsets" else f"{how.folds} folds"
         return (
             f"{table_to_text(table)}\n\nlayer {self.layer} of {self.model}; "
-            f"agreement on held-out ratings: {_format_agreement(self.held_out)}\n"
+            f"agreement on held-out ratings: {format_number(finite_or_none(self.held_out))}\n"
             f"{how.method}, {how.level}, {self._data_label} ({self.outputs} outputs); "
             f"{folds}, seed {how.seed}\nto use: {self.metric}"
         )
@@ -116,10 +116,10 @@ class LayerChoice:
     def document(self) -> dict[str, Any]:
         """The choice as a JSON object; an undefined agreement becomes null."""
         rows = [
-            {key: _finite_or_none(value) for key, value in asdict(agreement).items()}
+            {key: finite_or_none(value) for key, value in asdict(agreement).items()}
             for agreement in self.rows
         ]
-        return {**asdict(self), "held_out": _finite_or_none(self.held_out), "rows": rows}
+        return {**asdict(self), "held_out": finite_or_none(self.held_out), "rows": rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +196,12 @@ def cross_validate_layers(
         by_panel.append(prepare_level(panel, level, method)(np.ones((1, panel.systems)), weights))
     found = np.array([[nan_mean(cell) for cell in row.T] for row in np.stack(by_panel, axis=1)])
     return LayerValidation(found[0], found[1 : 1 + folds], found[1 + folds :])
+
+
+def random_folds(names: Sequence[str], folds: int, seed: int) -> dict[str, int]:
+    """Assign each name to a fold at random; folds have about equal size."""
+    order = np.random.default_rng(seed).permutation(len(names))
+    return {names[i]: n % folds for n, i in enumerate(order)}
 
 
 def best_index(agreement: Floats) -> int:
@@ -294,14 +300,6 @@ def _checkpoint(metric: AlignMetric) -> Checkpoint:
     return metric.vectors.backbone.checkpoint()
 
 
-def _format_agreement(value: float) -> str:
-    return f"{value:.4f}" if math.isfinite(value) else "-"
-
-
-def _finite_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _validate_by_subset(
     panels: Sequence[Panel], level: Level, method: CorrelationMethod
 ) -> LayerValidation:
@@ -332,6 +330,5 @@ def _assign_folds(segments: Sequence[Sequence[str]], folds: int, seed: int) -> l
             f"folds must be 'subsets', or a number from 2 to the number of segments "
             f"({len(names)}), got {folds!r}"
         )
-    order = np.random.default_rng(seed).permutation(len(names))
-    fold_of = dict(zip((names[i] for i in order), np.arange(len(names)) % folds, strict=True))
+    fold_of = random_folds(names, folds, seed)
     return [np.array([fold_of[name] for name in panel], dtype=np.intp) for panel in segments]

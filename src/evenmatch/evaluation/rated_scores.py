@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from evenmatch.data.ratings.rated_set import RatedSet
+from evenmatch.data.ratings.rated_set import RatedSet, row_means
 from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import offset_progress, warn_of_other_languages
 from evenmatch.scoring.metric import score_metrics
 from evenmatch.stats.panel import Flags, Floats, Indexes
-from evenmatch.types import Array, Pair, Run, Scores
+from evenmatch.types import Array, Pair, Run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,62 +110,36 @@ def _score_group(
     scored = score_metrics(list(metrics.values()), pairs, run)
     found = {}
     for (name, metric), scores in zip(metrics.items(), scored, strict=True):
-        if corpus and scores.counts is not None:
-            found[name] = _scores_from_totals(metric, scores, scores.counts, rated, cells)
-        else:
-            found[name] = _scores_from_means(metric, scores, rated, cells, pairs, corpus)
+        counts = scores.counts
+        segments = rated.to_matrix([score.value for score in scores.segments], cells)
+        by_corpus = corpus and (counts is not None or scores.corpus is not None)
+        systems = (
+            _corpus_scores(metric, counts, rated, cells[0], pairs)
+            if by_corpus
+            else row_means(segments)
+        )
+        found[name] = RatedSetScores(
+            segments, systems, by_corpus, metric.higher_is_better, scores.signature
+        )
     return found
 
 
-def _scores_from_totals(
-    metric: Any, scores: Scores, counts: Array, rated: RatedSet, cells: tuple[Indexes, Indexes]
-) -> RatedSetScores:
-    """Compute the corpus scores of all systems from the counts of their pairs."""
-    totals = np.zeros((len(rated.systems), np.shape(counts)[1]))
-    np.add.at(totals, cells[0], counts)
-    known = np.bincount(cells[0], minlength=len(rated.systems)) > 0
-    systems = np.full(len(rated.systems), np.nan)
-    systems[known] = metric.score_totals(totals[known])
-    return _build_scores(metric, scores, rated, cells, systems)
+def _corpus_scores(
+    metric: Any, counts: Array | None, rated: RatedSet, owners: Indexes, pairs: Sequence[Pair]
+) -> Floats:
+    """Compute each system's corpus score, from the counts of its pairs where there are any.
 
-
-def _scores_from_means(
-    metric: Metric,
-    scores: Scores,
-    rated: RatedSet,
-    cells: tuple[Indexes, Indexes],
-    pairs: Sequence[Pair],
-    corpus: bool,
-) -> RatedSetScores:
-    if not corpus or scores.corpus is None:
-        return _build_scores(metric, scores, rated, cells, None)
-    systems = np.full(len(rated.systems), np.nan)
-    for system in np.unique(cells[0]):
+    `owners` is the system of each pair.
+    """
+    scores = np.full(len(rated.systems), np.nan)
+    if counts is not None:
+        totals = np.zeros((len(scores), np.shape(counts)[1]))
+        np.add.at(totals, owners, counts)
+        known = np.bincount(owners, minlength=len(scores)) > 0
+        scores[known] = metric.score_totals(totals[known])
+        return scores
+    for system in np.unique(owners):
         # the corpus score of the joint call mixes all systems, so score each system separately
-        of_system = [p for p, row in zip(pairs, cells[0], strict=True) if row == system]
-        score = metric(of_system).corpus
-        systems[system] = np.nan if score is None else score
-    return _build_scores(metric, scores, rated, cells, systems)
-
-
-def _build_scores(
-    metric: Metric,
-    scores: Scores,
-    rated: RatedSet,
-    cells: tuple[Indexes, Indexes],
-    systems: Floats | None,
-) -> RatedSetScores:
-    segments = rated.to_matrix([score.value for score in scores.segments], cells)
-    by_system = system_means(segments) if systems is None else systems
-    return RatedSetScores(
-        segments, by_system, systems is not None, metric.higher_is_better, scores.signature
-    )
-
-
-def system_means(segments: Floats) -> Floats:
-    """Mean of each system over its known outputs; NaN without any."""
-    known = ~np.isnan(segments)
-    count = known.sum(1)
-    total = np.where(known, segments, 0.0).sum(1)
-    means: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return means
+        score = metric([p for p, row in zip(pairs, owners, strict=True) if row == system]).corpus
+        scores[system] = np.nan if score is None else score
+    return scores

@@ -16,14 +16,13 @@ from typing import Any, TypeAlias
 
 from evenmatch.errors import InputError
 from evenmatch.evaluation.agreement_result import Agreement, AgreementEntry, AgreementTestSettings
-from evenmatch.evaluation.compare import Comparison, ComparisonTestSettings, Gap, SystemScore
+from evenmatch.evaluation.compare import Comparison, Gap, SystemScore
 from evenmatch.evaluation.keyphrase_table import (
     COLUMNS,
     KeyphraseCell,
     KeyphraseGap,
     KeyphraseRow,
     KeyphraseTable,
-    Resampling,
 )
 from evenmatch.fairness.audit import Audit, WorstPair
 from evenmatch.fairness.bias import AuditTestSettings, Bias
@@ -41,6 +40,7 @@ from evenmatch.reports.study_page import (
 )
 from evenmatch.reports.system_pages import comparison_page, keyphrase_page
 from evenmatch.scoring.streaming import RunningMean
+from evenmatch.stats.paired import Resampling
 from evenmatch.training.generator.tune import TuneResult
 from evenmatch.types import Pair, Scores
 
@@ -205,7 +205,7 @@ def comparison_page_from_json(document: Mapping[str, Any]) -> str:
         tuple(Gap(**row) for row in rows),
         dict.fromkeys(metrics, True) | document.get("higher_is_better", {}),
         document["signatures"],
-        ComparisonTestSettings(**document["testing"]),
+        Resampling(**document["testing"]),
     )
     return _object_page(comparison, document.get("command", ""))
 

@@ -97,22 +97,6 @@ def difference_interval(
     return _make_interval(value, draws, jackknife, kind, confidence)
 
 
-def bootstrap_correlations(
-    panel: Panel,
-    *,
-    level: Level,
-    method: CorrelationMethod,
-    over: ResampleOver,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Floats:
-    """Compute each metric's correlation in each resample: (resamples, metrics).
-
-    All metrics use the same resamples, so differences between columns are paired.
-    """
-    return prepare_level(panel, level, method)(*bootstrap_weights(panel, over, resamples, seed))
-
-
 def bootstrap_interval(
     statistic: WeightedStatistic,
     count: int,

@@ -13,6 +13,7 @@ that are correlated and *points* are their entries.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,31 +25,24 @@ from evenmatch.stats.panel import Floats, Indexes, as_floats, mask_unpaired
 _ROUNDING = 1e-13
 
 
-def prepare_pearson(x: Floats, y: Floats) -> WeightedPearson:
-    """Prepare Pearson's r of rows (groups, rows, points); NaN marks a missing number."""
+def prepare_pearson(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
+    """Prepare Pearson's r of rows (groups, rows, points); NaN marks a missing number.
+
+    The result maps weights (groups, weightings, points) to r (groups, weightings, rows); NaN for a
+    row that has fewer than two points under the weights, or only equal ones.
+    """
     x, y = mask_unpaired(x, y)
     known = ~np.isnan(x)
     x, y = centre_and_scale(x), centre_and_scale(y)
     columns = np.stack([known.astype(np.float64), x, y, x * x, y * y, x * y], axis=1)
     groups, _, rows, points = columns.shape
-    return WeightedPearson(
-        np.ascontiguousarray(columns.reshape(groups, 6 * rows, points).swapaxes(1, 2))
-    )
+    table = np.ascontiguousarray(columns.reshape(groups, 6 * rows, points).swapaxes(1, 2))
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedPearson:
-    """Pearson's r of prepared rows as a function of weights (groups, weightings, points).
-
-    Returns (groups, weightings, rows); NaN for a row that has fewer than two points under the
-    weights, or only equal ones.
-    """
-
-    columns: Floats  # (groups, points, 6 × rows)
-
-    def __call__(self, weights: Floats) -> Floats:
-        sums = weights @ self.columns
+    def pearson(weights: Floats) -> Floats:
+        sums = weights @ table
         return pearson_from_sums(*np.moveaxis(sums.reshape(*sums.shape[:-1], 6, -1), -2, 0))
+
+    return pearson
 
 
 def pearson_from_sums(
@@ -80,34 +74,23 @@ def centre_and_scale(x: Floats) -> Floats:
     return centred
 
 
-def prepare_spearman(x: Floats, y: Floats) -> WeightedSpearman:
-    """Prepare Spearman's rho of rows (groups, rows, points); NaN marks a missing number."""
+def prepare_spearman(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
+    """Prepare Spearman's rho of rows, like `prepare_pearson`; weights are counts of draws."""
     x, y = mask_unpaired(x, y)
     known = (~np.isnan(x)).astype(np.float64)[:, None]
-    return WeightedSpearman(known, sort_order(x), sort_order(y))
+    x_order, y_order = sort_order(x), sort_order(y)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedSpearman:
-    """Spearman's rho of prepared rows as a function of weights (groups, weightings, points).
-
-    Returns (groups, weightings, rows); NaN for a row that has fewer than two points under the
-    weights, or only equal ones. Weights are counts: how often each point was drawn.
-    """
-
-    known: Floats  # (groups, 1, rows, points): 1 where neither number is missing, else 0
-    x: SortOrder
-    y: SortOrder
-
-    def __call__(self, weights: Floats) -> Floats:
-        counts = weights[:, :, None, :] * self.known
+    def spearman(weights: Floats) -> Floats:
+        counts = weights[:, :, None, :] * known
         total = counts.sum(-1, keepdims=True)
-        x, y = (sum(order.weights_below(counts)) - total for order in (self.x, self.y))
+        x, y = (sum(order.weights_below(counts)) - total for order in (x_order, y_order))
         xx, yy, xy = (_weighted_sum(counts, a, b) for a, b in ((x, x), (y, y), (x, y)))
         scale = np.sqrt(xx * yy)
         varies = scale > 0
         rho: Floats = np.where(varies, xy / np.where(varies, scale, 1.0), np.nan).clip(-1.0, 1.0)
         return rho
+
+    return spearman
 
 
 def _weighted_sum(counts: Floats, x: Floats, y: Floats) -> Floats:

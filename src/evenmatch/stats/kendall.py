@@ -1,4 +1,4 @@
-"""Statistics over pairs of points: Kendall's tau, pairwise accuracy and relative ranking.
+"""Statistics over pairs of points: Kendall's tau and pairwise accuracy.
 
 - `prepare_kendall`, `prepare_accuracy`: weighted tau and pairwise accuracy of many rows. Whether
   two points agree is a matrix A over points. Its sum over the pairs of a resample is the quadratic
@@ -6,36 +6,29 @@
 - `prepare_calibrated_accuracy`: pairwise accuracy with tie calibration (Deutsch, Foster & Freitag
   2023). Humans give ties; metrics with many decimals do not. Two scores of a metric are tied if
   they differ by at most epsilon. One epsilon for all rows maximises the mean accuracy over rows.
-- `preferences`, `kendall_like`: relative ranking of two outputs of one segment, as in WMT.
-- `pooled_accuracy`: accuracy over pairs of systems (Kocmi et al. 2021).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from evenmatch.errors import InputError, UnknownNameError
+from evenmatch.errors import InputError
 from evenmatch.stats.correlation import SortOrder, sort_order
 from evenmatch.stats.panel import (
     Flags,
     Floats,
     Indexes,
-    as_floats,
-    as_pair,
     blocks,
     mask_unpaired,
     round_to_scale,
 )
 
 KendallVariant: TypeAlias = Literal["b", "c"]
-
-# How a pair that the metric ties is counted; WMT has used all three.
-TieHandling: TypeAlias = Literal["discordant", "neutral", "ignored"]
 
 # With more points than this, sorting each resample is faster than n² products.
 _MANY_POINTS = 4000
@@ -45,9 +38,6 @@ _POINTS_PER_WEIGHTING = 50
 
 # Tie calibration stores every pair of points, so their number is limited.
 _MAX_PAIRS = 10_000_000
-
-# Accuracies this close differ only by rounding; the lower threshold is then chosen.
-_ROUNDING = 1e-12
 
 
 def prepare_kendall(x: Floats, y: Floats, variant: KendallVariant = "b") -> WeightedKendall:
@@ -99,29 +89,21 @@ class WeightedKendall:
         return _sign(self.x, some) * _sign(self.y, some)
 
 
-def prepare_accuracy(x: Floats, y: Floats, epsilon: float = 0.0) -> WeightedAccuracy:
-    """Prepare pairwise accuracy of rows (groups, rows, points); NaN marks a missing number.
-
-    Scores of x that differ by at most `epsilon` are tied.
-    """
-    x, y = mask_unpaired(x, y)
-    largest = abs(x).max(initial=0.0, where=~np.isnan(x))
-    # larger than a rounding error of a difference, smaller than a difference between scores
-    slack = largest * 2.0**-38 if epsilon > 0 else 0.0
-    return WeightedAccuracy(x, y, epsilon + slack)
+def prepare_accuracy(x: Floats, y: Floats) -> WeightedAccuracy:
+    """Prepare pairwise accuracy of rows (groups, rows, points); NaN marks a missing number."""
+    return WeightedAccuracy(*mask_unpaired(x, y))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedAccuracy:
     """Share of pairs that x and y order the same way, as a function of weights.
 
-    Shapes are those of `WeightedKendall`. A pair tied in both x and y counts as agreement; in x, a
-    difference of at most `tie_threshold` is a tie. NaN where there is no pair.
+    Shapes are those of `WeightedKendall`. A pair tied in both x and y counts as agreement. NaN
+    where there is no pair.
     """
 
     x: Floats
     y: Floats
-    tie_threshold: float
 
     def __call__(self, weights: Floats) -> Floats:
         counts = weights[:, :, None, :] * ~np.isnan(self.x[:, None])
@@ -132,35 +114,31 @@ class WeightedAccuracy:
 
     def _agreements(self, some: slice) -> Flags:
         known = ~np.isnan(self.x)
-        alike: Flags = _sign(self.x, some, self.tie_threshold) == _sign(self.y, some)
+        alike: Flags = _sign(self.x, some) == _sign(self.y, some)
         alike &= known[..., some, None] & known[..., None, :]
         alike[..., np.arange(alike.shape[-2]), np.arange(some.start, some.stop)] = False
         return alike
 
 
-def prepare_calibrated_accuracy(x: Floats, y: Floats) -> CalibratedAccuracy:
-    """Prepare calibrated accuracy: x (groups, metrics, rows, points), y (groups, rows, points)."""
-    return CalibratedAccuracy(
-        tuple(
-            tuple(sorted_pairs(metric, human) for metric in metrics)
-            for metrics, human in zip(x, y, strict=True)
-        )
-    )
+def prepare_calibrated_accuracy(x: Floats, y: Floats) -> Callable[[Floats, Floats], Floats]:
+    """Prepare calibrated accuracy: x (groups, metrics, rows, points), y (groups, rows, points).
 
+    The result maps weights of points (groups, weightings, points) and of rows (weightings, rows) to
+    one number per metric: (weightings, metrics).
+    """
+    groups = [
+        [sorted_pairs(metric, human) for metric in metrics]
+        for metrics, human in zip(x, y, strict=True)
+    ]
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CalibratedAccuracy:
-    """Calibrated accuracy of each metric as a function of the weights of points and of rows."""
-
-    pairs: tuple[tuple[SortedPairs, ...], ...]  # by group and metric
-
-    def __call__(self, points: Floats, rows: Floats) -> Floats:
-        """Map (groups, weightings, points) and (weightings, rows) to (weightings, metrics)."""
+    def accuracy(points: Floats, rows: Floats) -> Floats:
         each = [
             np.stack([_best_accuracy(pairs, weights, rows) for pairs in metrics], axis=-1)
-            for metrics, weights in zip(self.pairs, points, strict=True)
+            for metrics, weights in zip(groups, points, strict=True)
         ]
         return np.concatenate(each)
+
+    return accuracy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,8 +154,7 @@ class SortedPairs:
     first: Indexes
     second: Indexes
     gain: Floats  # change in the number of correct pairs if tied: 1 or -1
-    thresholds: Floats  # 0 and every distinct difference
-    ends: Indexes  # number of pairs tied by each threshold
+    ends: Indexes  # number of pairs tied by each threshold: 0 and every distinct difference
     known: Floats  # (rows, points): 1 where neither number is missing, else 0
 
     def best_accuracy(self, points: Floats, rows: Floats) -> Floats:
@@ -187,18 +164,6 @@ class SortedPairs:
         Either may have a single weighting, which is used with all of the other's. NaN where no row
         has a pair.
         """
-        untied, tied = self._accuracy(points, rows)
-        accuracy: Floats = (untied + tied.max(0)).clip(0.0, 1.0)
-        return accuracy
-
-    def best_threshold(self, points: Floats, rows: Floats) -> Floats:
-        """Return the lowest threshold that reaches the highest accuracy, for each weighting."""
-        untied, tied = self._accuracy(points, rows)
-        lowest = self.thresholds[(tied >= tied.max(0) - _ROUNDING).argmax(0)]
-        return np.where(np.isnan(untied), np.nan, lowest)
-
-    def _accuracy(self, points: Floats, rows: Floats) -> tuple[Floats, Floats]:
-        """Return the accuracy without ties, and the gain of each threshold (one per row)."""
         shares = self._shares(points, rows)
         # weightings last: a pair's weights are then contiguous in memory, and sums run over pairs
         gains = np.zeros((len(self.row) + 1, len(shares)))
@@ -206,7 +171,9 @@ class SortedPairs:
         gains[1:] *= points.T[self.first] * points.T[self.second]
         untied = np.where(shares.any(-1), -np.minimum(gains, 0.0).sum(0), np.nan)
         np.cumsum(gains, axis=0, out=gains)
-        return untied, gains[self.ends] if len(self.ends) < len(gains) else gains
+        tied = gains[self.ends] if len(self.ends) < len(gains) else gains
+        accuracy: Floats = (untied + tied.max(0)).clip(0.0, 1.0)
+        return accuracy
 
     def _shares(self, points: Floats, rows: Floats) -> Floats:
         """Return the weight of one pair of each row in the mean over rows; 0 without pairs."""
@@ -234,98 +201,8 @@ def sorted_pairs(x: Floats, y: Floats) -> SortedPairs:
     size = np.append(0.0, abs(difference[row, pair]))
     same = round_to_scale(size, abs(x).max(initial=0.0, where=~np.isnan(x)))
     ends = np.unique(np.searchsorted(same, same, side="right")) - 1
-    thresholds = size[ends]
     known = (~np.isnan(x)).astype(np.float64)
-    return SortedPairs(row, one[pair], other[pair], gain[row, pair], thresholds, ends, known)
-
-
-def preferences(human: ArrayLike, *, at_least: float = 25.0) -> tuple[Indexes, Indexes, Indexes]:
-    """Derive relative ranks from ratings (systems, segments).
-
-    Returns the indexes of the better system, the worse system and the segment. Two outputs of a
-    segment are ranked if their ratings differ by `at_least`, which must be above 0. The default of
-    25 on a scale of 100 is WMT's (DARR).
-
-    >>> preferences([[90, 40], [60, 40], [50, 80]])
-    (array([0, 0, 2, 2]), array([1, 2, 0, 1]), array([0, 0, 1, 1]))
-    """
-    ratings = as_floats(human, "human")
-    if ratings.ndim != 2 or not at_least > 0:
-        raise InputError(
-            f"human has shape {ratings.shape} and at_least is {at_least}; "
-            "give systems × segments and a difference above 0"
-        )
-    difference = ratings[:, None] - ratings[None]
-    segment, better, worse = np.nonzero(np.moveaxis(difference >= at_least, -1, 0))
-    return better, worse, segment
-
-
-def kendall_like(better: ArrayLike, worse: ArrayLike, *, tied: TieHandling = "discordant") -> float:
-    """Compute WMT's tau over relative ranks: (concordant - discordant) / (concordant + discordant).
-
-    `better` and `worse` are a metric's scores of the outputs that humans rated better and worse,
-    pair by pair. A pair that the metric ties is `discordant` (as in WMT20), `neutral` (it counts
-    half) or `ignored`. Pairs with a missing score are left out; NaN without pairs.
-
-    >>> kendall_like([0.9, 0.8, 0.5, 0.7], [0.5, 0.6, 0.5, 0.8])
-    0.0
-    >>> kendall_like([0.9, 0.8, 0.5, 0.7], [0.5, 0.6, 0.5, 0.8], tied="neutral")
-    0.25
-    """
-    surplus, pairs = pair_outcomes(better, worse, tied=tied).sum(0)
-    return float(surplus / pairs) if pairs else float("nan")
-
-
-def pair_outcomes(
-    better: ArrayLike, worse: ArrayLike, *, tied: TieHandling = "discordant"
-) -> Floats:
-    """Return rows (1, 0 or -1; 1 if the pair counts else 0) whose totals give `kendall_like`.
-
-    Summed by segment, they are rows of counts for `evenmatch.stats.paired.score_interval`.
-
-    >>> pair_outcomes([0.9, 0.5], [0.5, 0.5], tied="ignored")
-    array([[1., 1.],
-           [0., 0.]])
-    """
-    if tied not in get_args(TieHandling):
-        raise UnknownNameError(
-            f"no tie handling is called {tied!r}; known: {', '.join(get_args(TieHandling))}"
-        )
-    above, below = as_pair(better, worse)
-    known = ~np.isnan(above)
-    surplus = np.sign(np.where(known, above, 0.0) - np.where(known, below, 0.0))
-    even = known & (surplus == 0)
-    if tied == "discordant":
-        surplus = np.where(even, -1.0, surplus)
-    counts = known & ~even if tied == "ignored" else known
-    return np.stack([surplus, counts.astype(np.float64)], axis=-1)
-
-
-def pooled_accuracy(tasks: Sequence[tuple[ArrayLike, ArrayLike]]) -> float:
-    """Compute the share of system pairs ordered the same way over tasks, e.g. language pairs.
-
-    Every pair of systems of one task counts the same; systems of different tasks are not compared
-    (Kocmi et al. 2021). NaN without pairs.
-
-    >>> pooled_accuracy([([1, 2, 3], [1, 3, 2]), ([5, 4], [2, 1])])
-    0.75
-    """
-    counts = [count_agreeing_pairs(metric, human) for metric, human in tasks]
-    pairs = sum(total for _, total in counts)
-    return sum(alike for alike, _ in counts) / pairs if pairs else float("nan")
-
-
-def count_agreeing_pairs(metric: ArrayLike, human: ArrayLike) -> tuple[int, int]:
-    """Count the system pairs that a metric and humans order the same way, and all pairs.
-
-    >>> count_agreeing_pairs([1, 2, 3], [1, 3, 2])
-    (2, 3)
-    """
-    x, y = as_pair(metric, human)
-    x, y = x[~np.isnan(x)], y[~np.isnan(y)]
-    one, other = np.triu_indices(len(x), 1)
-    alike = np.sign(x[one] - x[other]) == np.sign(y[one] - y[other])
-    return int(alike.sum()), len(one)
+    return SortedPairs(row, one[pair], other[pair], gain[row, pair], ends, known)
 
 
 def _tied_weights(order: SortOrder, counts: Floats) -> Floats:
@@ -342,11 +219,10 @@ def _count_distinct(counts: Floats, equal: Floats) -> Floats:
     return distinct
 
 
-def _sign(x: Floats, some: slice, epsilon: float = 0.0) -> NDArray[np.int8]:
+def _sign(x: Floats, some: slice) -> NDArray[np.int8]:
     """Compare the points of `some` with all: 1 above, -1 below, 0 tied or missing."""
     these, others = x[..., some, None], x[..., None, :]
-    above, below = these > others + epsilon, these < others - epsilon
-    return above.astype(np.int8) - below.astype(np.int8)
+    return (these > others).astype(np.int8) - (these < others).astype(np.int8)
 
 
 def _sum_over_pairs(

@@ -19,9 +19,9 @@ points are constant or fewer than two.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from math import prod
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +32,6 @@ from evenmatch.stats.kendall import (
     prepare_accuracy,
     prepare_calibrated_accuracy,
     prepare_kendall,
-    sorted_pairs,
 )
 from evenmatch.stats.panel import Floats, Panel, as_pair, blocks, round_to_scale
 
@@ -40,19 +39,24 @@ from evenmatch.stats.panel import Floats, Panel, as_pair, blocks, round_to_scale
 CoefficientName: TypeAlias = Literal["pearson", "spearman", "kendall", "kendall_c", "accuracy"]
 
 
-@dataclass(frozen=True, slots=True)
-class AccuracyAt:
-    """Pairwise accuracy in which scores of x that differ by at most `epsilon` are tied."""
-
-    epsilon: float
-
-
-Coefficient: TypeAlias = CoefficientName | AccuracyAt
-
 # `calibrated_accuracy` is acc_eq of Deutsch, Foster & Freitag (2023).
-CorrelationMethod: TypeAlias = Coefficient | Literal["calibrated_accuracy"]
+CorrelationMethod: TypeAlias = CoefficientName | Literal["calibrated_accuracy"]
 
 Level: TypeAlias = Literal["system", "pooled", "per_item", "per_system"]
+
+# Maps weights of systems and segments to one number per metric: (weightings, metrics). Weights are
+# (weightings, systems) and (weightings, segments): how often each one counts. A single weighting of
+# one is used with all weightings of the other.
+LevelStatistic: TypeAlias = Callable[[Floats, Floats], Floats]
+
+# Maps weights (groups, weightings, points) to correlations (groups, weightings, rows).
+WeightedCoefficient: TypeAlias = Callable[[Floats], Floats]
+
+# Maps weights of points (groups, weightings, points) and of rows (weightings, rows) to one number
+# per metric: (weightings, metrics). There are either several groups with one weighting of points
+# each, or one group with many weightings. Points or rows may have a single weighting, which is then
+# used with all of the other's.
+RowStatistic: TypeAlias = Callable[[Floats, Floats], Floats]
 
 
 def correlate_panel(panel: Panel, *, level: Level, method: CorrelationMethod) -> Floats:
@@ -74,117 +78,13 @@ def prepare_level(panel: Panel, level: Level, method: CorrelationMethod) -> Leve
     """Prepare each metric's correlation with the human ratings as a function of weights."""
     check_level(panel, level)
     if level == "system":
-        return SystemLevel(panel, method)
+        return partial(_correlate_systems, panel, method)
     rows = prepare_statistic(*arrange_rows(panel.metrics[None], panel.human, level), method)
     if level == "pooled":
-        return PooledLevel(rows)
-    return PerItemLevel(rows) if level == "per_item" else PerSystemLevel(rows)
-
-
-class LevelStatistic(Protocol):
-    """Map weights of systems and segments to one number per metric: (weightings, metrics).
-
-    Weights are (weightings, systems) and (weightings, segments): how often each one counts. A
-    single weighting of one is used with all weightings of the other.
-    """
-
-    def __call__(self, systems: Floats, segments: Floats, /) -> Floats: ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SystemLevel:
-    """Correlation of the systems' mean scores."""
-
-    panel: Panel
-    method: CorrelationMethod
-
-    def __call__(self, systems: Floats, segments: Floats) -> Floats:
-        """See `LevelStatistic`."""
-        if len(segments) == 1:
-            return self._block(systems[None], segments)
-        each = np.broadcast_to(systems, (len(segments), systems.shape[1]))
-        cells = len(self.panel.metrics) * self.panel.systems
-        parts = [self._block(each[b, None], segments[b]) for b in blocks(len(segments), cells)]
-        return np.concatenate(parts)
-
-    def _block(self, points: Floats, segments: Floats) -> Floats:
-        x = mean_over_segments(self.panel.metrics, segments)[:, :, None]
-        y = mean_over_segments(self.panel.human, segments)[:, None]
-        return prepare_statistic(x, y, self.method)(points, np.ones((1, 1)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PooledLevel:
-    """Correlation over all outputs."""
-
-    outputs: Statistic
-
-    def __call__(self, systems: Floats, segments: Floats) -> Floats:
-        """See `LevelStatistic`."""
-        count = max(len(systems), len(segments))
-        systems, segments = (np.broadcast_to(w, (count, w.shape[1])) for w in (systems, segments))
-        parts = []
-        for b in blocks(count, systems.shape[1] * segments.shape[1]):
-            points = (systems[b, :, None] * segments[b, None]).reshape(1, b.stop - b.start, -1)
-            parts.append(self.outputs(points, np.ones((1, 1))))
-        return np.concatenate(parts)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PerItemLevel:
-    """Mean over segments of the correlations over systems."""
-
-    items: Statistic
-
-    def __call__(self, systems: Floats, segments: Floats) -> Floats:
-        """See `LevelStatistic`."""
-        return self.items(systems[None], segments)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PerSystemLevel:
-    """Mean over systems of the correlations over segments."""
-
-    each: Statistic
-
-    def __call__(self, systems: Floats, segments: Floats) -> Floats:
-        """See `LevelStatistic`."""
-        return self.each(segments[None], systems)
-
-
-@dataclass(frozen=True, slots=True)
-class TieCalibration:
-    """A metric's highest pairwise accuracy and the tie threshold that reaches it.
-
-    To apply the threshold to other data, use the method `AccuracyAt(epsilon)`.
-    """
-
-    accuracy: float
-    epsilon: float
-
-
-def calibrate_ties(panel: Panel, *, level: Level) -> tuple[TieCalibration, ...]:
-    """Find each metric's lowest tie threshold with the highest pairwise accuracy.
-
-    >>> from evenmatch.stats.panel import make_panel
-    >>> calibrate_ties(make_panel([[0.1], [0.2], [0.9]], [[1], [1], [3]]), level="system")
-    (TieCalibration(accuracy=1.0, epsilon=0.1),)
-    """
-    check_level(panel, level)
-    every = np.ones((1, panel.segments))
-    if level == "system":
-        x, y = (
-            mean_over_segments(panel.metrics, every)[:, :, None],
-            mean_over_segments(panel.human, every)[:, None],
-        )
-    else:
-        x, y = arrange_rows(panel.metrics[None], panel.human, level)
-    weights = np.ones((1, x.shape[-1])), np.ones((1, x.shape[-2]))
-    pairs = [sorted_pairs(metric, y[0]) for metric in x[0]]
-    return tuple(
-        TieCalibration(float(p.best_accuracy(*weights)[0]), float(p.best_threshold(*weights)[0]))
-        for p in pairs
-    )
+        return partial(_correlate_outputs, rows)
+    if level == "per_item":
+        return lambda systems, segments: rows(systems[None], segments)
+    return lambda systems, segments: rows(segments[None], systems)
 
 
 def mean_over_segments(scores: Floats, segments: Floats) -> Floats:
@@ -229,7 +129,7 @@ def check_level(panel: Panel, level: Level) -> None:
         )
 
 
-def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient) -> Floats:
+def correlation(x: ArrayLike, y: ArrayLike, coefficient: CoefficientName) -> Floats:
     """Compute the named coefficient along the last axis.
 
     >>> correlation([[1, 2, 3], [3, 1, 2]], [1, 2, 3], "pearson")
@@ -242,12 +142,6 @@ def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient) -> Floats:
     return values.reshape(first.shape[:-1])
 
 
-class WeightedCoefficient(Protocol):
-    """Map weights (groups, weightings, points) to correlations (groups, weightings, rows)."""
-
-    def __call__(self, weights: Floats, /) -> Floats: ...
-
-
 _COEFFICIENTS: dict[str, Callable[[Floats, Floats], WeightedCoefficient]] = {
     "pearson": prepare_pearson,
     "spearman": prepare_spearman,
@@ -257,55 +151,25 @@ _COEFFICIENTS: dict[str, Callable[[Floats, Floats], WeightedCoefficient]] = {
 }
 
 
-def prepare_coefficient(x: Floats, y: Floats, coefficient: Coefficient) -> WeightedCoefficient:
+def prepare_coefficient(x: Floats, y: Floats, coefficient: CoefficientName) -> WeightedCoefficient:
     """Prepare the coefficient of rows (groups, rows, points) as a function of weights."""
-    if isinstance(coefficient, AccuracyAt):
-        return prepare_accuracy(x, y, coefficient.epsilon)
     if coefficient not in _COEFFICIENTS:
         known = ", ".join(get_args(CoefficientName))
         raise UnknownNameError(f"no correlation is called {coefficient!r}; known: {known}")
     return _COEFFICIENTS[coefficient](x, y)
 
 
-class Statistic(Protocol):
-    """Map weights of points and of rows to one number per metric: (weightings, metrics).
+def prepare_statistic(x: Floats, y: Floats, method: CorrelationMethod) -> RowStatistic:
+    """Prepare the statistic of x (groups, metrics, rows, points) and y (groups, rows, points).
 
-    `points` is (groups, weightings, points) and `rows` is (weightings, rows). There are either
-    several groups with one weighting of points each, or one group with many weightings. `points`
-    or `rows` may have a single weighting, which is then used with all of the other's.
+    It is the weighted mean of the rows' correlations, without rows that have none.
     """
-
-    def __call__(self, points: Floats, rows: Floats, /) -> Floats: ...
-
-
-def prepare_statistic(x: Floats, y: Floats, method: CorrelationMethod) -> Statistic:
-    """Prepare the statistic of x (groups, metrics, rows, points) and y (groups, rows, points)."""
     if method == "calibrated_accuracy":
         return prepare_calibrated_accuracy(x, y)
-    return MeanRowCorrelation(
-        tuple(prepare_coefficient(x[:, m], y, method) for m in range(x.shape[1]))
+    metrics = [prepare_coefficient(x[:, m], y, method) for m in range(x.shape[1])]
+    return lambda points, rows: np.stack(
+        [_mean_correlation(metric, points, rows) for metric in metrics], axis=-1
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MeanRowCorrelation:
-    """Weighted mean of the rows' correlations; rows without a correlation are left out."""
-
-    metrics: tuple[WeightedCoefficient, ...]
-
-    def __call__(self, points: Floats, rows: Floats) -> Floats:
-        """See `Statistic`."""
-        return np.stack([self._mean(metric, points, rows) for metric in self.metrics], axis=-1)
-
-    def _mean(self, metric: WeightedCoefficient, points: Floats, rows: Floats) -> Floats:
-        groups, weightings, size = points.shape
-        if groups > 1 or weightings == 1:
-            return mean_of_rows(metric(points), rows)
-        parts = [
-            mean_of_rows(metric(points[:, some]), rows[some] if len(rows) > 1 else rows)
-            for some in blocks(weightings, size * rows.shape[-1])
-        ]
-        return np.concatenate(parts)
 
 
 def mean_of_rows(each: Floats, rows: Floats) -> Floats:
@@ -315,6 +179,47 @@ def mean_of_rows(each: Floats, rows: Floats) -> Floats:
     total = _sum_rows(np.where(known, each, 0.0), rows)
     weight = _sum_rows(known.astype(np.float64), rows)
     return np.where(weight > 0, total / np.where(weight > 0, weight, 1.0), np.nan)
+
+
+def _correlate_systems(
+    panel: Panel, method: CorrelationMethod, systems: Floats, segments: Floats
+) -> Floats:
+    """Correlate the systems' mean scores."""
+
+    def correlate(points: Floats, some_segments: Floats) -> Floats:
+        x = mean_over_segments(panel.metrics, some_segments)[:, :, None]
+        y = mean_over_segments(panel.human, some_segments)[:, None]
+        return prepare_statistic(x, y, method)(points, np.ones((1, 1)))
+
+    if len(segments) == 1:
+        return correlate(systems[None], segments)
+    each = np.broadcast_to(systems, (len(segments), systems.shape[1]))
+    cells = len(panel.metrics) * panel.systems
+    return np.concatenate(
+        [correlate(each[b, None], segments[b]) for b in blocks(len(segments), cells)]
+    )
+
+
+def _correlate_outputs(outputs: RowStatistic, systems: Floats, segments: Floats) -> Floats:
+    """Correlate all outputs, each with the product of its system's and its segment's weight."""
+    count = max(len(systems), len(segments))
+    systems, segments = (np.broadcast_to(w, (count, w.shape[1])) for w in (systems, segments))
+    parts = []
+    for b in blocks(count, systems.shape[1] * segments.shape[1]):
+        points = (systems[b, :, None] * segments[b, None]).reshape(1, b.stop - b.start, -1)
+        parts.append(outputs(points, np.ones((1, 1))))
+    return np.concatenate(parts)
+
+
+def _mean_correlation(metric: WeightedCoefficient, points: Floats, rows: Floats) -> Floats:
+    groups, weightings, size = points.shape
+    if groups > 1 or weightings == 1:
+        return mean_of_rows(metric(points), rows)
+    parts = [
+        mean_of_rows(metric(points[:, some]), rows[some] if len(rows) > 1 else rows)
+        for some in blocks(weightings, size * rows.shape[-1])
+    ]
+    return np.concatenate(parts)
 
 
 def _sum_rows(each: Floats, rows: Floats) -> Floats:

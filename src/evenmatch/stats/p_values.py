@@ -1,8 +1,8 @@
 """P-values: resampling, corrections for multiple tests, and clusters of metrics.
 
 - `p_value`: from resampled differences.
-- `holm`, `benjamini_hochberg`: corrections for the number of tests.
-- `rank_clusters`, `find_winners`: group metrics that do not differ significantly, as WMT does.
+- `holm`: correction for the number of tests.
+- `rank_clusters`: group metrics that do not differ significantly, as WMT does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenmatch.errors import InputError, UnknownNameError
-from evenmatch.stats.panel import Floats, Indexes, as_floats
+from evenmatch.stats.panel import Floats, as_floats
 
 Alternative: TypeAlias = Literal["greater", "two-sided"]
 
@@ -45,22 +45,17 @@ def holm(p: ArrayLike) -> Floats:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    values, order, tests = _sort_p_values(p)
-    steps = values.ravel()[order] * (tests - np.arange(tests))
-    return _restore_order(values, order, np.maximum.accumulate(steps))
-
-
-def benjamini_hochberg(p: ArrayLike) -> Floats:
-    """Adjust p-values to control the false discovery rate (Benjamini & Hochberg 1995).
-
-    NaN stays NaN and does not count as a test.
-
-    >>> benjamini_hochberg([0.01, 0.04, 0.03])
-    array([0.03, 0.04, 0.04])
-    """
-    values, order, tests = _sort_p_values(p)
-    steps = values.ravel()[order] * tests / (1 + np.arange(tests))
-    return _restore_order(values, order, np.minimum.accumulate(steps[::-1])[::-1])
+    values = as_floats(p, "p")
+    known = values[~np.isnan(values)]
+    if ((known < 0) | (known > 1)).any():
+        raise InputError(
+            "a p-value is outside 0 to 1; give probabilities, NaN where one is missing"
+        )
+    order = np.argsort(values, axis=None, kind="stable")[: known.size]
+    steps = values.ravel()[order] * (known.size - np.arange(known.size))
+    adjusted = np.full(values.size, np.nan)
+    adjusted[order] = np.maximum.accumulate(steps).clip(max=1.0)
+    return adjusted.reshape(values.shape)
 
 
 def rank_clusters(values: ArrayLike, p: ArrayLike, *, alpha: float = 0.05) -> tuple[int, ...]:
@@ -73,7 +68,12 @@ def rank_clusters(values: ArrayLike, p: ArrayLike, *, alpha: float = 0.05) -> tu
     >>> rank_clusters([0.7, 0.9, 0.8], [[1, 1, 1], [0.01, 1, 0.2], [0.3, 1, 1]])
     (2, 1, 1)
     """
-    scores, p_values = _check_p_values(values, p)
+    scores, p_values = as_floats(values, "values"), as_floats(p, "p")
+    if scores.ndim != 1 or p_values.shape != (len(scores), len(scores)):
+        raise InputError(
+            f"values have shape {scores.shape} and p-values {p_values.shape}; "
+            "give a square matrix of p-values with a row and a column for each value"
+        )
     ranks = [0] * len(scores)
     rank = 1
     cluster: list[int] = []
@@ -87,47 +87,9 @@ def rank_clusters(values: ArrayLike, p: ArrayLike, *, alpha: float = 0.05) -> tu
     return tuple(ranks)
 
 
-def find_winners(values: ArrayLike, p: ArrayLike, *, alpha: float = 0.05) -> tuple[bool, ...]:
-    """Flag the metrics that no other is significantly better than (bold in WMT's tables).
-
-    >>> find_winners([0.7, 0.9, 0.8], [[1, 1, 1], [0.01, 1, 0.2], [0.3, 1, 1]])
-    (False, True, True)
-    """
-    scores, p_values = _check_p_values(values, p)
-    unbeaten = ~(p_values <= alpha).any(axis=0) & ~np.isnan(scores)
-    return tuple(bool(flag) for flag in np.atleast_1d(unbeaten))
-
-
 def check_alternative(side: Alternative) -> None:
     """Raise if `side` is not a known alternative hypothesis."""
     if side not in get_args(Alternative):
         raise UnknownNameError(
             f"no alternative is called {side!r}; known: {', '.join(get_args(Alternative))}"
         )
-
-
-def _sort_p_values(p: ArrayLike) -> tuple[Floats, Indexes, int]:
-    values = as_floats(p, "p")
-    known = values[~np.isnan(values)]
-    if ((known < 0) | (known > 1)).any():
-        raise InputError(
-            "a p-value is outside 0 to 1; give probabilities, NaN where one is missing"
-        )
-    return values, np.argsort(values, axis=None, kind="stable")[: known.size], known.size
-
-
-def _restore_order(values: Floats, order: Indexes, adjusted: Floats) -> Floats:
-    placed = np.full(values.size, np.nan)
-    placed[order] = adjusted.clip(max=1.0)
-    return placed.reshape(values.shape)
-
-
-def _check_p_values(values: ArrayLike, p: ArrayLike) -> tuple[Floats, Floats]:
-    scores, p_values = as_floats(values, "values"), as_floats(p, "p")
-    if scores.ndim != 1 or p_values.shape != (len(scores), len(scores)):
-        raise InputError(
-            f"values have shape {scores.shape} and p-values {p_values.shape}; "
-            "give a square matrix of p-values with a row and a column for each value"
-        )
-    # a metric is never better than itself, so the diagonal is ignored
-    return scores, np.where(np.eye(len(scores), dtype=bool), 1.0, p_values)

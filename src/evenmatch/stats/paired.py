@@ -33,6 +33,21 @@ TotalsScore: TypeAlias = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, slots=True)
+class Resampling:
+    """Settings of the bootstrap and of approximate randomisation (`trials` swaps)."""
+
+    confidence: float
+    resamples: int
+    trials: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        for what, count in (("resamples", self.resamples), ("trials", self.trials)):
+            if type(count) is not int or count < 1:
+                raise InputError(f"{what} must be an integer of at least 1, got {count!r}")
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """Difference of two systems' scores (first - second), its interval and its p-value."""
 

@@ -1,13 +1,13 @@
 """The data of a meta-evaluation: metric scores and human ratings of systems × segments.
 
-`make_panel` checks shapes and builds a `Panel`. `find_outliers` and `standardise_ratings` prepare
-ratings. The other functions check and arrange arrays for all statistics: float64, with NaN for
+`make_panel` checks shapes and builds a `Panel`. `find_outliers` finds systems to
+leave out. The other functions check and arrange arrays for all statistics: float64, with NaN for
 missing numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -50,24 +50,6 @@ class Panel:
         """Number of segments; 1 if all scores are per system."""
         return int(max(self.metrics.shape[-1], self.human.shape[-1]))
 
-    def without(self, systems: Sequence[int] | Sequence[bool]) -> Panel:
-        """Return the panel without the systems with these indexes, or those flagged True.
-
-        >>> make_panel([[1, 2], [3, 4], [5, 6]], [[1, 1], [2, 2], [3, 3]]).without([1]).human
-        array([[1., 1.],
-               [3., 3.]])
-        """
-        given = np.asarray(systems, dtype=bool if _are_flags(systems) else np.intp)
-        if given.dtype == bool and given.shape != (self.systems,):
-            raise InputError(f"{given.size} flags for {self.systems} systems; give one for each")
-        if given.dtype != bool and any(not 0 <= s < self.systems for s in given):
-            raise InputError(
-                f"no systems {given.tolist()} in a panel of {self.systems}; indexes start at 0"
-            )
-        kept = np.ones(self.systems, dtype=bool)
-        kept[given] = False
-        return Panel(self.metrics[:, kept], self.human[kept])
-
 
 def make_panel(metrics: ArrayLike, human: ArrayLike) -> Panel:
     """Create a panel from scores of one metric (systems, segments) or several (metrics, …, …).
@@ -95,7 +77,7 @@ def find_outliers(scores: ArrayLike, *, cutoff: float = 2.5) -> Flags:
 
     A score is an outlier if |x - median| / (1.483 · MAD) exceeds the cutoff (Mathur, Baldwin & Cohn
     2020), as in WMT20. Missing scores are not outliers. If half of the systems share one score, the
-    MAD is 0 and no system is an outlier. `Panel.without` takes the flags. For WMT20, use its
+    MAD is 0 and no system is an outlier. For WMT20, use its
     published list: in half of the language pairs into English it differs from this rule applied to
     the published scores.
 
@@ -114,30 +96,6 @@ def find_outliers(scores: ArrayLike, *, cutoff: float = 2.5) -> Flags:
         return np.zeros(len(values), dtype=bool)
     flags: Flags = distance / deviation > cutoff
     return flags
-
-
-def standardise_ratings(ratings: ArrayLike, raters: ArrayLike) -> Floats:
-    """Convert ratings to z-scores per rater: mean 0, standard deviation 1 (with n - 1).
-
-    `raters` holds a number that identifies the rater of each rating. The ratings of a rater who
-    gave only one rating, or always the same one, become NaN.
-
-    >>> standardise_ratings([1, 2, 3, 10, 30], [0, 0, 0, 7, 7])
-    array([-1.        ,  0.        ,  1.        , -0.70710678,  0.70710678])
-    """
-    values, who = as_floats(ratings, "ratings"), np.asarray(raters)
-    if values.ndim != 1 or who.shape != values.shape:
-        raise InputError(
-            f"ratings have shape {values.shape} and raters {who.shape}; give one rater per rating"
-        )
-    scores = np.full(values.shape, np.nan)
-    for rater in np.unique(who):
-        selected = (who == rater) & ~np.isnan(values)
-        group = values[selected]
-        # the standard deviation of equal numbers may be a rounding error instead of 0
-        if group.size > 1 and group.min() < group.max():
-            scores[selected] = (group - group.mean()) / group.std(ddof=1)
-    return scores
 
 
 def as_floats(values: ArrayLike, name: str) -> Floats:
@@ -200,7 +158,3 @@ def blocks(count: int, cells: int) -> Iterator[slice]:
     size = max(1, _CELLS // max(cells, 1))
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))
-
-
-def _are_flags(systems: Sequence[int] | Sequence[bool]) -> bool:
-    return bool(len(systems)) and np.asarray(systems).dtype == bool

@@ -14,7 +14,6 @@ from evenmatch.stats.panel import Floats, as_floats
 
 PartialMethod: TypeAlias = Literal["pearson", "spearman"]
 
-
 # Relative size of the residuals up to which the controls explain a variable fully.
 _ROUNDING = 1e-10
 
@@ -38,42 +37,6 @@ def partial_matrix(
     x, given = _prepare_rows(variables, controls, method)
     left = residuals(x, given)
     return correlation(left[:, None], left[None], "pearson")
-
-
-def partial_correlation(
-    x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, method: PartialMethod = "pearson"
-) -> float:
-    """Compute the correlation of x and y given one or several rows of controls.
-
-    See `partial_matrix`.
-
-    >>> round(partial_correlation([1, 3, 2, 4], [2, 3, 1, 4], [1, 2, 3, 4]), 3)
-    0.873
-    """
-    two = np.stack([as_floats(x, "x"), as_floats(y, "y")])
-    return float(partial_matrix(two, controls, method=method)[0, 1])
-
-
-def conditional_matrix(variables: ArrayLike, *, method: PartialMethod = "pearson") -> Floats:
-    """Compute the partial correlation of every pair of variables given all the others.
-
-    Uses the inverse of the correlation matrix. If it is singular, because one variable is a linear
-    combination of others, all entries are NaN.
-
-    >>> conditional_matrix([[1, 3, 2, 4, 6, 5], [2, 3, 1, 4, 6, 7], [1, 2, 3, 4, 5, 6]]).round(2)
-    array([[1.  , 0.59, 0.52],
-           [0.59, 1.  , 0.28],
-           [0.52, 0.28, 1.  ]])
-    """
-    x, _ = _prepare_rows(variables, [], method)
-    together = correlation(x[:, None], x[None], "pearson")
-    if np.isnan(together).any() or np.linalg.cond(together) > 1 / _ROUNDING:
-        return np.full(together.shape, np.nan)
-    precision = np.linalg.inv(together)
-    scale = np.sqrt(np.diag(precision))
-    partial: Floats = -precision / scale[:, None] / scale
-    np.fill_diagonal(partial, 1.0)
-    return partial
 
 
 def residuals(x: Floats, given: Floats) -> Floats:

@@ -55,8 +55,7 @@ class Subtrees:
         check_settings(self)
         if not (self.nodes or self.paths or self.descendants):
             raise InputError("subtrees needs at least one of nodes, paths and descendants")
-        if self.most_words < 1:
-            raise InputError(f"most_words must be at least 1, got {self.most_words}")
+        _check_most_words(self.most_words)
 
     def __call__(self, text: str) -> Units:
         """Split one text."""
@@ -64,11 +63,7 @@ class Subtrees:
 
     def split_batch(self, texts: Sequence[str]) -> list[Units]:
         """Split several texts; those not in the parse cache are parsed as one batch."""
-        parses = parse_cached(self.parser, [truncate_text(text, self.most_words) for text in texts])
-        return [self._split(t, p) for t, p in zip(texts, parses, strict=True)]
-
-    def _split(self, text: str, parse: Parse) -> Units:
-        return make_units(text, parse, self.tree_units(parse), self.weight, self.most_words)
+        return _split_texts(self, texts)
 
     def tree_units(self, parse: Parse) -> list[TreeUnit]:
         """Return the units of the trees of a parse, in order."""
@@ -114,8 +109,7 @@ class Constituents:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if self.most_words < 1:
-            raise InputError(f"most_words must be at least 1, got {self.most_words}")
+        _check_most_words(self.most_words)
 
     def __call__(self, text: str) -> Units:
         """Split one text."""
@@ -123,11 +117,7 @@ class Constituents:
 
     def split_batch(self, texts: Sequence[str]) -> list[Units]:
         """Split several texts; those not in the parse cache are parsed as one batch."""
-        parses = parse_cached(self.parser, [truncate_text(text, self.most_words) for text in texts])
-        return [self._split(t, p) for t, p in zip(texts, parses, strict=True)]
-
-    def _split(self, text: str, parse: Parse) -> Units:
-        return make_units(text, parse, self.tree_units(parse), self.weight, self.most_words)
+        return _split_texts(self, texts)
 
     def tree_units(self, parse: Parse) -> list[TreeUnit]:
         """Return the constituents of the trees of a parse, in order."""
@@ -146,23 +136,6 @@ class Constituents:
                 yield node.words, node.label if self.label == "phrase" else head, at
 
 
-def make_units(
-    text: str, parse: Parse, units: Sequence[TreeUnit], weight: str, most_words: int
-) -> Units:
-    """Build the `Units` of a text from the units of its trees."""
-    truncated = len(parse.words) > most_words or len(parse.text.rstrip()) < len(text.rstrip())
-    groups = tuple(group for group, _, _ in units)
-    return Units(
-        text,
-        parse.words[:most_words],
-        parse.spans[:most_words],
-        groups,
-        tuple(label for _, label, _ in units),
-        weights=_log_length_weights(groups) if weight == "log_length" else (),
-        flags=_TRUNCATED if truncated else NO_FLAGS,
-    )
-
-
 def drop_beyond(units: Iterable[TreeUnit], most_words: int) -> list[TreeUnit]:
     """Drop units that contain a word after the first `most_words`."""
     return [unit for unit in units if unit[0][-1] < most_words]
@@ -179,6 +152,32 @@ def truncate_text(text: str, most_words: int) -> str:
 def all_nodes(parse: Parse) -> list[Tree]:
     """Return the nodes of all trees of a parse, sentence by sentence."""
     return [node for tree in parse.trees for node in iter_nodes(tree)]
+
+
+def _split_texts(splitter: Subtrees | Constituents, texts: Sequence[str]) -> list[Units]:
+    most_words = splitter.most_words
+    parses = parse_cached(splitter.parser, [truncate_text(text, most_words) for text in texts])
+    return [_make_units(splitter, t, p) for t, p in zip(texts, parses, strict=True)]
+
+
+def _make_units(splitter: Subtrees | Constituents, text: str, parse: Parse) -> Units:
+    units, most_words = splitter.tree_units(parse), splitter.most_words
+    truncated = len(parse.words) > most_words or len(parse.text.rstrip()) < len(text.rstrip())
+    groups = tuple(group for group, _, _ in units)
+    return Units(
+        text,
+        parse.words[:most_words],
+        parse.spans[:most_words],
+        groups,
+        tuple(label for _, label, _ in units),
+        weights=_log_length_weights(groups) if splitter.weight == "log_length" else (),
+        flags=_TRUNCATED if truncated else NO_FLAGS,
+    )
+
+
+def _check_most_words(most_words: int) -> None:
+    if most_words < 1:
+        raise InputError(f"most_words must be at least 1, got {most_words}")
 
 
 def _paths(tree: Tree) -> dict[int, list[tuple[int, ...]]]:

@@ -1,8 +1,8 @@
 """Converters from upstream file formats to ours.
 
-A converter reads a folder of upstream files and yields our files as names and lines;
-`write_converted` writes them. `find_converter` looks converters up by the name in the catalogue.
-They are grouped by source format: tables, WMT files, pickles, and trees and graphs.
+A converter reads a folder of upstream files, stored as REPOSITORY/PATH, and yields our files as
+names and lines or records; `write_converted` writes them. `CONVERTERS` has them by the name in the
+catalogue. They are grouped by source format: tables, WMT files, pickles, and trees and graphs.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import csv
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from evenmatch.data.catalogue.pickles import read_pickle
 from evenmatch.errors import DataError
 
-# A converted file: its name, and its lines with line endings.
-ConvertedFile: TypeAlias = tuple[str, Iterable[str]]
+# A converted file: its name, and its lines with line endings, or records for a JSONL file.
+ConvertedFile: TypeAlias = tuple[str, Iterable[str | Mapping[str, Any]]]
+
+Converter: TypeAlias = Callable[[Path], Iterator[ConvertedFile]]
 
 _AIPHES = "AIPHES/ACL20-Reference-Free-MT-Evaluation"
 
@@ -33,20 +36,7 @@ _LANGUAGE_PAIRS = {
     19: "de-en fi-en gu-en kk-en lt-en ru-en zh-en en-de",
 }
 
-_RANKED_PAIRS = ("gu-en", "kk-en", "lt-en")
-
 _GZIPPED_SUFFIX = ".conllu"
-
-
-class Converter(Protocol):
-    """Convert a folder of upstream files, stored as REPOSITORY/PATH, to our files."""
-
-    def __call__(self, originals: Path, /) -> Iterator[ConvertedFile]: ...
-
-
-def find_converter(name: str) -> Converter:
-    """Return the converter that the catalogue calls `name`."""
-    return _CONVERTERS[name]
 
 
 def write_converted(converted: Iterator[ConvertedFile], folder: Path) -> dict[str, str]:
@@ -69,7 +59,7 @@ def convert_crows(originals: Path) -> Iterator[ConvertedFile]:
     records = _read_csv_records(originals / "nyu-mll/crows-pairs/data/crows_pairs_anonymized.csv")
     yield (
         "crows_pairs.jsonl.gz",
-        to_json_lines(
+        (
             {
                 "id": number,
                 "sent_more": record["sent_more"],
@@ -85,17 +75,15 @@ def convert_crows(originals: Path) -> Iterator[ConvertedFile]:
 def convert_menli(originals: Path) -> Iterator[ConvertedFile]:
     """MENLI's adversarial candidates, with unchanged columns."""
     folder = originals / "cyr19/MENLI/experiments/datasets/adv_datasets/wmt20_google/de"
-    yield "wmt20_de.jsonl.gz", to_json_lines(_read_csv_records(folder / "data_fixed_strict.csv"))
+    yield "wmt20_de.jsonl.gz", _read_csv_records(folder / "data_fixed_strict.csv")
 
 
 def convert_stsb(originals: Path) -> Iterator[ConvertedFile]:
     """STS-B in English, from CSV without a header."""
     for part in ("train", "dev", "test"):
         rows = _read_csv(originals / f"PhilipMay/stsb-multi-mt/data/stsb-en-{part}.csv")
-        yield (
-            f"{part}.jsonl.gz",
-            to_json_lines({"s1": one, "s2": other, "score": float(s)} for one, other, s in rows),
-        )
+        records = ({"s1": one, "s2": other, "score": float(s)} for one, other, s in rows)
+        yield f"{part}.jsonl.gz", records
 
 
 def convert_sick(originals: Path) -> Iterator[ConvertedFile]:
@@ -103,20 +91,31 @@ def convert_sick(originals: Path) -> Iterator[ConvertedFile]:
     folder = originals / "brmson/dataset-sts/data/sts/sick2014"
     for part, name in (("train", "train"), ("trial", "trial"), ("test", "test_annotated")):
         _, *rows = _read_tsv(folder / f"SICK_{name}.txt")
-        yield (
-            f"{part}.jsonl.gz",
-            to_json_lines(
-                {"id": id_, "s1": one, "s2": other, "relatedness": float(r), "entailment": label}
-                for id_, one, other, r, label in rows
-            ),
+        records = (
+            {"id": id_, "s1": one, "s2": other, "relatedness": float(r), "entailment": label}
+            for id_, one, other, r, label in rows
         )
+        yield f"{part}.jsonl.gz", records
+
+
+def convert_snli(originals: Path) -> Iterator[ConvertedFile]:
+    """SNLI, without the pairs that have no gold label."""
+    for part in ("dev", "test"):
+        path = originals / f"Deltaus/sBiMPM/snli_1.0/snli_1.0_{part}.jsonl"
+        pairs = (json.loads(line) for line in iter_lines(path))
+        records = (
+            {"s1": pair["sentence1"], "s2": pair["sentence2"], "label": pair["gold_label"]}
+            for pair in pairs
+            if pair["gold_label"] != "-"
+        )
+        yield f"{part}.jsonl.gz", records
 
 
 def convert_fairness(originals: Path) -> Iterator[ConvertedFile]:
     """The pairs of Metric-Fairness; two consecutive rows form a pair."""
     folder = originals / "txsun1997/Metric-Fairness/measuring_bias/data"
     for path in sorted(folder.glob("*.tsv")):
-        yield f"{path.stem}.jsonl.gz", to_json_lines(_fairness_records(path))
+        yield f"{path.stem}.jsonl.gz", _fairness_records(path)
 
 
 def _fairness_records(path: Path) -> Iterator[dict[str, Any]]:
@@ -135,21 +134,6 @@ def _fairness_records(path: Path) -> Iterator[dict[str, Any]]:
         yield {"pair": number, **texts, "scores_a": scores[0], "scores_b": scores[1]}
 
 
-def convert_snli(originals: Path) -> Iterator[ConvertedFile]:
-    """SNLI, without the pairs that have no gold label."""
-    for part in ("dev", "test"):
-        path = originals / f"Deltaus/sBiMPM/snli_1.0/snli_1.0_{part}.jsonl"
-        records = (json.loads(line) for line in iter_lines(path))
-        yield (
-            f"{part}.jsonl.gz",
-            to_json_lines(
-                {"s1": r["sentence1"], "s2": r["sentence2"], "label": r["gold_label"]}
-                for r in records
-                if r["gold_label"] != "-"
-            ),
-        )
-
-
 def convert_kp20k(originals: Path) -> Iterator[ConvertedFile]:
     """Documents of KP20k: title and abstract in one file, keyphrases in the other."""
     folder = originals / "jiacheng-ye/kg_one2set/data/kp20k_small"
@@ -157,10 +141,7 @@ def convert_kp20k(originals: Path) -> Iterator[ConvertedFile]:
         texts = iter_lines(folder / f"{part}_src.txt")
         phrases = iter_lines(folder / f"{part}_trg.txt")
         rows = enumerate(zip(texts, phrases, strict=True))
-        yield (
-            f"{part}.jsonl.gz",
-            to_json_lines(_keyphrase_document(n, text, row) for n, (text, row) in rows),
-        )
+        yield f"{part}.jsonl.gz", (_keyphrase_document(n, text, row) for n, (text, row) in rows)
 
 
 def _keyphrase_document(number: int, text: str, phrases: str) -> dict[str, Any]:
@@ -185,32 +166,19 @@ def convert_daseg(originals: Path) -> Iterator[ConvertedFile]:
             # some file names of 2016 begin with dots instead of the name of the test set
             files = [path for kind in kinds for path in folder.glob(f"*.{kind}.{pair}")]
             rows = zip(*(iter_lines(file) for file in files), strict=True)
-            yield (
-                f"wmt{year}.{pair}.jsonl.gz",
-                to_json_lines({"src": s, "ref": r, "out": o, "z": float(z)} for s, r, o, z in rows),
-            )
+            records = ({"src": s, "ref": r, "out": o, "z": float(z)} for s, r, o, z in rows)
+            yield f"wmt{year}.{pair}.jsonl.gz", records
 
 
-def convert_wmt18(originals: Path) -> Iterator[ConvertedFile]:
-    """WMT18: the outputs of all systems for all segments, and the systems' scores."""
-    yield from _convert_year(originals, 18)
-
-
-def convert_wmt19(originals: Path) -> Iterator[ConvertedFile]:
-    """WMT19: as WMT18, with relative ranks for three language pairs."""
-    yield from _convert_year(originals, 19)
-    for pair in _RANKED_PAIRS:
-        ranks = read_pickle(originals / f"neulab/BARTScore/WMT/{pair}/data.pkl")
-        yield (
-            f"{pair}.rr.tsv.gz",
-            _format_ranks(ranks.values(), list(_read_segments(originals, 19, pair))),
-        )
-
-
-def _convert_year(originals: Path, year: int) -> Iterator[ConvertedFile]:
+def convert_wmt(originals: Path, year: int, ranked: Sequence[str] = ()) -> Iterator[ConvertedFile]:
+    """WMT18 or WMT19: all outputs, the systems' scores, and ranks for the `ranked` pairs."""
     for pair in _LANGUAGE_PAIRS[year].split():
-        yield f"{pair}.jsonl.gz", to_json_lines(_read_segments(originals, year, pair))
+        yield f"{pair}.jsonl.gz", _read_segments(originals, year, pair)
     yield "system_scores.tsv", _system_scores(originals, year)
+    for pair in ranked:
+        ranks = read_pickle(originals / _BARTSCORE / f"WMT/{pair}/data.pkl")
+        segments = list(_read_segments(originals, year, pair))
+        yield f"{pair}.rr.tsv.gz", _format_ranks(ranks.values(), segments)
 
 
 def _read_segments(originals: Path, year: int, pair: str) -> Iterator[dict[str, Any]]:
@@ -256,35 +224,29 @@ def _format_ranks(ranks: Iterable[Any], segments: Sequence[dict[str, Any]]) -> I
         yield f"{sids[0]}\t{names[0]}\t{names[1]}\n"
 
 
-def convert_realsumm(originals: Path) -> Iterator[ConvertedFile]:
-    """REALSumm: one reference, one criterion."""
-    documents = read_pickle(originals / _BARTSCORE / "SUM/REALSumm/data.pkl")
-    records = (
-        _summary_record(name, document, [document["ref_summ"]], ["litepyramid_recall"])
-        for name, document in documents.items()
+def convert_summaries(
+    originals: Path, name: str, references: str, criteria: Sequence[str]
+) -> Iterator[ConvertedFile]:
+    """REALSumm or SummEval; the field `references` holds one reference or a list."""
+    documents = read_pickle(originals / _BARTSCORE / f"SUM/{name}/data.pkl")
+    yield (
+        "data.jsonl.gz",
+        (
+            {
+                "id": str(number),
+                "src": document["src"],
+                "refs": given if isinstance(given := document[references], list) else [given],
+                "out": {
+                    system: {
+                        "text": output["sys_summ"],
+                        "human": _human_scores(output["scores"], criteria),
+                    }
+                    for system, output in document["sys_summs"].items()
+                },
+            }
+            for number, document in documents.items()
+        ),
     )
-    yield "data.jsonl.gz", to_json_lines(records)
-
-
-def convert_summeval(originals: Path) -> Iterator[ConvertedFile]:
-    """SummEval: eleven references, four criteria."""
-    criteria = ["coherence", "consistency", "fluency", "relevance"]
-    documents = read_pickle(originals / _BARTSCORE / "SUM/SummEval/data.pkl")
-    records = (
-        _summary_record(name, document, document["ref_summs"], criteria)
-        for name, document in documents.items()
-    )
-    yield "data.jsonl.gz", to_json_lines(records)
-
-
-def _summary_record(
-    name: Any, document: dict[str, Any], references: list[str], criteria: list[str]
-) -> dict[str, Any]:
-    outputs = {
-        system: {"text": output["sys_summ"], "human": _human_scores(output["scores"], criteria)}
-        for system, output in document["sys_summs"].items()
-    }
-    return {"id": str(name), "src": document["src"], "refs": references, "out": outputs}
 
 
 def convert_data_to_text(originals: Path) -> Iterator[ConvertedFile]:
@@ -292,7 +254,7 @@ def convert_data_to_text(originals: Path) -> Iterator[ConvertedFile]:
     for name in ("BAGEL", "SFHOT", "SFRES"):
         outputs = read_pickle(originals / _BARTSCORE / f"D2T/{name}/data.pkl")
         records = (_output_record(number, output) for number, output in outputs.items())
-        yield f"{name.lower()}.jsonl.gz", to_json_lines(records)
+        yield f"{name.lower()}.jsonl.gz", records
 
 
 def _output_record(number: Any, output: dict[str, Any]) -> dict[str, Any]:
@@ -307,7 +269,7 @@ def _output_record(number: Any, output: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _human_scores(scores: dict[str, Any], criteria: list[str]) -> dict[str, float]:
+def _human_scores(scores: dict[str, Any], criteria: Sequence[str]) -> dict[str, float]:
     return {criterion: float(scores[criterion]) for criterion in criteria}
 
 
@@ -321,28 +283,27 @@ def copy_unchanged(originals: Path) -> Iterator[ConvertedFile]:
 def convert_amr(originals: Path) -> Iterator[ConvertedFile]:
     """The Little Prince: AMR graphs in PENMAN notation, each after comment lines."""
     path = originals / "wuhao050698/AMR/amr-bank-struct-v3.0.txt"
-    yield "lpp_v3.0.jsonl.gz", to_json_lines(_read_amr(path))
+    yield "lpp_v3.0.jsonl.gz", _read_amr(path)
 
 
 def _read_amr(path: Path) -> Iterator[dict[str, str]]:
     for block in "\n".join(iter_lines(path)).split("\n\n"):
         lines = block.strip("\n").split("\n")
-        comments = dict(_parse_comment(line) for line in lines if line.startswith("# ::"))
+        comments = dict(
+            line.removeprefix("# ::").partition(" ")[::2]
+            for line in lines
+            if line.startswith("# ::")
+        )
         graph = "\n".join(line for line in lines if not line.startswith("#"))
         if "id" in comments:
             yield {"id": comments["id"].split()[0], "snt": comments["snt"], "amr": graph}
-
-
-def _parse_comment(line: str) -> tuple[str, str]:
-    key, _, value = line.removeprefix("# ::").partition(" ")
-    return key, value
 
 
 def convert_gum(originals: Path) -> Iterator[ConvertedFile]:
     """GUM: bracketed trees over several lines, each written on one line."""
     folder = originals / "amir-zeldes/gum/const"
     records = (record for path in sorted(folder.glob("*.ptb")) for record in _read_trees(path))
-    yield "gum_const.jsonl.gz", to_json_lines(records)
+    yield "gum_const.jsonl.gz", records
 
 
 def _read_trees(path: Path) -> Iterator[dict[str, Any]]:
@@ -365,23 +326,22 @@ def iter_lines(path: Path) -> Iterator[str]:
             yield line.removesuffix("\n").removesuffix("\r")
 
 
-def to_json_lines(records: Iterable[Any]) -> Iterator[str]:
-    """Format records as the lines of a JSONL file, without optional spaces."""
-    for record in records:
-        yield json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
-
-
-def _write_lines(lines: Iterable[str], path: Path) -> str:
+def _write_lines(lines: Iterable[str | Mapping[str, Any]], path: Path) -> str:
     digest = hashlib.sha256()
     with path.open("wb") as raw:
         # No time and no name in the gzip header, so that equal content gives equal files.
         packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
         for line in chain(lines, [""]):
-            packed.write(line.encode())
-            digest.update(line.encode())
+            raw_line = (line if isinstance(line, str) else _json_line(line)).encode()
+            packed.write(raw_line)
+            digest.update(raw_line)
         if packed is not raw:
             packed.close()
     return digest.hexdigest()
+
+
+def _json_line(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def _read_csv(path: Path) -> Iterator[list[str]]:
@@ -398,7 +358,7 @@ def _read_tsv(path: Path) -> Iterator[list[str]]:
     return (line.split("\t") for line in iter_lines(path))
 
 
-_CONVERTERS: Mapping[str, Converter] = {
+CONVERTERS: Mapping[str, Converter] = {
     "amr": convert_amr,
     "crows": convert_crows,
     "daseg": convert_daseg,
@@ -407,12 +367,22 @@ _CONVERTERS: Mapping[str, Converter] = {
     "gum": convert_gum,
     "kp20k": convert_kp20k,
     "menli": convert_menli,
-    "realsumm": convert_realsumm,
+    "realsumm": partial(
+        convert_summaries,
+        name="REALSumm",
+        references="ref_summ",
+        criteria=["litepyramid_recall"],
+    ),
     "sick": convert_sick,
     "snli": convert_snli,
     "stsb": convert_stsb,
-    "summeval": convert_summeval,
+    "summeval": partial(
+        convert_summaries,
+        name="SummEval",
+        references="ref_summs",
+        criteria=["coherence", "consistency", "fluency", "relevance"],
+    ),
     "unchanged": copy_unchanged,
-    "wmt18": convert_wmt18,
-    "wmt19": convert_wmt19,
+    "wmt18": partial(convert_wmt, year=18),
+    "wmt19": partial(convert_wmt, year=19, ranked=("gu-en", "kk-en", "lt-en")),
 }

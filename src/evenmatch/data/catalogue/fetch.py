@@ -12,14 +12,12 @@ from typing import Any
 from urllib.parse import quote
 
 from evenmatch.data.catalogue.catalogue import DataSet, Upstream, data_dir, data_set
-from evenmatch.data.catalogue.convert import find_converter, write_converted
+from evenmatch.data.catalogue.convert import CONVERTERS, write_converted
 from evenmatch.errors import DataError, MissingExtraError
 
 BASE_URL = "https://raw.githubusercontent.com"
 
-
 _TIMEOUT = 60  # seconds without a response
-
 
 _CHUNK = 1 << 16
 
@@ -45,7 +43,7 @@ def fetch_data_set(
         originals, converted = place / "upstream", place / "converted"
         for source in wanted.upstream:
             _fetch_upstream(source, originals / source.repository, address=address, checked=checked)
-        checksums = write_converted(find_converter(wanted.converter)(originals), converted)
+        checksums = write_converted(CONVERTERS[wanted.converter](originals), converted)
         if checked:
             _check_checksums(wanted, checksums)
         (converted / "README.md").write_text(_readme(wanted), "utf-8")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from evenmatch.data.files import read_json_records, read_tsv_records
 from evenmatch.data.ratings.rated_set import RatedSet
@@ -26,41 +26,19 @@ _WEBNLG_CRITERIA = ("Correctness", "DataCoverage", "Fluency", "Relevance", "Text
 _WEBNLG_HUMAN = "WebNLG-2020-reference"
 
 
+_ParsedRecord: TypeAlias = tuple[RatedSegment, list[tuple[str, Rating]]]  # ratings by criterion
+
+
 def read_summaries(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
     """Read REALSumm or SummEval, summaries by several systems: a rated set per criterion."""
-    segments: list[RatedSegment] = []
-    ratings: dict[str, list[Rating]] = {}
-    for where, record in read_json_records(str(folder / "data.jsonl.gz")):
-        segment, found = _parse_document(record, where)
-        segments.append(segment)
-        for criterion, rating in found:
-            ratings.setdefault(criterion, []).append(rating)
-    for criterion, several in ratings.items():
-        if not subsets or criterion in subsets:
-            records = RatingRecords(several)
-            yield build_rated_set(folder.name, criterion, segments, records, criterion=criterion)
+    return _read_by_criterion(folder.name, folder / "data.jsonl.gz", "", _parse_outputs, subsets)
 
 
 def read_data_to_text(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
     """Read BAGEL, SFHOT and SFRES: a set per corpus and criterion, with one unnamed system."""
     for path in sorted(folder.glob("*.jsonl.gz")):
-        segments: list[RatedSegment] = []
-        ratings: dict[str, list[Rating]] = {}
-        for where, record in read_json_records(str(path)):
-            name, human = require_name(record, "id", where), require_field(record, "human", where)
-            references = check_texts(require_field(record, "refs", where), "refs", where)
-            outputs = {UNNAMED_SYSTEM: require_text(record, "out", where)}
-            segments.append(
-                RatedSegment(name, require_text(record, "src", where), references, outputs)
-            )
-            for criterion in human:
-                rating = Rating(UNNAMED_SYSTEM, name, require_number(human, criterion, where))
-                ratings.setdefault(criterion, []).append(rating)
-        for criterion, several in ratings.items():
-            subset = f"{path.name.removesuffix('.jsonl.gz')}/{criterion}"
-            if not subsets or subset in subsets:
-                records = RatingRecords(several)
-                yield build_rated_set(folder.name, subset, segments, records, criterion=criterion)
+        prefix = f"{path.name.removesuffix('.jsonl.gz')}/"
+        yield from _read_by_criterion(folder.name, path, prefix, _parse_output, subsets)
 
 
 def read_webnlg(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
@@ -81,31 +59,68 @@ def read_webnlg(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
     rows = list(read_tsv_records(str(folder / "ratings.tsv.gz")))
     for criterion in _WEBNLG_CRITERIA:
         if not subsets or criterion in subsets:
-            ratings = [_webnlg_rating(row, criterion, where) for where, row in rows]
+            ratings = [
+                Rating(
+                    require_name(row, "system", where),
+                    require_name(row, "id", where),
+                    require_number(row, criterion, where),
+                    require_name(row, "rater", where),
+                )
+                for where, row in rows
+            ]
             records = RatingRecords(ratings, humans=frozenset({_WEBNLG_HUMAN}), degrees=0)
             yield build_rated_set(folder.name, criterion, segments, records, criterion=criterion)
 
 
-def _parse_document(
-    record: Mapping[str, Any], where: str
-) -> tuple[RatedSegment, list[tuple[str, Rating]]]:
-    name, outputs = require_name(record, "id", where), require_field(record, "out", where)
-    segment = RatedSegment(
-        name,
-        require_text(record, "src", where),
-        check_texts(require_field(record, "refs", where), "refs", where),
-        {system: require_text(output, "text", where) for system, output in outputs.items()},
+def _read_by_criterion(
+    name: str,
+    path: Path,
+    prefix: str,
+    parse: Callable[[Mapping[str, Any], str], _ParsedRecord],
+    subsets: Sequence[str],
+) -> Iterator[RatedSet]:
+    """Yield a rated set for each criterion of a file; the subset is `prefix` and the criterion."""
+    segments: list[RatedSegment] = []
+    ratings: dict[str, list[Rating]] = {}
+    for where, record in read_json_records(str(path)):
+        segment, found = parse(record, where)
+        segments.append(segment)
+        for criterion, rating in found:
+            ratings.setdefault(criterion, []).append(rating)
+    for criterion, several in ratings.items():
+        subset = prefix + criterion
+        if not subsets or subset in subsets:
+            records = RatingRecords(several)
+            yield build_rated_set(name, subset, segments, records, criterion=criterion)
+
+
+def _parse_outputs(record: Mapping[str, Any], where: str) -> _ParsedRecord:
+    """Parse a record with the outputs of several systems, each with its ratings."""
+    outputs = require_field(record, "out", where)
+    texts = {system: require_text(output, "text", where) for system, output in outputs.items()}
+    ratings = {system: require_field(output, "human", where) for system, output in outputs.items()}
+    return _parse_record(record, texts, ratings, where)
+
+
+def _parse_output(record: Mapping[str, Any], where: str) -> _ParsedRecord:
+    """Parse a record with one output and its ratings."""
+    texts = {UNNAMED_SYSTEM: require_text(record, "out", where)}
+    return _parse_record(
+        record, texts, {UNNAMED_SYSTEM: require_field(record, "human", where)}, where
     )
-    ratings = [
-        (criterion, Rating(system, name, require_number(output["human"], criterion, where)))
-        for system, output in outputs.items()
-        for criterion in require_field(output, "human", where)
+
+
+def _parse_record(
+    record: Mapping[str, Any],
+    texts: Mapping[str, str],
+    ratings: Mapping[str, Mapping[str, Any]],
+    where: str,
+) -> _ParsedRecord:
+    name, source = require_name(record, "id", where), require_text(record, "src", where)
+    references = check_texts(require_field(record, "refs", where), "refs", where)
+    found = [
+        (criterion, Rating(system, name, require_number(human, criterion, where)))
+        for system, human in ratings.items()
+        for criterion in human
     ]
-    return segment, ratings
-
-
-def _webnlg_rating(row: Mapping[str, Any], criterion: str, where: str) -> Rating:
-    system, segment, rater = (
-        require_name(row, field, where) for field in ("system", "id", "rater")
-    )
-    return Rating(system, segment, require_number(row, criterion, where), rater)
+    return RatedSegment(name, source, references, texts), found

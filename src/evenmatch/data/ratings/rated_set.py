@@ -17,7 +17,6 @@ from evenmatch.types import Pair
 
 Floats: TypeAlias = NDArray[np.float64]
 
-
 Indexes: TypeAlias = NDArray[np.intp]
 
 
@@ -73,11 +72,7 @@ class RatedSet:
         """
         if not np.isnan(self.system_ratings).all():
             return self.system_ratings
-        known = ~np.isnan(self.ratings)
-        count = known.sum(1)
-        total = np.where(known, self.ratings, 0.0).sum(1)
-        means: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-        return means
+        return row_means(self.ratings)
 
     def exclude_humans(self) -> RatedSet:
         """Return the set without the ratings of human references."""
@@ -112,6 +107,15 @@ class RatedSet:
         table = np.full((len(self.systems), len(self.segments)), np.nan)
         table[cells] = values
         return table
+
+
+def row_means(values: Floats) -> Floats:
+    """Mean of the known values of each row; NaN without any."""
+    known = ~np.isnan(values)
+    count = known.sum(1)
+    total = np.where(known, values, 0.0).sum(1)
+    means: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return means
 
 
 def z_score_by_rater(values: Floats, raters: Indexes, *, degrees: int = 1) -> Floats:

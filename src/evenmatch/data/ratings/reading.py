@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
 from evenmatch.data.ratings.generated import read_data_to_text, read_summaries, read_webnlg
@@ -17,11 +17,8 @@ from evenmatch.errors import DataError, InputError, UnknownNameError
 # Ratings as an argument: anything `read_ratings` accepts, or what it returns.
 RatingsLike: TypeAlias = str | PathLike[str] | Sequence[RatedSet]
 
-
-class RatingsReader(Protocol):
-    """Read the rated sets of a folder or file, or only the given `subsets`."""
-
-    def __call__(self, path: Path, subsets: Sequence[str], /) -> Iterator[RatedSet]: ...
+# Reads the rated sets of a folder or file; only the given subsets, if any.
+RatingsReader: TypeAlias = Callable[[Path, Sequence[str]], Iterator[RatedSet]]
 
 
 RATING_READERS: Mapping[str, RatingsReader] = {

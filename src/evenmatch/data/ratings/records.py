@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from evenmatch.data.files import check_text, short_repr
 from evenmatch.data.ratings.rated_set import (
     Floats,
     Indexes,
@@ -123,13 +124,6 @@ def require_text(record: Mapping[str, Any], name: str, where: str) -> str:
     return check_text(require_field(record, name, where), name, where)
 
 
-def check_text(value: Any, name: str, where: str) -> str:
-    """Return the value; raise if it is not text."""
-    if not isinstance(value, str):
-        raise InputError(f"the {name} of {where} must be a string, got {_short_repr(value)}")
-    return value
-
-
 def check_texts(value: Any, name: str, where: str) -> tuple[str, ...]:
     """Return a text or a list of texts as a tuple; raise for anything else."""
     return tuple(
@@ -147,7 +141,7 @@ def require_name(record: Mapping[str, Any], name: str, where: str) -> str:
     integer = isinstance(value, int) and not isinstance(value, bool)
     if not (isinstance(value, str) or integer) or value == "":
         raise InputError(
-            f"the {name} of {where} must be a name or a number, got {_short_repr(value)}"
+            f"the {name} of {where} must be a name or a number, got {short_repr(value)}"
         )
     return str(value)
 
@@ -166,7 +160,7 @@ def require_number(record: Mapping[str, Any], name: str, where: str) -> float:
     except (TypeError, ValueError):
         number = math.inf
     if math.isinf(number):
-        raise InputError(f"the {name} of {where} must be a finite number, got {_short_repr(value)}")
+        raise InputError(f"the {name} of {where} must be a finite number, got {short_repr(value)}")
     return number
 
 
@@ -216,7 +210,3 @@ def _index_ranks(
 
 def _as_indexes(values: Sequence[int]) -> Indexes:
     return np.array(values, dtype=np.intp)
-
-
-def _short_repr(value: Any) -> str:
-    return repr(value) if len(repr(value)) < 40 else f"a {type(value).__name__}"

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evenmatch.data.files import read_records
+from evenmatch.data.files import check_text, read_records
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.records import (
     RatedSegment,
     Rating,
     RatingRecords,
     build_rated_set,
-    check_text,
     check_texts,
     require_name,
     require_number,
@@ -27,7 +26,6 @@ from evenmatch.data.ratings.records import (
 from evenmatch.errors import DataError, InputError
 
 _Key = TypeVar("_Key")
-
 
 _Value = TypeVar("_Value")
 

@@ -1,5 +1,5 @@
 """Constituency trees derived from dependency parses.
 
 In: a dependency `Parse`. Out: a `Parse` with phrase trees that have Penn Treebank labels.
-Begin with `converter.py`; `bracketing.py` measures agreement with a treebank.
+Begin with `converter.py`.
 """

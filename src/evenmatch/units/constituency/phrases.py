@@ -71,13 +71,13 @@ def build_nominal(
     modifiers = [
         part for k in left[len(opening) :] for part in _flatten_modifier(arcs, k, trees[k])
     ]
-    core = [*modifiers, trees[i], *(trees[k] for k in rest[:core_size])]
+    core = [*modifiers, trees[i], *_select(trees, rest[:core_size])]
     if modifiers and not before and all(not trees[k].children for k in joined):
-        core += [trees[k] for k in joined]
+        core += _select(trees, joined)
         joined = []
     tree = join_parts(label, i, [*core, *genitive])
-    tree = join_parts(label, i, [tree, *(trees[k] for k in before)])
-    tree = _add_conjuncts(label, i, tree, [trees[k] for k in joined], [trees[k] for k in after])
+    tree = join_parts(label, i, [tree, *_select(trees, before)])
+    tree = _add_conjuncts(label, i, tree, _select(trees, joined), _select(trees, after))
     return join_parts(label, i, [*opening, *(tree.children or [tree])]) if opening else tree
 
 
@@ -90,8 +90,8 @@ def build_prepositional(
         arcs.tags[trees[k].head] in WH_TAGS and len(trees[k].words) == 1 for k in before
     )
     label = "WHPP" if has_wh_word or any(trees[k].label == "WHNP" for k in before) else "PP"
-    tree = join_parts(label, i, [*(trees[k] for k in left), trees[i], *(trees[k] for k in before)])
-    return _add_conjuncts(label, i, tree, [trees[k] for k in joined], [trees[k] for k in after])
+    tree = join_parts(label, i, [*_select(trees, left), trees[i], *_select(trees, before)])
+    return _add_conjuncts(label, i, tree, _select(trees, joined), _select(trees, after))
 
 
 def build_phrase(label: str, head: int, parts: Sequence[Tree]) -> Tree:
@@ -289,8 +289,8 @@ def _build_modifier(
     label = phrase_label(arcs, i)
     if label == "ADJP" and any(arcs.tags[k] == "WRB" for k in left):
         label = "WHADJP"
-    tree = join_parts(label, i, [*(trees[k] for k in left), trees[i], *(trees[k] for k in before)])
-    return _add_conjuncts(label, i, tree, [trees[k] for k in joined], [trees[k] for k in after])
+    tree = join_parts(label, i, [*_select(trees, left), trees[i], *_select(trees, before)])
+    return _add_conjuncts(label, i, tree, _select(trees, joined), _select(trees, after))
 
 
 def phrase_label(arcs: Arcs, i: int) -> str:
