@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenmatch.errors import InputError
 from evenmatch.stats.panel import find_outliers
 
 
@@ -28,8 +27,3 @@ def test_without_a_scale_nothing_is_an_outlier() -> None:
 @pytest.mark.parametrize("scores", [[], [np.nan], [5.0]])
 def test_too_few_scores_have_no_outlier(scores: list[float]) -> None:
     assert not find_outliers(scores).any()
-
-
-def test_a_table_is_refused() -> None:
-    with pytest.raises(InputError, match=r"scores have shape \(2, 2\); give one number per system"):
-        find_outliers(np.ones((2, 2)))

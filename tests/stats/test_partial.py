@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from evenmatch.errors import InputError, UnknownNameError
+from evenmatch.errors import InputError
 from evenmatch.stats.panel import Floats
 from evenmatch.stats.partial import PartialMethod, partial_matrix
 
@@ -94,8 +94,3 @@ def test_rows_of_different_length_are_refused() -> None:
         InputError, match=r"variables have shape \(2, 3\) and controls \(1, 2\); gi"
     ):
         partial_matrix(np.ones((2, 3)), [1, 2])
-
-
-def test_an_unknown_method_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="no partial correlation is called 'kendall'; known"):
-        partial_matrix(np.ones((2, 3)), [], method="kendall")  # type: ignore[arg-type]  # the point

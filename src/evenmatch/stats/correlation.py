@@ -84,18 +84,14 @@ def prepare_spearman(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
         counts = weights[:, :, None, :] * known
         total = counts.sum(-1, keepdims=True)
         x, y = (sum(order.weights_below(counts)) - total for order in (x_order, y_order))
-        xx, yy, xy = (_weighted_sum(counts, a, b) for a, b in ((x, x), (y, y), (x, y)))
+        products = ((x, x), (y, y), (x, y))
+        xx, yy, xy = (np.einsum("...i,...i,...i->...", counts, a, b) for a, b in products)
         scale = np.sqrt(xx * yy)
         varies = scale > 0
         rho: Floats = np.where(varies, xy / np.where(varies, scale, 1.0), np.nan).clip(-1.0, 1.0)
         return rho
 
     return spearman
-
-
-def _weighted_sum(counts: Floats, x: Floats, y: Floats) -> Floats:
-    total: Floats = np.einsum("...i,...i,...i->...", counts, x, y)
-    return total
 
 
 def ranks(x: ArrayLike) -> Floats:

@@ -11,24 +11,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenmatch.errors import InputError
 from evenmatch.stats.correlation import SortOrder, sort_order
-from evenmatch.stats.panel import (
-    Flags,
-    Floats,
-    Indexes,
-    blocks,
-    mask_unpaired,
-    round_to_scale,
-)
-
-KendallVariant: TypeAlias = Literal["b", "c"]
+from evenmatch.stats.panel import Flags, Floats, blocks, mask_unpaired, round_to_scale
 
 # With more points than this, sorting each resample is faster than n² products.
 _MANY_POINTS = 4000
@@ -40,36 +30,34 @@ _POINTS_PER_WEIGHTING = 50
 _MAX_PAIRS = 10_000_000
 
 
-def prepare_kendall(x: Floats, y: Floats, variant: KendallVariant = "b") -> WeightedKendall:
-    """Prepare Kendall's tau of rows (groups, rows, points); NaN marks a missing number."""
-    x, y = mask_unpaired(x, y)
-    return WeightedKendall(x, y, sort_order(x), sort_order(y), variant)
+def prepare_kendall(
+    x: Floats, y: Floats, variant: Literal["b", "c"] = "b"
+) -> Callable[[Floats], Floats]:
+    """Prepare Kendall's tau of rows (groups, rows, points); NaN marks a missing number.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedKendall:
-    """Tau-b or tau-c of prepared rows as a function of weights (groups, weightings, points).
-
-    Returns (groups, weightings, rows); NaN for a row that has fewer than two points under the
-    weights, or only equal ones. Weights are counts; copies of a point are tied with each other.
+    The result maps weights (groups, weightings, points) to tau (groups, weightings, rows); NaN for
+    a row that has fewer than two points under the weights, or only equal ones. Weights are counts;
+    copies of a point are tied with each other.
     """
+    x, y = mask_unpaired(x, y)
+    known = ~np.isnan(x)[:, None]
+    points = x.shape[-1]
+    x_order, y_order = sort_order(x), sort_order(y)
 
-    x: Floats
-    y: Floats
-    x_order: SortOrder
-    y_order: SortOrder
-    variant: KendallVariant
-
-    def __call__(self, weights: Floats) -> Floats:
-        counts = weights[:, :, None, :] * ~np.isnan(self.x[:, None])
+    def kendall(weights: Floats) -> Floats:
+        counts = weights[:, :, None, :] * known
         total = counts.sum(-1)
-        x_equal, y_equal = _tied_weights(self.x_order, counts), _tied_weights(self.y_order, counts)
+        x_equal, y_equal = _tied_weights(x_order, counts), _tied_weights(y_order, counts)
         # twice the number of pairs that are not tied in x, or in y
         x_pairs = total**2 - (counts * x_equal).sum(-1)
         y_pairs = total**2 - (counts * y_equal).sum(-1)
         scale = np.sqrt(x_pairs * y_pairs)
-        surplus = self._surplus(weights, scale)
-        if self.variant == "c":
+        # twice the number of concordant pairs minus twice that of discordant pairs
+        if points > _MANY_POINTS or points > _POINTS_PER_WEIGHTING * weights.shape[1]:
+            surplus = np.rint(_tau_by_sorting(x, y, weights) * scale)
+        else:
+            surplus = _sum_over_pairs(weights, lambda b: _sign(x, b) * _sign(y, b), x.shape)
+        if variant == "c":
             distinct = np.minimum(
                 _count_distinct(counts, x_equal), _count_distinct(counts, y_equal)
             ).clip(1)
@@ -78,46 +66,31 @@ class WeightedKendall:
         tau: Floats = np.where(varies, surplus / np.where(varies, scale, 1.0), np.nan)
         return tau.clip(-1.0, 1.0)
 
-    def _surplus(self, weights: Floats, scale: Floats) -> Floats:
-        """Return twice the number of concordant pairs minus twice that of discordant pairs."""
-        points = self.x.shape[-1]
-        if points > _MANY_POINTS or points > _POINTS_PER_WEIGHTING * weights.shape[1]:
-            return np.rint(_tau_by_sorting(self.x, self.y, weights) * scale)
-        return _sum_over_pairs(weights, self._signs, self.x.shape)
-
-    def _signs(self, some: slice) -> NDArray[np.int8]:
-        return _sign(self.x, some) * _sign(self.y, some)
+    return kendall
 
 
-def prepare_accuracy(x: Floats, y: Floats) -> WeightedAccuracy:
-    """Prepare pairwise accuracy of rows (groups, rows, points); NaN marks a missing number."""
-    return WeightedAccuracy(*mask_unpaired(x, y))
+def prepare_accuracy(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
+    """Prepare the share of pairs that x and y order the same way, like `prepare_kendall`.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedAccuracy:
-    """Share of pairs that x and y order the same way, as a function of weights.
-
-    Shapes are those of `WeightedKendall`. A pair tied in both x and y counts as agreement. NaN
-    where there is no pair.
+    A pair tied in both x and y counts as agreement. NaN where there is no pair.
     """
+    x, y = mask_unpaired(x, y)
+    known = ~np.isnan(x)
 
-    x: Floats
-    y: Floats
-
-    def __call__(self, weights: Floats) -> Floats:
-        counts = weights[:, :, None, :] * ~np.isnan(self.x[:, None])
-        # copies of a point do not form a pair
-        pairs = counts.sum(-1) ** 2 - (counts**2).sum(-1)
-        alike = _sum_over_pairs(weights, self._agreements, self.x.shape)
-        return np.where(pairs > 0, alike / np.where(pairs > 0, pairs, 1.0), np.nan)
-
-    def _agreements(self, some: slice) -> Flags:
-        known = ~np.isnan(self.x)
-        alike: Flags = _sign(self.x, some) == _sign(self.y, some)
+    def agreements(some: slice) -> Flags:
+        alike: Flags = _sign(x, some) == _sign(y, some)
         alike &= known[..., some, None] & known[..., None, :]
         alike[..., np.arange(alike.shape[-2]), np.arange(some.start, some.stop)] = False
         return alike
+
+    def accuracy(weights: Floats) -> Floats:
+        counts = weights[:, :, None, :] * known[:, None]
+        # copies of a point do not form a pair
+        pairs = counts.sum(-1) ** 2 - (counts**2).sum(-1)
+        alike = _sum_over_pairs(weights, agreements, x.shape)
+        return np.where(pairs > 0, alike / np.where(pairs > 0, pairs, 1.0), np.nan)
+
+    return accuracy
 
 
 def prepare_calibrated_accuracy(x: Floats, y: Floats) -> Callable[[Floats, Floats], Floats]:
@@ -127,13 +100,13 @@ def prepare_calibrated_accuracy(x: Floats, y: Floats) -> Callable[[Floats, Float
     one number per metric: (weightings, metrics).
     """
     groups = [
-        [sorted_pairs(metric, human) for metric in metrics]
+        [_prepare_metric(metric, human) for metric in metrics]
         for metrics, human in zip(x, y, strict=True)
     ]
 
     def accuracy(points: Floats, rows: Floats) -> Floats:
         each = [
-            np.stack([_best_accuracy(pairs, weights, rows) for pairs in metrics], axis=-1)
+            np.stack([metric(weights, rows) for metric in metrics], axis=-1)
             for metrics, weights in zip(groups, points, strict=True)
         ]
         return np.concatenate(each)
@@ -141,51 +114,13 @@ def prepare_calibrated_accuracy(x: Floats, y: Floats) -> Callable[[Floats, Float
     return accuracy
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SortedPairs:
-    """Pairs of points of all rows of one metric, by ascending score difference.
+def _prepare_metric(x: Floats, y: Floats) -> Callable[[Floats, Floats], Floats]:
+    """Prepare calibrated accuracy of a metric's scores `x` and human ratings `y` (rows, points).
 
-    A growing threshold ties the pairs in this order. Only pairs where a tie changes the accuracy
-    are kept: a tie loses a pair that the metric orders like the humans, and wins a pair that the
-    humans tie.
+    The pairs of points of all rows are sorted by ascending score difference: a growing threshold
+    ties them in this order. Only pairs where a tie changes the accuracy are kept: a tie loses a
+    pair that the metric orders like the humans, and wins a pair that the humans tie.
     """
-
-    row: Indexes
-    first: Indexes
-    second: Indexes
-    gain: Floats  # change in the number of correct pairs if tied: 1 or -1
-    ends: Indexes  # number of pairs tied by each threshold: 0 and every distinct difference
-    known: Floats  # (rows, points): 1 where neither number is missing, else 0
-
-    def best_accuracy(self, points: Floats, rows: Floats) -> Floats:
-        """Return the highest accuracy that any threshold reaches, for each weighting.
-
-        `points` (weightings, points) are counts and `rows` (weightings, rows) the weights of rows.
-        Either may have a single weighting, which is used with all of the other's. NaN where no row
-        has a pair.
-        """
-        shares = self._shares(points, rows)
-        # weightings last: a pair's weights are then contiguous in memory, and sums run over pairs
-        gains = np.zeros((len(self.row) + 1, len(shares)))
-        np.multiply(shares.T[self.row], self.gain[:, None], out=gains[1:])
-        gains[1:] *= points.T[self.first] * points.T[self.second]
-        untied = np.where(shares.any(-1), -np.minimum(gains, 0.0).sum(0), np.nan)
-        np.cumsum(gains, axis=0, out=gains)
-        tied = gains[self.ends] if len(self.ends) < len(gains) else gains
-        accuracy: Floats = (untied + tied.max(0)).clip(0.0, 1.0)
-        return accuracy
-
-    def _shares(self, points: Floats, rows: Floats) -> Floats:
-        """Return the weight of one pair of each row in the mean over rows; 0 without pairs."""
-        pairs = ((points @ self.known.T) ** 2 - points**2 @ self.known.T) / 2
-        counted = np.where(pairs > 0, rows, 0.0)
-        total = counted.sum(-1, keepdims=True)
-        shares: Floats = counted / np.where(pairs > 0, pairs, 1.0) / np.where(total > 0, total, 1.0)
-        return shares
-
-
-def sorted_pairs(x: Floats, y: Floats) -> SortedPairs:
-    """Sort the pairs of a metric's scores `x` and human ratings `y`, both (rows, points)."""
     x, y = mask_unpaired(x, y)
     if (count := len(x) * x.shape[-1] * (x.shape[-1] - 1) // 2) > _MAX_PAIRS:
         raise InputError(
@@ -194,15 +129,43 @@ def sorted_pairs(x: Floats, y: Floats) -> SortedPairs:
         )
     one, other = np.triu_indices(x.shape[-1], 1)
     difference, human = x[:, one] - x[:, other], y[:, one] - y[:, other]
+    # change in the number of correct pairs if tied: 1 or -1, or 0 for pairs that are not kept
     gain = (human == 0).astype(np.float64) - (np.sign(difference) * np.sign(human) > 0)
     # stable, so that equal differences keep their order and results are reproducible
     order = np.argsort(abs(difference), axis=None, kind="stable")
     row, pair = np.unravel_index(order[gain.ravel()[order] != 0], gain.shape)
+    first, second, gain = one[pair], other[pair], gain[row, pair]
     size = np.append(0.0, abs(difference[row, pair]))
     same = round_to_scale(size, abs(x).max(initial=0.0, where=~np.isnan(x)))
+    # number of pairs tied by each threshold: 0 and every distinct difference
     ends = np.unique(np.searchsorted(same, same, side="right")) - 1
     known = (~np.isnan(x)).astype(np.float64)
-    return SortedPairs(row, one[pair], other[pair], gain[row, pair], ends, known)
+
+    def best_accuracy(points: Floats, rows: Floats) -> Floats:
+        """Return the highest accuracy that any threshold reaches, for each weighting."""
+        pairs = ((points @ known.T) ** 2 - points**2 @ known.T) / 2
+        counted = np.where(pairs > 0, rows, 0.0)
+        total = counted.sum(-1, keepdims=True)
+        # the weight of one pair of each row in the mean over rows; 0 without pairs
+        shares = counted / np.where(pairs > 0, pairs, 1.0) / np.where(total > 0, total, 1.0)
+        # weightings last: a pair's weights are then contiguous in memory, and sums run over pairs
+        gains = np.zeros((len(row) + 1, len(shares)))
+        np.multiply(shares.T[row], gain[:, None], out=gains[1:])
+        gains[1:] *= points.T[first] * points.T[second]
+        untied = np.where(shares.any(-1), -np.minimum(gains, 0.0).sum(0), np.nan)
+        np.cumsum(gains, axis=0, out=gains)
+        tied = gains[ends] if len(ends) < len(gains) else gains
+        accuracy: Floats = (untied + tied.max(0)).clip(0.0, 1.0)
+        return accuracy
+
+    def accuracy(points: Floats, rows: Floats) -> Floats:
+        parts = []
+        for some in blocks(max(len(points), len(rows)), len(row) + known.size):
+            some_points = points[some] if len(points) > 1 else points
+            parts.append(best_accuracy(some_points, rows[some] if len(rows) > 1 else rows))
+        return np.concatenate(parts)
+
+    return accuracy
 
 
 def _tied_weights(order: SortOrder, counts: Floats) -> Floats:
@@ -251,12 +214,3 @@ def _tau_by_sorting(x: Floats, y: Floats, weights: Floats) -> Floats:
         drawn = np.repeat(np.flatnonzero(known[g, row]), weights[g, w, known[g, row]].astype(int))
         tau[g, w, row] = kendalltau(x[g, row, drawn], y[g, row, drawn], method="asymptotic")[0]
     return np.nan_to_num(tau)
-
-
-def _best_accuracy(pairs: SortedPairs, points: Floats, rows: Floats) -> Floats:
-    parts = []
-    for some in blocks(max(len(points), len(rows)), len(pairs.row) + pairs.known.size):
-        some_points = points[some] if len(points) > 1 else points
-        some_rows = rows[some] if len(rows) > 1 else rows
-        parts.append(pairs.best_accuracy(some_points, some_rows))
-    return np.concatenate(parts)

@@ -33,11 +33,10 @@ from evenmatch.stats.kendall import (
     prepare_calibrated_accuracy,
     prepare_kendall,
 )
-from evenmatch.stats.panel import Floats, Panel, as_pair, blocks, round_to_scale
+from evenmatch.stats.panel import Floats, Panel, as_floats, blocks, round_to_scale
 
 # `kendall` is tau-b; `accuracy` is the share of pairs ordered the same way (Kocmi et al. 2021).
 CoefficientName: TypeAlias = Literal["pearson", "spearman", "kendall", "kendall_c", "accuracy"]
-
 
 # `calibrated_accuracy` is acc_eq of Deutsch, Foster & Freitag (2023).
 CorrelationMethod: TypeAlias = CoefficientName | Literal["calibrated_accuracy"]
@@ -135,7 +134,12 @@ def correlation(x: ArrayLike, y: ArrayLike, coefficient: CoefficientName) -> Flo
     >>> correlation([[1, 2, 3], [3, 1, 2]], [1, 2, 3], "pearson")
     array([ 1. , -0.5])
     """
-    first, second = as_pair(x, y)
+    first, second = as_floats(x, "x"), as_floats(y, "y")
+    if not first.ndim or not second.ndim or first.shape[-1] != second.shape[-1]:
+        raise InputError(
+            f"x has shape {first.shape} and y {second.shape}; give as many numbers in x as in y"
+        )
+    first, second = np.broadcast_arrays(first, second)
     shape = (1, prod(first.shape[:-1]), first.shape[-1])
     rows = prepare_coefficient(first.reshape(shape), second.reshape(shape), coefficient)
     values: Floats = rows(np.ones((1, 1, first.shape[-1])))[0, 0]

@@ -77,25 +77,19 @@ def find_outliers(scores: ArrayLike, *, cutoff: float = 2.5) -> Flags:
 
     A score is an outlier if |x - median| / (1.483 · MAD) exceeds the cutoff (Mathur, Baldwin & Cohn
     2020), as in WMT20. Missing scores are not outliers. If half of the systems share one score, the
-    MAD is 0 and no system is an outlier. For WMT20, use its
-    published list: in half of the language pairs into English it differs from this rule applied to
-    the published scores.
+    MAD is 0 and no system is an outlier. For WMT20, use its published list: in half of the language
+    pairs into English it differs from this rule applied to the published scores.
 
     >>> find_outliers([0.1, 0.2, 0.15, 0.18, -2.0])
     array([False, False, False, False,  True])
     """
     values = as_floats(scores, "scores")
-    if values.ndim != 1:
-        raise InputError(f"scores have shape {values.shape}; give one number per system")
-    known = values[~np.isnan(values)]
-    if not known.size:
-        return np.zeros(len(values), dtype=bool)
-    distance = abs(values - np.median(known))
-    deviation = _MAD_TO_SIGMA * np.median(distance[~np.isnan(distance)])
-    if not deviation:
-        return np.zeros(len(values), dtype=bool)
-    flags: Flags = distance / deviation > cutoff
-    return flags
+    no_outliers: Flags = np.zeros(len(values), dtype=bool)
+    if np.isnan(values).all():
+        return no_outliers
+    distance = abs(values - np.nanmedian(values))
+    deviation = _MAD_TO_SIGMA * np.nanmedian(distance)
+    return distance / deviation > cutoff if deviation else no_outliers
 
 
 def as_floats(values: ArrayLike, name: str) -> Floats:
@@ -116,20 +110,6 @@ def as_floats(values: ArrayLike, name: str) -> Floats:
             f"{name} has {infinite} infinite values; give finite numbers, NaN where one is missing"
         )
     return array
-
-
-def as_pair(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
-    """Convert and broadcast x and y to arrays of one shape; the last axes must match.
-
-    Where either number is missing, both become NaN: a point needs both numbers.
-    """
-    first, second = as_floats(x, "x"), as_floats(y, "y")
-    if not first.ndim or not second.ndim or first.shape[-1] != second.shape[-1]:
-        raise InputError(
-            f"x has shape {first.shape} and y {second.shape}; give as many numbers in x as in y"
-        )
-    first, second = np.broadcast_arrays(first, second)
-    return mask_unpaired(first, second)
 
 
 def mask_unpaired(x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenmatch.errors import InputError, UnknownNameError
+from evenmatch.errors import InputError
 from evenmatch.stats.correlation import ranks
 from evenmatch.stats.levels import correlation
 from evenmatch.stats.panel import Floats, as_floats
@@ -34,7 +34,17 @@ def partial_matrix(
     array([[1.  , 0.59],
            [0.59, 1.  ]])
     """
-    x, given = _prepare_rows(variables, controls, method)
+    x, given = as_floats(variables, "variables"), as_floats(controls, "controls")
+    given = given.reshape(0, x.shape[-1]) if not given.size else np.atleast_2d(given)
+    if x.ndim != 2 or given.ndim != 2 or given.shape[1] != x.shape[1]:
+        raise InputError(
+            f"variables have shape {x.shape} and controls {given.shape}; "
+            "give both as rows over the same points"
+        )
+    known = ~np.isnan(np.concatenate([x, given])).any(0)
+    x, given = x[:, known], given[:, known]
+    if method == "spearman":
+        x, given = ranks(x), ranks(given)
     left = residuals(x, given)
     return correlation(left[:, None], left[None], "pearson")
 
@@ -51,24 +61,3 @@ def residuals(x: Floats, given: Floats) -> Floats:
     explained = abs(left).max(-1, keepdims=True, initial=0.0) <= _ROUNDING * size
     kept: Floats = np.where(explained, 0.0, left)
     return kept
-
-
-def _prepare_rows(
-    variables: ArrayLike, controls: ArrayLike, method: PartialMethod
-) -> tuple[Floats, Floats]:
-    """Return variables and controls as rows without missing points, as ranks for Spearman."""
-    if method not in get_args(PartialMethod):
-        known_methods = ", ".join(get_args(PartialMethod))
-        raise UnknownNameError(
-            f"no partial correlation is called {method!r}; known: {known_methods}"
-        )
-    x, given = as_floats(variables, "variables"), as_floats(controls, "controls")
-    given = given.reshape(0, x.shape[-1]) if not given.size else np.atleast_2d(given)
-    if x.ndim != 2 or given.ndim != 2 or given.shape[1] != x.shape[1]:
-        raise InputError(
-            f"variables have shape {x.shape} and controls {given.shape}; "
-            "give both as rows over the same points"
-        )
-    known = ~np.isnan(np.concatenate([x, given])).any(0)
-    x, given = x[:, known], given[:, known]
-    return (ranks(x), ranks(given)) if method == "spearman" else (x, given)
