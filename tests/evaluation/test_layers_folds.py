@@ -8,7 +8,7 @@ import pytest
 import evenmatch as em
 from evenmatch.evaluation.layer_selection import (
     LayerValidation,
-    _assign_folds,
+    assign_folds,
     best_index,
     cross_validate_layers,
 )
@@ -32,7 +32,7 @@ def test_agreement_is_that_of_the_outputs_in_a_fold_and_of_those_outside() -> No
     found = cross_validate_layers(
         [one, two], segments, level="pooled", method="pearson", folds=4, seed=3
     )
-    folds = _assign_folds(segments, 4, 3)
+    folds = assign_folds(segments, 4, 3)
     for fold in range(4):
         for kept, agreement in (
             ([own == fold for own in folds], found.held_out[fold]),
@@ -73,11 +73,11 @@ def test_of_equally_noisy_metrics_the_held_out_agreement_is_lower_than_the_best(
 
 
 def test_folds_are_even_and_a_segment_is_in_one_of_them_whatever_the_subset() -> None:
-    one, two = _assign_folds([names(11), names(7)], 4, 0)
+    one, two = assign_folds([names(11), names(7)], 4, 0)
     assert one[:7].tolist() == two.tolist()
     assert sorted(np.bincount(one)) == [2, 3, 3, 3]
-    assert _assign_folds([names(11)], 4, 0)[0].tolist() == one.tolist()
-    assert _assign_folds([names(11)], 4, 1)[0].tolist() != one.tolist()
+    assert assign_folds([names(11)], 4, 0)[0].tolist() == one.tolist()
+    assert assign_folds([names(11)], 4, 1)[0].tolist() != one.tolist()
 
 
 def test_subsets_can_be_held_out_instead() -> None:

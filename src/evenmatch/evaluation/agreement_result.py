@@ -41,6 +41,11 @@ class AgreementEntry:
     high: float
     cluster: int | None
 
+    def cells(self) -> list[str]:
+        """Cells of a table: data, subset, metric, value, bounds and number of points."""
+        numbers = map(format_correlation, (self.value, self.low, self.high))
+        return [self.data, self.subset or "-", self.metric, *numbers, str(self.n)]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
@@ -78,16 +83,7 @@ class Agreement:
     def table(self) -> TextTable:
         """Table with a row for each entry."""
         header = ["data", "subset", "metric", self.entries[0].method, *self.bounds, "n", "cluster"]
-        rows = [
-            [
-                *(e.data, e.subset or "-", e.metric),
-                *map(format_correlation, (e.value, e.low, e.high)),
-                str(e.n),
-                "-" if e.cluster is None else str(e.cluster),
-            ]
-            for e in self.entries
-        ]
-        return [header, *rows]
+        return [header, *([*e.cells(), str(e.cluster or "-")] for e in self.entries)]
 
     def grid(self) -> TextTable:
         """Table with a row for each metric and a column for each subset, as in papers."""
@@ -113,26 +109,22 @@ class Agreement:
             if not scores.higher_is_better
         )
         published = [name for name, signature in self.signatures.items() if not signature]
-        rules = {
-            "listed": "outlier systems listed with the data",
-            "mad": "outlier systems by the MAD rule",
-            "keep": "",
-        }
-        excluded = ["human-written outputs"]
-        if first.level == "system" and rules[self.outliers]:
-            excluded.append(rules[self.outliers])
-        return [
-            f"{first.method} at level {first.level}; excluded: {', '.join(excluded)}",
+        excluded = "human-written outputs"
+        if first.level == "system" and self.outliers != "keep":
+            rule = "listed with the data" if self.outliers == "listed" else "by the MAD rule"
+            excluded += f", outlier systems {rule}"
+        notes = [
+            f"{first.method} at level {first.level}; excluded: {excluded}",
             f"intervals: {t.confidence:.0%}, BCa bootstrap, {t.resamples} resamples, seed {t.seed}",
-            *(
-                [f"clusters: {', '.join(self.tests)}, one-sided test at p < .05"]
-                if self.tests
-                else []
-            ),
-            *([f"negated because lower is better: {', '.join(lower)}"] if lower else []),
-            *([f"published scores: {', '.join(published)}"] if published else []),
-            *(f"{name}: {signature}" for name, signature in self.signatures.items() if signature),
         ]
+        if self.tests:
+            notes.append(f"clusters: {', '.join(self.tests)}, one-sided test at p < .05")
+        if lower:
+            notes.append(f"negated because lower is better: {', '.join(lower)}")
+        if published:
+            notes.append(f"published scores: {', '.join(published)}")
+        signed = {name: signature for name, signature in self.signatures.items() if signature}
+        return [*notes, *(f"{name}: {signature}" for name, signature in signed.items())]
 
     def __str__(self) -> str:
         return "\n\n".join([table_to_text(self.table()), "\n".join(self.notes())])

@@ -6,9 +6,8 @@ score of such pairs to 0 (Zhang et al., 2020, BERTScore).
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,7 @@ class Baseline:
     def rescaled(self) -> AlignMetric:
         """The metric at its layer, rescaled so that unrelated texts score 0."""
         fixed = metric_at_layer(self.metric, self.layer)
-        return dataclasses.replace(fixed, scoring=Rescale(self.low, fixed.scoring))
+        return replace(fixed, scoring=Rescale(self.low, fixed.scoring))
 
     @property
     def csv(self) -> str:
@@ -140,42 +139,33 @@ def unrelated_pairs(
     """
     if type(count) is not int or count < 1:
         raise InputError(f"pairs must be an integer of at least 1, got {count!r}")
-    texts, groups = _distinct_texts(lines)
-    sizes = np.bincount(groups) if groups else np.zeros(1, dtype=int)
-    possible = len(texts) ** 2 - int((sizes**2).sum())
-    if not possible:
-        raise InputError(
-            "a baseline needs texts of different lines, got "
-            f"{np.count_nonzero(sizes)} distinct lines; give at least two"
-        )
-    line_of = np.array(groups, dtype=np.intp)
-    chosen = _all_pairs(line_of) if possible <= count else _sample_pairs(line_of, count, seed)
-    return [(texts[i], texts[j]) for i, j in chosen]
-
-
-def _distinct_texts(lines: Sequence[str] | Sequence[Sequence[str]]) -> tuple[list[str], list[int]]:
     if isinstance(lines, str):
         raise InputError("texts must be a list of lines, got one string; split it into lines")
-    line_of: dict[str, int] = {}
+    line_of_text: dict[str, int] = {}
     for number, line in enumerate(lines):
         for text in line if isinstance(line, (list, tuple)) else [line]:
             if not isinstance(text, str):
                 raise InputError(f"the text of line {number} must be a string, got {text!r}")
             if text.strip():
-                line_of.setdefault(text, number)
-    return list(line_of), list(line_of.values())
+                line_of_text.setdefault(text, number)
+    texts, line_of = list(line_of_text), np.array([*line_of_text.values()], dtype=np.intp)
+    distinct_lines, sizes = np.unique(line_of, return_counts=True)
+    if len(distinct_lines) < 2:
+        raise InputError(
+            "a baseline needs texts of different lines, got "
+            f"{len(distinct_lines)} distinct lines; give at least two"
+        )
+    if len(texts) ** 2 - (sizes**2).sum() <= count:
+        chosen = np.argwhere(line_of[:, None] != line_of[None]).tolist()
+    else:
+        chosen = _sample_pairs(line_of, count, seed)
+    return [(texts[i], texts[j]) for i, j in chosen]
 
 
-def _all_pairs(line_of: Indexes) -> Iterator[tuple[int, int]]:
-    for i, j in np.argwhere(line_of[:, None] != line_of[None]):
-        yield int(i), int(j)
-
-
-def _sample_pairs(line_of: Indexes, count: int, seed: int) -> Iterator[tuple[int, int]]:
+def _sample_pairs(line_of: Indexes, count: int, seed: int) -> list[tuple[int, int]]:
     rng = np.random.default_rng(seed)
-    left = count
-    while left:
-        for i, j in rng.integers(len(line_of), size=(left, 2)):
-            if line_of[i] != line_of[j]:
-                left -= 1
-                yield int(i), int(j)
+    chosen: list[tuple[int, int]] = []
+    while len(chosen) < count:
+        drawn = rng.integers(len(line_of), size=(count - len(chosen), 2))
+        chosen += [(i, j) for i, j in drawn.tolist() if line_of[i] != line_of[j]]
+    return chosen

@@ -11,7 +11,6 @@ weights are learned from differences within subsets, not between them.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
@@ -27,8 +26,7 @@ from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_
 from evenmatch.data.tables import TextTable
 from evenmatch.errors import InputError
 from evenmatch.evaluation.agreement import agreement_differences, average_entries, correlate
-from evenmatch.evaluation.agreement_result import AgreementEntry, format_correlation
-from evenmatch.evaluation.layer_selection import random_folds
+from evenmatch.evaluation.layer_selection import assign_folds
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
 from evenmatch.scoring.ensembles import Blend, Monotone
@@ -101,24 +99,26 @@ def calibrate(
     rated = score_rated_outputs(
         parts, sets, how, seed=seed, stand_ins=_check_stand_ins(stand_ins, sets)
     )
-    found = (
-        _calibrate_single(parts[0], rated)
-        if len(parts) == 1
-        else _calibrate_blend(parts, rated, most)
-    )
-    written = write_portable_metric(folder, spec(found.metric))
+    fitted: Monotone | Blend
+    if len(parts) == 1:
+        fitted, single = fit_monotone(parts[0], rated.scores[:, 0], rated.ratings), parts[0]
+        method = f"a monotone map with {len(fitted.at)} knots"
+        knots = zip(fitted.at, fitted.to, strict=True)
+        table = [["score", "rating"], *([f"{a:.4f}", f"{t:.4f}"] for a, t in knots)]
+    else:
+        fitted, method, table = _fit_blend(parts, rated, most)
+        single = fitted.parts[0]
+    written = write_portable_metric(folder, spec(fitted))
     metric: Metric = read_metric(str(folder))
     facts = {
         "fitted on": f"{join_set_names(sets)} ({len(rated.ratings)} rated outputs)",
-        "how": found.how,
+        "how": method,
         "metric": f"`{written}`",
     }
-    judged: dict[str, TextTable] = {"Parts": found.table}
+    judged: dict[str, TextTable] = {"Parts": table}
     document: dict[str, Any] = {}
     if test is not None:
-        tables, document = evaluate_calibrated(
-            metric, found.single, as_rated_sets(test), run, seed=seed
-        )
+        tables, document = evaluate_calibrated(metric, single, as_rated_sets(test), run, seed=seed)
         judged |= tables
     card = MetricCard(
         folder,
@@ -147,15 +147,15 @@ def evaluate_calibrated(
     """
     names = {metric_name(metric): "calibrated", metric_name(single): metric_recipe(single)}
     found = correlate([metric, single], sets, "segment", seed=seed, **run)
-    pairs = [tuple(names)]
-    by_set = agreement_differences(found, pairs)  # type: ignore[arg-type]  # two names
+    by_set = agreement_differences(found, [(metric_name(metric), metric_name(single))])
     more = [entry for rows in by_set for entry in rows]
     more += average_entries(by_set, [each.group for each in found.scored])
     entries = [replace(entry, metric=names[entry.metric]) for entry in found.entries]
     entries += [replace(entry, metric="difference") for entry in more]
     what = f"Agreement on other ratings: {join_set_names(sets)}"
     rows = [{k: v for k, v in asdict(e).items() if k != "cluster"} for e in entries]
-    return {what: _agreement_table(entries)}, {"rows": rows}
+    header = ["data", "subset", "metric", "r", "2.5%", "97.5%", "n"]
+    return {what: [header, *(entry.cells() for entry in entries)]}, {"rows": rows}
 
 
 def metric_recipe(metric: Metric) -> str:
@@ -165,12 +165,11 @@ def metric_recipe(metric: Metric) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationData:
-    """Scores (outputs, metrics), ratings, the cell of each output, and the fold of each cell."""
+    """Scores (outputs, metrics), ratings, and the cell of each output."""
 
     scores: Floats
     ratings: Floats
     cells: Indexes
-    folds: Indexes
 
 
 def score_rated_outputs(
@@ -183,8 +182,8 @@ def score_rated_outputs(
 ) -> CalibrationData:
     """Score all rated outputs with all metrics in one pass; human references are excluded.
 
-    Each of several subsets is a cell and a fold; a single subset is divided by segments. On a
-    subset with a stand-in, that metric's scores replace those of the last metric.
+    Each of several subsets is a cell; a single subset is divided by segments. On a subset with a
+    stand-in, that metric's scores replace those of the last metric.
     """
     pairs: list[Pair] = []
     ratings: list[float] = []
@@ -192,7 +191,7 @@ def score_rated_outputs(
     segments: list[str] = []
     for number, each in enumerate(given.exclude_humans() for given in sets):
         cells = each.cells(rated=True)
-        pairs += [dataclasses.replace(p, references=p.references[:1]) for p in each.pairs(cells)]
+        pairs += [replace(p, references=p.references[:1]) for p in each.pairs(cells)]
         ratings += each.ratings[cells].tolist()
         owners += [number] * len(cells[0])
         segments += [each.segments[i] for i in cells[1]]
@@ -207,9 +206,16 @@ def score_rated_outputs(
         rows = [i for i, owner in enumerate(owners) if sets[owner].subset == subset]
         replaced = score_metrics([metric], [pairs[i] for i in rows], run)[0]
         scores[rows, -1] = [score.value for score in replaced.segments]
-    cell_of = np.array(owners) if len(set(owners)) > 1 else _segment_folds(segments, seed)
-    numbers, cell_of = np.unique(cell_of, return_inverse=True)
-    return CalibrationData(scores, np.array(ratings), cell_of, np.arange(len(numbers)))
+    if len(set(owners)) > 1:
+        cell_of = np.array(owners)
+    elif len(set(segments)) < 2 * N_FOLDS:
+        raise InputError(
+            f"{len(set(segments))} segments are too few for cross-validation; "
+            f"give at least {2 * N_FOLDS}"
+        )
+    else:
+        (cell_of,) = assign_folds([segments], N_FOLDS, seed)
+    return CalibrationData(scores, np.array(ratings), np.unique(cell_of, return_inverse=True)[1])
 
 
 def fit_monotone(metric: Metric, scores: Floats, ratings: Floats) -> Monotone:
@@ -249,7 +255,6 @@ class CellSums:
     with_ratings: Floats  # (cells, metrics)
     squares: Floats  # (cells,) of the ratings
     counts: Floats  # (cells,)
-    folds: Indexes  # (cells,) cells of one fold are left out together
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,26 +269,19 @@ class RidgeSelection:
     agreement: tuple[float, ...]
 
 
-def sum_products(scores: Floats, ratings: Floats, cells: Indexes, folds: Indexes) -> CellSums:
-    """Sum the products of scores (ratings, metrics), given each rating's cell and cell's fold."""
+def sum_products(scores: Floats, ratings: Floats, cells: Indexes) -> CellSums:
+    """Sum the products of scores (ratings, metrics) with each other and with ratings, by cell."""
     scale = scores.std(0)
-    products, with_ratings, squares, counts = [], [], [], []
-    for cell in range(len(folds)):
+    products, with_ratings, squares = [], [], []
+    for cell in range(cells.max() + 1):
         in_cell = cells == cell
         x = scores[in_cell] / np.where(scale > 0, scale, 1.0)
         x, y = x - x.mean(0), ratings[in_cell] - ratings[in_cell].mean()
         products.append(x.T @ x)
         with_ratings.append(x.T @ y)
         squares.append(y @ y)
-        counts.append(float(in_cell.sum()))
-    return CellSums(
-        scale,
-        np.array(products),
-        np.array(with_ratings),
-        np.array(squares),
-        np.array(counts),
-        folds,
-    )
+    sums = np.array(products), np.array(with_ratings), np.array(squares)
+    return CellSums(scale, *sums, np.bincount(cells).astype(np.float64))
 
 
 def select_parts(sums: CellSums, most: int) -> RidgeSelection:
@@ -310,17 +308,14 @@ def select_parts(sums: CellSums, most: int) -> RidgeSelection:
 
 
 def cross_validated_correlation(sums: CellSums, parts: Sequence[int], strength: float) -> float:
-    """Mean correlation over cells, each fold evaluated with weights fitted without it."""
+    """Mean correlation over cells, each evaluated with weights fitted without it."""
     at = np.array(parts)
     found = []
-    for fold in np.unique(sums.folds):
-        out = sums.folds == fold
-        weights = solve_ridge(sums, parts, strength, (~out).astype(np.float64))
-        for cell in np.flatnonzero(out):
-            variance = weights @ sums.products[cell][at[:, None], at] @ weights
-            variance *= sums.squares[cell]
-            if variance > 0:
-                found.append(weights @ sums.with_ratings[cell][at] / np.sqrt(variance))
+    for cell, others in enumerate(1.0 - np.eye(len(sums.counts))):
+        weights = solve_ridge(sums, parts, strength, others)
+        variance = weights @ sums.products[cell][at[:, None], at] @ weights * sums.squares[cell]
+        if variance > 0:
+            found.append(weights @ sums.with_ratings[cell][at] / np.sqrt(variance))
     return float(np.mean(found)) if found else 0.0
 
 
@@ -335,20 +330,10 @@ def solve_ridge(sums: CellSums, parts: Sequence[int], strength: float, cells: Fl
 
 def ridge_weights(sums: CellSums, chosen: RidgeSelection) -> Floats:
     """Weights of the unstandardised scores of the selected parts, fitted to all ratings."""
-    all_cells = np.ones(len(sums.folds))
+    all_cells = np.ones(len(sums.counts))
     weights = solve_ridge(sums, chosen.parts, chosen.strength, all_cells)
     found: Floats = weights / sums.scale[np.array(chosen.parts)]
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Calibration:
-    """A calibrated metric, the metric it is compared with, and how it was chosen."""
-
-    metric: Metric
-    single: Metric
-    how: str
-    table: TextTable
 
 
 def _check_stand_ins(
@@ -368,15 +353,11 @@ def _check_stand_ins(
     return {subset: as_metric(metric) for subset, metric in stand_ins.items()}
 
 
-def _calibrate_single(metric: Metric, rated: CalibrationData) -> _Calibration:
-    scaled = fit_monotone(metric, rated.scores[:, 0], rated.ratings)
-    knots = zip(scaled.at, scaled.to, strict=True)
-    table = [["score", "rating"], *([f"{a:.4f}", f"{t:.4f}"] for a, t in knots)]
-    return _Calibration(scaled, metric, f"a monotone map with {len(scaled.at)} knots", table)
-
-
-def _calibrate_blend(parts: Sequence[Metric], rated: CalibrationData, most: int) -> _Calibration:
-    sums = sum_products(rated.scores, rated.ratings, rated.cells, rated.folds)
+def _fit_blend(
+    parts: Sequence[Metric], rated: CalibrationData, most: int
+) -> tuple[Blend, str, TextTable]:
+    """Fit a blend of selected parts; return it with how they were selected, and a table of them."""
+    sums = sum_products(rated.scores, rated.ratings, rated.cells)
     chosen = select_parts(sums, most)
     at = list(chosen.parts)
     if not at:
@@ -390,31 +371,7 @@ def _calibrate_blend(parts: Sequence[Metric], rated: CalibrationData, most: int)
     ]
     how = (
         f"{len(at)} of {len(parts)} parts, selected one by one by the mean correlation on held-out "
-        f"ratings ({len(rated.folds)} folds); ridge strength {chosen.strength:g}"
+        f"ratings ({len(sums.counts)} folds); ridge strength {chosen.strength:g}"
     )
     header = ["part", "weight", "agreement with it added"]
-    return _Calibration(metric, parts[at[0]], how, [header, *rows])
-
-
-def _agreement_table(entries: Sequence[AgreementEntry]) -> TextTable:
-    body = [
-        [
-            e.data,
-            e.subset or "-",
-            e.metric,
-            *map(format_correlation, (e.value, e.low, e.high)),
-            str(e.n),
-        ]
-        for e in entries
-    ]
-    return [["data", "subset", "metric", "r", "2.5%", "97.5%", "n"], *body]
-
-
-def _segment_folds(segments: Sequence[str], seed: int) -> Indexes:
-    names = list(dict.fromkeys(segments))
-    if len(names) < 2 * N_FOLDS:
-        raise InputError(
-            f"{len(names)} segments are too few for cross-validation; give at least {2 * N_FOLDS}"
-        )
-    fold_of = random_folds(names, N_FOLDS, seed)
-    return np.array([fold_of[name] for name in segments], dtype=np.intp)
+    return metric, how, [header, *rows]

@@ -7,9 +7,8 @@ the highest agreement, and estimates by cross-validation how good that choice is
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -24,7 +23,7 @@ from evenmatch.models.checkpoints import Checkpoint, count_layers, save_layer_ch
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
 from evenmatch.scoring.metric import AlignMetric, as_metric
-from evenmatch.stats.levels import CorrelationMethod, Level, prepare_level
+from evenmatch.stats.levels import CorrelationMethod, Level, correlate_panel, prepare_level
 from evenmatch.stats.panel import Floats, Indexes, Panel
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.version import __version__
@@ -62,11 +61,23 @@ def choose_layer(
         raise InputError(
             f"the ratings of {join_set_names(sets)} are constant or too few for a correlation"
         )
-    choice = _build_choice(
-        wanted, found, sets, LayerSelectionSettings(level, str(method), folds, seed)
+    layer = best_index(found.overall)
+    chosen = np.bincount(found.choices, minlength=len(found.overall))
+    columns = [c.tolist() for c in (found.overall, mean_known(found.held_out), chosen)]
+    choice = LayerChoice(
+        metric=spec(metric_at_layer(wanted, layer)),
+        model=_checkpoint(wanted).label,
+        layer=layer,
+        held_out=found.held_out_mean,
+        rows=tuple(LayerAgreement(n, *row) for n, row in enumerate(zip(*columns, strict=True))),
+        data=join_set_names(sets),
+        subsets=tuple(each.subset or each.criterion or each.name for each in sets),
+        outputs=sum(len(each.cells(rated=True)[0]) for each in sets),
+        choosing=LayerSelectionSettings(level, str(method), folds, seed),
     )
     if store:
-        store_layer_choice(choice, _checkpoint(wanted))
+        facts = choice.document() | {"evenmatch": __version__}
+        save_layer_choice(_checkpoint(wanted), choice.layer, facts)
     return choice
 
 
@@ -90,28 +101,18 @@ class LayerChoice:
 
     def __str__(self) -> str:
         table = [["layer", "agreement", "held out", "chosen"]]
-        table += [
-            [
-                str(r.layer),
-                format_number(finite_or_none(r.agreement)),
-                format_number(finite_or_none(r.held_out)),
-                str(r.chosen),
-            ]
-            for r in self.rows
-        ]
-        how = self.choosing
+        for row in self.rows:
+            numbers = (format_number(finite_or_none(n)) for n in (row.agreement, row.held_out))
+            table.append([str(row.layer), *numbers, str(row.chosen)])
+        how, count = self.choosing, len(self.subsets)
+        data = f"mean over {count} subsets of {self.data}" if count > 1 else self.data
         folds = "one fold per subset" if how.folds == "subsets" else f"{how.folds} folds"
         return (
             f"{table_to_text(table)}\n\nlayer {self.layer} of {self.model}; "
             f"agreement on held-out ratings: {format_number(finite_or_none(self.held_out))}\n"
-            f"{how.method}, {how.level}, {self._data_label} ({self.outputs} outputs); "
+            f"{how.method}, {how.level}, {data} ({self.outputs} outputs); "
             f"{folds}, seed {how.seed}\nto use: {self.metric}"
         )
-
-    @property
-    def _data_label(self) -> str:
-        count = len(self.subsets)
-        return f"mean over {count} subsets of {self.data}" if count > 1 else self.data
 
     def document(self) -> dict[str, Any]:
         """The choice as a JSON object; an undefined agreement becomes null."""
@@ -145,12 +146,6 @@ class LayerSelectionSettings:
     seed: int
 
 
-def store_layer_choice(choice: LayerChoice, checkpoint: Checkpoint) -> None:
-    """Save a choice under the model's content hash, for `layer='auto'`."""
-    facts = choice.document() | {"evenmatch": __version__}
-    save_layer_choice(checkpoint, choice.layer, facts)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerValidation:
     """Agreement of each metric: on all ratings, and for each fold on the training and test part."""
@@ -167,9 +162,8 @@ class LayerValidation:
     @property
     def held_out_mean(self) -> float:
         """Mean held-out agreement of the metrics chosen on the training parts."""
-        return nan_mean(
-            np.array([row[c] for row, c in zip(self.held_out, self.choices, strict=True)])
-        )
+        chosen = self.held_out[np.arange(len(self.held_out)), self.choices]
+        return float(mean_known(chosen))
 
 
 def cross_validate_layers(
@@ -188,20 +182,27 @@ def cross_validate_layers(
     """
     if folds == "subsets":
         return _validate_by_subset(panels, level, method)
-    parts = _assign_folds(segments, folds, seed)
+    parts = assign_folds(segments, folds, seed)
     by_panel = []
     for panel, part in zip(panels, parts, strict=True):
         out = (part == np.arange(folds)[:, None]).astype(np.float64)
         weights = np.concatenate([np.ones((1, len(part))), 1 - out, out])
         by_panel.append(prepare_level(panel, level, method)(np.ones((1, panel.systems)), weights))
-    found = np.array([[nan_mean(cell) for cell in row.T] for row in np.stack(by_panel, axis=1)])
+    found = mean_known(np.stack(by_panel))
     return LayerValidation(found[0], found[1 : 1 + folds], found[1 + folds :])
 
 
-def random_folds(names: Sequence[str], folds: int, seed: int) -> dict[str, int]:
-    """Assign each name to a fold at random; folds have about equal size."""
+def assign_folds(segments: Sequence[Sequence[str]], folds: int, seed: int) -> list[Indexes]:
+    """Assign each segment of each panel to a fold at random; folds have about equal size."""
+    names = list(dict.fromkeys(name for panel in segments for name in panel))
+    if type(folds) is not int or not 2 <= folds <= len(names):
+        raise InputError(
+            f"folds must be 'subsets', or a number from 2 to the number of segments "
+            f"({len(names)}), got {folds!r}"
+        )
     order = np.random.default_rng(seed).permutation(len(names))
-    return {names[i]: n % folds for n, i in enumerate(order)}
+    fold_of = {names[i]: number % folds for number, i in enumerate(order)}
+    return [np.array([fold_of[name] for name in panel], dtype=np.intp) for panel in segments]
 
 
 def best_index(agreement: Floats) -> int:
@@ -209,10 +210,10 @@ def best_index(agreement: Floats) -> int:
     return int(np.argmax(np.where(np.isnan(agreement), -np.inf, agreement)))
 
 
-def nan_mean(values: Floats) -> float:
-    """Mean of the values that are not NaN; NaN if there are none."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else float("nan")
+def mean_known(values: Floats) -> Floats:
+    """Mean over the first axis of the values that are not NaN; NaN where there are none."""
+    count = (~np.isnan(values)).sum(0)
+    return np.where(count > 0, np.nansum(values, axis=0) / np.maximum(count, 1), np.nan)
 
 
 def layered_metric(given: str | Metric) -> AlignMetric:
@@ -229,39 +230,12 @@ def layered_metric(given: str | Metric) -> AlignMetric:
 def metric_at_layer(metric: AlignMetric, layer: int) -> AlignMetric:
     """Return the metric with the hidden states of that layer as vectors."""
     assert isinstance(metric.vectors, Transformer)
-    return dataclasses.replace(metric, vectors=dataclasses.replace(metric.vectors, layer=layer))
+    return replace(metric, vectors=replace(metric.vectors, layer=layer))
 
 
 def metric_at_every_layer(metric: AlignMetric) -> list[AlignMetric]:
     """Return the metric at layer 0 (the input embeddings) and after every block."""
-    assert isinstance(metric.vectors, Transformer)
-    deepest = count_layers(metric.vectors.backbone.checkpoint())
-    return [metric_at_layer(metric, layer) for layer in range(deepest + 1)]
-
-
-def _build_choice(
-    metric: AlignMetric,
-    found: LayerValidation,
-    sets: Sequence[RatedSet],
-    choosing: LayerSelectionSettings,
-) -> LayerChoice:
-    layer = best_index(found.overall)
-    held_out = [nan_mean(column) for column in found.held_out.T]
-    counts = np.bincount(found.choices, minlength=len(held_out))
-    return LayerChoice(
-        metric=spec(metric_at_layer(metric, layer)),
-        model=_checkpoint(metric).label,
-        layer=layer,
-        held_out=found.held_out_mean,
-        rows=tuple(
-            LayerAgreement(number, float(agreement), held_out[number], int(counts[number]))
-            for number, agreement in enumerate(found.overall)
-        ),
-        data=join_set_names(sets),
-        subsets=tuple(each.subset or each.criterion or each.name for each in sets),
-        outputs=sum(len(each.cells(rated=True)[0]) for each in sets),
-        choosing=choosing,
-    )
+    return [metric_at_layer(metric, n) for n in range(count_layers(_checkpoint(metric)) + 1)]
 
 
 def _usable_sets(data: RatingsLike) -> list[RatedSet]:
@@ -308,27 +282,6 @@ def _validate_by_subset(
             "folds='subsets' needs at least two subsets of ratings, got "
             f"{len(panels)}; give folds as a number, to hold out segments"
         )
-    by_subset = np.concatenate(
-        [
-            prepare_level(p, level, method)(np.ones((1, p.systems)), np.ones((1, p.segments)))
-            for p in panels
-        ]
-    )
-    training = [
-        [nan_mean(column) for column in np.delete(by_subset, i, axis=0).T]
-        for i in range(len(by_subset))
-    ]
-    overall = np.array([nan_mean(column) for column in by_subset.T])
-    return LayerValidation(overall, np.array(training), by_subset)
-
-
-def _assign_folds(segments: Sequence[Sequence[str]], folds: int, seed: int) -> list[Indexes]:
-    """Assign each segment of each panel to a fold at random; folds have about equal size."""
-    names = list(dict.fromkeys(name for panel in segments for name in panel))
-    if type(folds) is not int or not 2 <= folds <= len(names):
-        raise InputError(
-            f"folds must be 'subsets', or a number from 2 to the number of segments "
-            f"({len(names)}), got {folds!r}"
-        )
-    fold_of = random_folds(names, folds, seed)
-    return [np.array([fold_of[name] for name in panel], dtype=np.intp) for panel in segments]
+    by_subset = np.stack([correlate_panel(p, level=level, method=method) for p in panels])
+    training = [mean_known(np.delete(by_subset, i, axis=0)) for i in range(len(by_subset))]
+    return LayerValidation(mean_known(by_subset), np.array(training), by_subset)
