@@ -84,11 +84,20 @@ def metric_partial_correlations(
     count = np.zeros_like(total)
     for each in scored:
         at = [metrics.index(name) for name in each.scores if name in metrics]
-        found = _partial_correlations(each, [metrics[i] for i in at], by_system, method)
-        where = np.ix_(at, at)
+        rows = [i for i, name in enumerate(each.scores) if name in metrics]
+        panel = agreement_panel(each, "system" if by_system else "pooled")
+        x, y = panel.metrics[rows], panel.human
+        if by_system:
+            weights = np.ones((1, panel.segments))
+            x, y = mean_over_segments(x, weights)[0], mean_over_segments(y, weights)[0]
+        x, y = x.reshape(len(rows), -1), y.ravel()
+        # with three points, the residuals of two regressions are always perfectly correlated
+        if (~np.isnan(x).any(0) & ~np.isnan(y)).sum() < 4:
+            continue
+        found = partial_matrix(x, y, method=method)
         known = ~np.isnan(found)
-        total[where] += np.where(known, found, 0.0)
-        count[where] += known
+        total[np.ix_(at, at)] += np.where(known, found, 0.0)
+        count[np.ix_(at, at)] += known
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
@@ -138,20 +147,3 @@ def _relative_ranks(values: Floats) -> Floats:
     """Ranks scaled to 0 (worst) … 1 (best); NaN where there is no value."""
     count = int((~np.isnan(values)).sum())
     return (ranks(values) - 1) / max(count - 1, 1)
-
-
-def _partial_correlations(
-    scored: ScoredSet, metrics: Sequence[str], by_system: bool, method: PartialMethod
-) -> Floats:
-    panel = agreement_panel(scored, "system" if by_system else "pooled")
-    rows = [list(scored.scores).index(name) for name in metrics]
-    x, y = panel.metrics[rows], panel.human
-    if by_system:
-        weights = np.ones((1, panel.segments))
-        x = mean_over_segments(x, weights)[0][:, :, None]
-        y = mean_over_segments(y, weights)[0][:, None]
-    points, human = x.reshape(len(rows), -1), y.reshape(-1)
-    # with three points, the residuals of two regressions are always perfectly correlated
-    if (~np.isnan(points).any(0) & ~np.isnan(human)).sum() < 4:
-        return np.full((len(rows), len(rows)), np.nan)
-    return partial_matrix(points, human, method=method)

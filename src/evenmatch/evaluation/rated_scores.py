@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def score_rated_sets(
     With `rated_only` only outputs with a rating are scored. With `corpus` a system's score is the
     metric's corpus score where it has one.
     """
-    groups = _group_by_texts(chosen)
+    groups = [list(group) for _, group in groupby(chosen, key=lambda each: _texts(each[0]))]
     no_cells = (np.array([], dtype=np.intp),) * 2
     cells = [_cells_to_score(group, rated_only) if metrics else no_cells for group in groups]
     total, done = sum(len(system) for system, _ in cells), 0
@@ -68,19 +69,7 @@ def score_rated_sets(
     return found
 
 
-def _group_by_texts(
-    chosen: Sequence[tuple[RatedSet, Flags]],
-) -> list[list[tuple[RatedSet, Flags]]]:
-    groups: list[list[tuple[RatedSet, Flags]]] = []
-    for rated, included in chosen:
-        if groups and _text_key(groups[-1][0][0]) == _text_key(rated):
-            groups[-1].append((rated, included))
-        else:
-            groups.append([(rated, included)])
-    return groups
-
-
-def _text_key(rated: RatedSet) -> tuple[Any, ...]:
+def _texts(rated: RatedSet) -> tuple[Any, ...]:
     return rated.systems, rated.segments, rated.references, rated.sources, rated.candidates
 
 
@@ -110,14 +99,11 @@ def _score_group(
     scored = score_metrics(list(metrics.values()), pairs, run)
     found = {}
     for (name, metric), scores in zip(metrics.items(), scored, strict=True):
-        counts = scores.counts
         segments = rated.to_matrix([score.value for score in scores.segments], cells)
-        by_corpus = corpus and (counts is not None or scores.corpus is not None)
-        systems = (
-            _corpus_scores(metric, counts, rated, cells[0], pairs)
-            if by_corpus
-            else row_means(segments)
-        )
+        by_corpus = corpus and (scores.counts is not None or scores.corpus is not None)
+        systems = row_means(segments)
+        if by_corpus:
+            systems = _corpus_scores(metric, scores.counts, rated, cells[0], pairs)
         found[name] = RatedSetScores(
             segments, systems, by_corpus, metric.higher_is_better, scores.signature
         )
