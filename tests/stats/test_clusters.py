@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from evenmatch.errors import InputError
 from evenmatch.stats.p_values import rank_clusters
 
 
@@ -41,8 +39,3 @@ def test_a_stricter_alpha_merges_clusters() -> None:
 def test_metrics_without_a_value_come_last() -> None:
     values, p = [np.nan, 0.8, np.nan], np.full((3, 3), np.nan)
     assert rank_clusters(values, p) == (2, 1, 2)
-
-
-def test_p_values_that_are_no_square_are_refused() -> None:
-    with pytest.raises(InputError, match=r"values have shape \(2,\) and p-values \(2, 3\); give a"):
-        rank_clusters([1, 2], np.ones((2, 3)))

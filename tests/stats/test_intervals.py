@@ -5,12 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from evenmatch.errors import InputError, UnknownNameError
+from evenmatch.errors import InputError
 from evenmatch.stats.bootstrap import (
-    DEFAULT_RESAMPLE_OVER,
-    IntervalKind,
-    ResampleOver,
-    bootstrap_weights,
+    bootstrap_counts,
     correlation_intervals,
     difference_interval,
 )
@@ -19,40 +16,33 @@ from evenmatch.stats.panel import Panel, make_panel
 from tests.support.numbers import made
 
 METHODS = ("pearson", "spearman", "kendall", "kendall_c", "accuracy", "calibrated_accuracy")
+LEVELS = ("system", "pooled", "per_item", "per_system")
 
 
-@pytest.mark.parametrize("over", ["systems", "segments", "both"])
-@pytest.mark.parametrize("level", list(DEFAULT_RESAMPLE_OVER))
-def test_a_resample_is_the_panel_with_drawn_systems_and_segments(
-    level: Level, over: ResampleOver
-) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_resample_is_the_panel_with_drawn_systems_and_segments(level: Level) -> None:
     scores = made(2, 7, 9)
-    systems, segments = bootstrap_weights(scores, over, 4, 5)
+    rng = np.random.default_rng(5)
+    systems, segments = bootstrap_counts(7, 4, rng), bootstrap_counts(9, 4, rng)
     found = prepare_level(scores, level, "pearson")(systems, segments)
     for b in range(4):
-        rows = np.repeat(np.arange(7), systems[b % len(systems)].astype(int))
-        columns = np.repeat(np.arange(9), segments[b % len(segments)].astype(int))
+        rows = np.repeat(np.arange(7), systems[b].astype(int))
+        columns = np.repeat(np.arange(9), segments[b].astype(int))
         drawn = Panel(scores.metrics[:, rows][:, :, columns], scores.human[rows][:, columns])
         assert_allclose(found[b], correlate_panel(drawn, level=level, method="pearson"), rtol=1e-9)
 
 
-@pytest.mark.parametrize("over", ["systems", "segments", "both"])
-def test_a_resample_draws_as_many_as_there_are(over: ResampleOver) -> None:
-    systems, segments = bootstrap_weights(made(1, 7, 9), over, 20, 0)
-    assert (systems.sum(1) == 7).all()
-    assert (segments.sum(1) == 9).all()
+def test_a_resample_draws_as_many_as_there_are() -> None:
+    assert (bootstrap_counts(7, 20, np.random.default_rng(0)).sum(1) == 7).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", ["percentile", "bca"])
-@pytest.mark.parametrize("level", list(DEFAULT_RESAMPLE_OVER))
-def test_an_interval_holds_its_value(level: Level, kind: IntervalKind, method: str) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_interval_holds_its_value(level: Level, method: str) -> None:
     found = correlation_intervals(
         made(2, 10, 20),
         level=level,
         method=method,  # type: ignore[arg-type]  # one of the names
-        over=DEFAULT_RESAMPLE_OVER[level],
-        kind=kind,
         resamples=200,
     )
     for interval in found:
@@ -62,28 +52,23 @@ def test_an_interval_holds_its_value(level: Level, kind: IntervalKind, method: s
 def test_the_same_seed_gives_the_same_interval() -> None:
     scores = made(1, 10, 20)
     one, again, other = (
-        correlation_intervals(
-            scores, level="pooled", method="pearson", over="both", resamples=50, seed=s
-        )
+        correlation_intervals(scores, level="pooled", method="pearson", resamples=50, seed=s)
         for s in (1, 1, 2)
     )
     assert one == again
     assert one != other
 
 
-@pytest.mark.parametrize(("kind", "name"), [("percentile", "percentile"), ("bca", "BCa")])
-def test_an_interval_over_systems_agrees_with_scipys(kind: IntervalKind, name: str) -> None:
+def test_an_interval_over_systems_agrees_with_scipys() -> None:
     scores = made(1, 25, 1, seed=7)
-    (found,) = correlation_intervals(
-        scores, level="system", method="pearson", over="systems", kind=kind, resamples=20_000
-    )
+    (found,) = correlation_intervals(scores, level="system", method="pearson", resamples=20_000)
     theirs = stats.bootstrap(
         (scores.metrics[0, :, 0], scores.human[:, 0]),
         lambda x, y, axis: correlation(x, y, "pearson"),
         paired=True,
         vectorized=True,
         n_resamples=20_000,
-        method=name,  # type: ignore[call-overload]  # one of SciPy's names
+        method="BCa",
         rng=np.random.default_rng(0),
     ).confidence_interval
     assert_allclose([found.low, found.high], theirs, atol=0.02)
@@ -96,18 +81,14 @@ def test_rounding_in_the_last_bits_does_not_move_an_interval() -> None:
     for seed in range(20):
         noise = 1 + np.random.default_rng(seed).normal(0, 2e-16, plain.metrics.shape)
         scores = Panel(plain.metrics * noise, plain.human)
-        found.append(
-            correlation_intervals(scores, level="pooled", method="pearson", over="segments")[0].low
-        )
+        found.append(correlation_intervals(scores, level="pooled", method="pearson")[0].low)
     assert max(found) - min(found) < 1e-9
 
 
 def test_a_wider_confidence_gives_a_wider_interval() -> None:
     scores = made(1, 10, 20)
     wide, narrow = (
-        correlation_intervals(
-            scores, level="system", method="pearson", over="systems", confidence=c
-        )[0]
+        correlation_intervals(scores, level="system", method="pearson", confidence=c)[0]
         for c in (0.99, 0.8)
     )
     assert wide.low < narrow.low < narrow.high < wide.high
@@ -116,23 +97,21 @@ def test_a_wider_confidence_gives_a_wider_interval() -> None:
 def test_a_difference_of_two_metrics_is_paired() -> None:
     scores = made(1, 12, 30)
     twins = Panel(np.concatenate([scores.metrics, scores.metrics * 2]), scores.human)
-    found = difference_interval(twins, 0, 1, level="system", method="pearson", over="both")
+    found = difference_interval(twins, 0, 1, level="system", method="pearson")
     assert_allclose([found.value, found.low, found.high], 0, atol=1e-12)
 
 
 def test_a_difference_is_the_first_less_the_second() -> None:
     scores = made(3, 12, 30)
     values = correlate_panel(scores, level="pooled", method="spearman")
-    found = difference_interval(
-        scores, 2, 0, level="pooled", method="spearman", over="segments", resamples=200
-    )
+    found = difference_interval(scores, 2, 0, level="pooled", method="spearman", resamples=200)
     assert found.value == pytest.approx(values[2] - values[0])
     assert found.low <= found.value <= found.high
 
 
 def test_a_metric_without_a_correlation_has_no_interval() -> None:
     (found,) = correlation_intervals(
-        make_panel([1, 1, 1, 1], [1, 2, 3, 4]), level="system", method="pearson", over="systems"
+        make_panel([1, 1, 1, 1], [1, 2, 3, 4]), level="system", method="pearson"
     )
     assert np.isnan([found.value, found.low, found.high]).all()
 
@@ -140,41 +119,21 @@ def test_a_metric_without_a_correlation_has_no_interval() -> None:
 def test_resamples_without_a_correlation_do_not_count() -> None:
     # of three systems every ninth resample holds a single one
     (found,) = correlation_intervals(
-        make_panel([1, 2, 4], [1, 3, 4]), level="system", method="pearson", over="systems"
+        make_panel([1, 2, 4], [1, 3, 4]), level="system", method="pearson"
     )
     assert -1 <= found.low <= found.high <= 1
 
 
 def test_scores_per_system_cannot_be_resampled_over_segments() -> None:
-    with pytest.raises(InputError, match="over both needs scores per segment, got one per system"):
-        correlation_intervals(
-            make_panel([1, 2, 3], [1, 2, 3]), level="system", method="pearson", over="both"
-        )
+    with pytest.raises(InputError, match="over segments needs scores per segment, got one per sy"):
+        correlation_intervals(make_panel([1, 2, 3], [1, 2, 3]), level="pooled", method="pearson")
 
 
 def test_no_resamples_are_refused() -> None:
     with pytest.raises(InputError, match="0 resamples; give at least 1"):
-        bootstrap_weights(made(1, 3, 3), "systems", 0, 0)
-
-
-def test_an_unknown_kind_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="no interval is called 'normal'; known: percentile"):
-        correlation_intervals(
-            made(1, 3, 3),
-            level="system",
-            method="pearson",
-            over="systems",
-            kind="normal",  # type: ignore[arg-type]  # the point
-        )
-
-
-def test_an_unknown_way_to_resample_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="cannot resample over 'words'; known: systems"):
-        correlation_intervals(made(1, 3, 3), level="system", method="pearson", over="words")  # type: ignore[arg-type]  # the point
+        correlation_intervals(made(1, 3, 3), level="system", method="pearson", resamples=0)
 
 
 def test_a_confidence_that_is_no_share_is_refused() -> None:
     with pytest.raises(InputError, match="confidence 95; give a share between 0 and 1, such as"):
-        correlation_intervals(
-            made(1, 3, 3), level="system", method="pearson", over="systems", confidence=95
-        )
+        correlation_intervals(made(1, 3, 3), level="system", method="pearson", confidence=95)

@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -29,12 +29,7 @@ from evenmatch.evaluation.rated_scores import RatedSetScores, ScoredSet, score_r
 from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric
-from evenmatch.stats.bootstrap import (
-    DEFAULT_RESAMPLE_OVER,
-    Interval,
-    correlation_intervals,
-    difference_interval,
-)
+from evenmatch.stats.bootstrap import correlation_intervals, difference_interval
 from evenmatch.stats.levels import CorrelationMethod, Level
 from evenmatch.stats.p_values import rank_clusters
 from evenmatch.stats.paired import williams_matrix
@@ -58,9 +53,6 @@ LEVELS: Mapping[str, Level] = {
 }
 
 METHODS: tuple[str, ...] = get_args(AgreementMethod)
-WILLIAMS = "Williams"
-PERM_BOTH = "permutation (PERM-BOTH)"
-PERM_SYSTEMS = "permutation (PERM-SYSTEMS)"
 _MIN_WILLIAMS_POINTS = 4
 
 
@@ -88,25 +80,39 @@ def correlate(
     takes the run settings of `score`.
     """
     _check_options(level, method, outliers, published)
-    named = _metrics_by_name(metrics, published)
+    given: list[Any] = list(metrics) if isinstance(metrics, (list, tuple)) else [metrics]
+    if not given and not published:
+        raise InputError("the list of metrics is empty; give at least one")
+    named = {metric_name(metric): as_metric(metric) for metric in given}
     sets = [ratings] if isinstance(ratings, RatedSet) else list(ratings)
-    by_corpus = corpus and level == "system"
+    by_system = level == "system"
     chosen = [
         (rated, _included_systems(rated, level, outliers))
         for rated in sets
-        if _has_ratings(rated, level)
+        if not np.isnan(rated.by_system if by_system else rated.ratings).all()
     ]
     scored = score_rated_sets(
-        named, chosen, make_run(**run), rated_only=level != "system", corpus=by_corpus
+        named, chosen, make_run(**run), rated_only=not by_system, corpus=corpus and by_system
     )
     if published:
         scored = [add_published(each) for each in scored]
     usable = [each for each in scored if each.scores]
     if not usable:
-        raise DataError(_no_data_message(sets, level))
-    return _build_agreement(
-        usable, level, method, outliers, AgreementTestSettings(confidence, resamples, seed)
-    )
+        names = ", ".join(dict.fromkeys(each.name for each in sets)) or "the list of rated sets"
+        what = "system" if by_system else "output"
+        hint = "" if by_system else "; there may be ratings at level 'system'"
+        raise DataError(f"{names} has no {what} with a text, a reference and a rating{hint}")
+    testing = AgreementTestSettings(confidence, resamples, seed)
+    entries: list[AgreementEntry] = []
+    tests: dict[str, None] = {}
+    for _, of_data in groupby(usable, key=lambda each: each.rated.name):
+        subsets = list(of_data)
+        found = [measure_agreement(each, level, method, testing) for each in subsets]
+        by_set = [rows for rows, _ in found]
+        entries += [entry for rows in by_set for entry in rows]
+        entries += average_entries(by_set, [each.group for each in subsets])
+        tests |= {test: None for _, test in found if test}
+    return Agreement(tuple(entries), tuple(usable), testing, outliers, tuple(tests))
 
 
 def agreement_differences(
@@ -121,7 +127,14 @@ def agreement_differences(
         raise InputError(
             f"{unknown[0]!r} is not in this agreement; known: {', '.join(agreement.metrics)}"
         )
-    return [list(_differences(agreement, scored, pairs)) for scored in agreement.scored]
+    return [
+        [
+            _difference(agreement, scored, *pair)
+            for pair in pairs
+            if pair[0] in scored.scores and pair[1] in scored.scores
+        ]
+        for scored in agreement.scored
+    ]
 
 
 def average_entries(
@@ -136,52 +149,45 @@ def average_entries(
     """
     if len(by_set) < 2:
         return []
-    metrics = dict.fromkeys(entry.metric for rows in by_set for entry in rows)
-    found = []
-    for metric in metrics:
-        of_metric = [
-            (entry, group)
-            for rows, group in zip(by_set, groups, strict=True)
-            for entry in rows
-            if entry.metric == metric
-        ]
-        if len(of_metric) > 1:
-            found.append(_average_entry([e for e, _ in of_metric], [g for _, g in of_metric]))
-    return found
+    by_metric: dict[str, list[tuple[AgreementEntry, int]]] = {}
+    for rows, group in zip(by_set, groups, strict=True):
+        for entry in rows:
+            by_metric.setdefault(entry.metric, []).append((entry, group))
+    return [_average_entry(several) for several in by_metric.values() if len(several) > 1]
 
 
 def measure_agreement(
-    scored: ScoredSet, level: Level, method: CorrelationMethod, testing: AgreementTestSettings
-) -> MetricAgreements:
-    """Measure the agreement of each metric of a set with the human ratings."""
-    panel = agreement_panel(scored, level)
+    scored: ScoredSet, level: str, method: CorrelationMethod, testing: AgreementTestSettings
+) -> tuple[list[AgreementEntry], str]:
+    """Measure the agreement of each metric of a set with the human ratings.
+
+    Returns the entries and the name of the significance test, which is empty if none was made.
+    """
+    own = LEVELS[level]
+    panel = agreement_panel(scored, own)
     # criteria of the same texts share their resamples; language pairs are resampled independently
-    seed = testing.seed + scored.group
-    found = correlation_intervals(
-        panel,
-        level=level,
-        method=method,
-        over=DEFAULT_RESAMPLE_OVER[level],
-        confidence=testing.confidence,
-        resamples=testing.resamples,
-        seed=seed,
-    )
-    test, p = _test_differences(panel, level, method, testing.resamples, seed)
-    values = [each.value for each in found]
-    ranks: tuple[int | None, ...] = (None,) * len(found)
+    settings = asdict(testing) | {"seed": testing.seed + scored.group}
+    found = correlation_intervals(panel, level=own, method=method, **settings)
+    test, p = _test_differences(panel, own, method, testing.resamples, settings["seed"])
+    clusters: Sequence[int | None] = [None] * len(found)
     if p is not None:
-        ranks = rank_clusters(values, p)
-    return MetricAgreements(found, count_points(panel, level), ranks, test)
-
-
-@dataclass(frozen=True, slots=True)
-class MetricAgreements:
-    """Agreement of each metric, its number of points, and the rank of its cluster."""
-
-    intervals: tuple[Interval, ...]
-    counts: tuple[int, ...]
-    clusters: tuple[int | None, ...]
-    test: str
+        clusters = rank_clusters([each.value for each in found], p)
+    entries = [
+        AgreementEntry(
+            data=scored.rated.name,
+            subset=scored.rated.subset,
+            metric=metric,
+            level=level,
+            method=method,
+            n=n,
+            cluster=cluster,
+            **asdict(interval),
+        )
+        for metric, interval, n, cluster in zip(
+            scored.scores, found, count_points(panel, own), clusters, strict=True
+        )
+    ]
+    return entries, test
 
 
 def agreement_panel(scored: ScoredSet, level: Level) -> Panel:
@@ -192,11 +198,12 @@ def agreement_panel(scored: ScoredSet, level: Level) -> Panel:
     """
     included, scores = scored.included, scored.scores.values()
     signs = np.array([1.0 if s.higher_is_better else -1.0 for s in scores])[:, None, None]
+    official_ratings = not np.isnan(scored.rated.system_ratings).all()
+    if level == "system" and (official_ratings or any(s.by_corpus for s in scores)):
+        systems = np.stack([s.systems[included] for s in scores])[:, :, None]
+        return make_panel(signs * systems, scored.rated.by_system[included])
     segments = np.stack([s.segments[included] for s in scores])
-    if level != "system" or _has_segment_scores(scored):
-        return make_panel(signs * segments, scored.rated.ratings[included])
-    systems = np.stack([s.systems[included] for s in scores])[:, :, None]
-    return make_panel(signs * systems, scored.rated.by_system[included])
+    return make_panel(signs * segments, scored.rated.ratings[included])
 
 
 def count_points(panel: Panel, level: Level) -> tuple[int, ...]:
@@ -229,53 +236,6 @@ def add_published(scored: ScoredSet) -> ScoredSet:
     return replace(scored, scores=scores)
 
 
-def _metrics_by_name(metrics: Any, published: bool) -> dict[str, Metric]:
-    given = list(metrics) if isinstance(metrics, (list, tuple)) else [metrics]
-    if not given and not published:
-        raise InputError("the list of metrics is empty; give at least one")
-    return {metric_name(metric): as_metric(metric) for metric in given}
-
-
-def _build_agreement(
-    scored: Sequence[ScoredSet],
-    level: str,
-    method: Any,
-    outliers: str,
-    testing: AgreementTestSettings,
-) -> Agreement:
-    entries: list[AgreementEntry] = []
-    tests: dict[str, None] = {}
-    for _, of_data in groupby(scored, key=lambda each: each.rated.name):
-        subsets = list(of_data)
-        by_set = []
-        for each in subsets:
-            found = measure_agreement(each, LEVELS[level], method, testing)
-            by_set.append(list(_entries(each, level, method, found)))
-            tests |= {found.test: None} if found.test else {}
-        entries += [entry for rows in by_set for entry in rows]
-        entries += average_entries(by_set, [each.group for each in subsets])
-    return Agreement(tuple(entries), tuple(scored), testing, outliers, tuple(tests))
-
-
-def _entries(scored: ScoredSet, level: str, method: str, found: Any) -> Iterator[AgreementEntry]:
-    rated = scored.rated
-    for metric, interval, n, cluster in zip(
-        scored.scores, found.intervals, found.counts, found.clusters, strict=True
-    ):
-        yield AgreementEntry(
-            data=rated.name,
-            subset=rated.subset,
-            metric=metric,
-            level=level,
-            method=method,
-            value=interval.value,
-            n=n,
-            low=interval.low,
-            high=interval.high,
-            cluster=cluster,
-        )
-
-
 def _included_systems(rated: RatedSet, level: str, outliers: str) -> Flags:
     """Mask of the systems to compare: rated, no human references, no outliers."""
     included = np.array([system not in rated.humans for system in rated.systems], dtype=bool)
@@ -289,11 +249,6 @@ def _included_systems(rated: RatedSet, level: str, outliers: str) -> Flags:
     return included
 
 
-def _has_ratings(rated: RatedSet, level: str) -> bool:
-    """Whether the set has ratings at this level."""
-    return not np.isnan(rated.by_system if level == "system" else rated.ratings).all()
-
-
 def _check_options(level: str, method: str, outliers: str, published: bool) -> None:
     known = (("level", level, tuple(LEVELS)), ("method", method, METHODS))
     for what, given, names in (*known, ("outlier rule", outliers, get_args(OutlierRule))):
@@ -305,29 +260,16 @@ def _check_options(level: str, method: str, outliers: str, published: bool) -> N
         )
 
 
-def _no_data_message(sets: Sequence[RatedSet], level: str) -> str:
-    names = ", ".join(dict.fromkeys(each.name for each in sets)) or "the list of rated sets"
-    what = "system" if level == "system" else "output"
-    hint = "" if level == "system" else "; there may be ratings at level 'system'"
-    return f"{names} has no {what} with a text, a reference and a rating{hint}"
-
-
-def _average_entry(entries: Sequence[AgreementEntry], groups: Sequence[int]) -> AgreementEntry:
-    known = [(e, g) for e, g in zip(entries, groups, strict=True) if not math.isnan(e.value)]
+def _average_entry(entries: Sequence[tuple[AgreementEntry, int]]) -> AgreementEntry:
+    known = [(e, group) for e, group in entries if not math.isnan(e.value)]
     value = math.fsum(e.value for e, _ in known) / len(known) if known else math.nan
-    below = _bound_distance([(e.value - e.low, g) for e, g in known])
-    above = _bound_distance([(e.high - e.value, g) for e, g in known])
-    first = entries[0]
-    return AgreementEntry(
-        data=first.data,
+    return replace(
+        entries[0][0],
         subset=AVERAGE_SUBSET,
-        metric=first.metric,
-        level=first.level,
-        method=first.method,
         value=value,
         n=len(known),
-        low=value - below,
-        high=value + above,
+        low=value - _bound_distance([(e.value - e.low, group) for e, group in known]),
+        high=value + _bound_distance([(e.high - e.value, group) for e, group in known]),
         cluster=None,
     )
 
@@ -346,45 +288,24 @@ def _bound_distance(sides: Sequence[tuple[float, int]]) -> float:
     return math.sqrt(math.fsum(total**2 for total in together.values())) / len(sides)
 
 
-def _differences(
-    agreement: Agreement, scored: ScoredSet, pairs: Sequence[tuple[str, str]]
-) -> Iterator[AgreementEntry]:
+def _difference(agreement: Agreement, scored: ScoredSet, one: str, other: str) -> AgreementEntry:
     first, testing, names = agreement.entries[0], agreement.testing, list(scored.scores)
     level = LEVELS[first.level]
     panel = agreement_panel(scored, level)
+    a, b = names.index(one), names.index(other)
+    method: Any = first.method  # checked by `correlate`
+    settings = asdict(testing) | {"seed": testing.seed + scored.group}
+    found = difference_interval(panel, a, b, level=level, method=method, **settings)
     counts = count_points(panel, level)
-    for one, other in pairs:
-        if one not in names or other not in names:
-            continue
-        a, b = names.index(one), names.index(other)
-        found = difference_interval(
-            panel,
-            a,
-            b,
-            level=level,
-            method=first.method,  # type: ignore[arg-type]  # checked by correlate
-            over=DEFAULT_RESAMPLE_OVER[level],
-            confidence=testing.confidence,
-            resamples=testing.resamples,
-            seed=testing.seed + scored.group,
-        )
-        yield replace(
-            first,
-            data=scored.rated.name,
-            subset=scored.rated.subset,
-            metric=f"{one} - {other}",
-            value=found.value,
-            n=min(counts[a], counts[b]),
-            low=found.low,
-            high=found.high,
-            cluster=None,
-        )
-
-
-def _has_segment_scores(scored: ScoredSet) -> bool:
-    """Whether both a system's score and its rating are means over segments."""
-    official = not np.isnan(scored.rated.system_ratings).all()
-    return not official and not any(s.by_corpus for s in scored.scores.values())
+    return replace(
+        first,
+        data=scored.rated.name,
+        subset=scored.rated.subset,
+        metric=f"{one} - {other}",
+        n=min(counts[a], counts[b]),
+        cluster=None,
+        **asdict(found),
+    )
 
 
 def _test_differences(
@@ -393,16 +314,15 @@ def _test_differences(
     """Return the appropriate test and its p-values; None where too few points are shared."""
     if len(panel.metrics) < 2:
         return "", None
-    per_system = level == "system" and panel.segments == 1
-    if not per_system:
-        return PERM_BOTH, permutation_matrix(
+    if level != "system" or panel.segments > 1:
+        return "permutation (PERM-BOTH)", permutation_matrix(
             panel, level=level, method=method, resamples=resamples, seed=seed
         )
     shared = ~np.isnan(panel.metrics).any((0, 2)) & ~np.isnan(panel.human).any(1)
     if shared.sum() < _MIN_WILLIAMS_POINTS:
         return "", None
     if method == "pearson":
-        return WILLIAMS, williams_matrix(panel)
-    return PERM_SYSTEMS, permutation_matrix(
+        return "Williams", williams_matrix(panel)
+    return "permutation (PERM-SYSTEMS)", permutation_matrix(
         panel, level=level, method=method, swap="systems", resamples=resamples, seed=seed
     )

@@ -6,7 +6,7 @@ approximate randomisation. The result is a `Comparison`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
@@ -21,14 +21,14 @@ from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
 from evenmatch.scoring.inputs import make_pairs
 from evenmatch.scoring.metric import as_metric
-from evenmatch.stats.p_values import holm
 from evenmatch.stats.paired import (
-    Difference,
     Resampling,
     approximate_randomisation,
+    compare_pairs,
+    mean_counts,
     mean_score,
-    paired_bootstrap,
-    score_interval,
+    percentile_bounds,
+    resample_scores,
 )
 from evenmatch.types import Array, Pair, Scores
 
@@ -64,10 +64,11 @@ def compare(
     metrics: list[Any] = list(metric) if isinstance(metric, (list, tuple)) else [metric]
     testing = Resampling(confidence, resamples, trials, seed)
     scored = score_systems(systems, references, metrics, sources, run)
+    tested = [_test_systems(each, testing) for each in scored]
     return Comparison(
         systems=tuple(systems),
-        scores=tuple(score for each in scored for score in _system_scores(each, testing)),
-        gaps=tuple(gap for each in scored for gap in _gaps(each, testing)),
+        scores=tuple(score for scores, _ in tested for score in scores),
+        gaps=tuple(gap for _, gaps in tested for gap in gaps),
         higher_is_better={each.metric: each.higher_is_better for each in scored},
         signatures={each.metric: each.signature for each in scored},
         testing=testing,
@@ -112,16 +113,11 @@ class Comparison:
     def score_table(self) -> TextTable:
         """Table of scores by metric and system; the interval is of the tested statistic."""
         header = ["metric", "system", "mean", "corpus", *self._bounds, "tested"]
-        rows = [
-            [
-                s.metric,
-                s.system,
-                *map(format_number, (s.mean, s.corpus, s.low, s.high)),
-                s.statistic,
-            ]
-            for s in self.scores
-        ]
-        return [header, *rows]
+        table = [header]
+        for s in self.scores:
+            numbers = map(format_number, (s.mean, s.corpus, s.low, s.high))
+            table.append([s.metric, s.system, *numbers, s.statistic])
+        return table
 
     def gap_table(self) -> TextTable:
         """Table of differences by metric and pair of systems."""
@@ -217,10 +213,20 @@ def score_systems(
         raise InputError("nothing to compare: the test set has no segments")
     if not metrics:
         raise InputError("the list of metrics is empty; give at least one")
-    ready = {metric_name(given): _with_idf_counts(as_metric(given), by_system) for given in metrics}
+    # count idf in the references of the test set once, not once for each system
+    test_set = CallContext(pairs=next(iter(by_system.values())))
+    ready = {metric_name(given): count_idf(as_metric(given), test_set) for given in metrics}
     shared = [metric for metric in ready.values() if not isinstance(metric, CorpusMetric)]
-    all_pairs = [pair for pairs in by_system.values() for pair in pairs]
-    scored = _score_pairs(all_pairs, shared, run) if shared else {}
+    every = [pair for pairs in by_system.values() for pair in pairs]
+    scored = {}
+    if shared:
+        scored = score(
+            [pair.candidate for pair in every],
+            [pair.references for pair in every],
+            shared,
+            sources=[pair.source for pair in every if pair.source is not None] or None,
+            **run,
+        )
     return [
         _from_totals(name, metric, by_system)
         if isinstance(metric, CorpusMetric)
@@ -263,55 +269,34 @@ def _check_systems(systems: Mapping[str, Texts]) -> None:
             raise InputError(f"a system's name must be a non-empty string, got {name!r}")
 
 
-def _system_scores(scored: MetricSystemScores, testing: Resampling) -> Iterator[SystemScore]:
-    for system, statistics in scored.systems.items():
-        found = score_interval(
-            statistics.counts,
-            score=scored.score,
-            confidence=testing.confidence,
-            resamples=testing.resamples,
-            seed=testing.seed,
-        )
-        yield SystemScore(
-            scored.metric,
-            system,
-            scored.statistic,
-            found.value,
-            found.low,
-            found.high,
-            statistics.mean,
-            statistics.corpus,
-        )
+def _test_systems(
+    scored: MetricSystemScores, testing: Resampling
+) -> tuple[list[SystemScore], list[Gap]]:
+    """Compute each system's interval and test every pair of systems, by one metric.
 
-
-def _gaps(scored: MetricSystemScores, testing: Resampling) -> list[Gap]:
-    pairs = list(combinations(scored.systems, 2))
-    tests = [_test_difference(scored, system, baseline, testing) for baseline, system in pairs]
-    # Adjust within one metric, so that the p-values do not depend on which other metrics are used.
-    adjusted = zip(*(holm(p) for p in zip(*((d.p, p) for d, p in tests), strict=True)), strict=True)
-    return [
-        Gap(scored.metric, *pair, d.value, d.low, d.high, d.p, p, *map(float, both))
-        for pair, (d, p), both in zip(pairs, tests, adjusted, strict=True)
-    ]
-
-
-def _test_difference(
-    scored: MetricSystemScores, system: str, baseline: str, testing: Resampling
-) -> tuple[Difference, float]:
-    """Bootstrap the difference, and compute the p-value of approximate randomisation."""
-    first, second = scored.systems[system].counts, scored.systems[baseline].counts
-    difference = paired_bootstrap(
-        first,
-        second,
-        score=scored.score,
-        confidence=testing.confidence,
+    P-values are adjusted within the metric, so that they do not depend on which others are used.
+    """
+    systems = scored.systems
+    resampled = resample_scores(
+        {name: system.counts for name, system in systems.items()},
+        dict.fromkeys(systems, scored.score),
         resamples=testing.resamples,
+        trials=0,
         seed=testing.seed,
     )
-    swapped = approximate_randomisation(
-        first, second, score=scored.score, resamples=testing.trials, seed=testing.seed
-    )
-    return difference, swapped.p
+    scores = []
+    for name, found in resampled.items():
+        interval = found.value, *percentile_bounds(found.resamples, testing.confidence)
+        means = systems[name].mean, systems[name].corpus
+        scores.append(SystemScore(scored.metric, name, scored.statistic, *interval, *means))
+    swap_p = [
+        approximate_randomisation(
+            b.counts, a.counts, scored.score, resamples=testing.trials, seed=testing.seed
+        )
+        for a, b in combinations(systems.values(), 2)
+    ]
+    pairs = compare_pairs(resampled, swap_p, testing.confidence)
+    return scores, [Gap(scored.metric, *pair) for pair in pairs]
 
 
 def _system_pairs(
@@ -323,30 +308,12 @@ def _system_pairs(
         raise InputError(f"system {name!r}: {error}") from None
 
 
-def _with_idf_counts(metric: Metric, by_system: Mapping[str, list[Pair]]) -> Metric:
-    """Count idf in the references of the test set once, not once for each system."""
-    counted: Metric = count_idf(metric, CallContext(pairs=next(iter(by_system.values()))))
-    return counted
-
-
-def _score_pairs(
-    pairs: Sequence[Pair], metrics: Sequence[Metric], run: Mapping[str, Any]
-) -> dict[str, Scores]:
-    given = [pair.source for pair in pairs if pair.source is not None]
-    return score(
-        [pair.candidate for pair in pairs],
-        [pair.references for pair in pairs],
-        metrics,
-        sources=given or None,
-        **run,
-    )
-
-
 def _from_totals(name: str, metric: Any, by_system: Mapping[str, list[Pair]]) -> MetricSystemScores:
     statistics, signature = {}, ""
     for system, pairs in by_system.items():
         scores = metric(pairs)
-        statistics[system] = SystemStatistics(scores.counts, scores.mean, scores.corpus)
+        counts = np.asarray(scores.counts, dtype=np.float64)
+        statistics[system] = SystemStatistics(counts, scores.mean, scores.corpus)
         signature = scores.signature
     return MetricSystemScores(
         name, signature, metric.higher_is_better, "corpus", metric.score_totals, statistics
@@ -361,7 +328,7 @@ def _from_segments(
         values = np.array([s.value for s in scores.segments[start : start + len(pairs)]])
         # The corpus score of the joint call mixes all systems, so score each system separately.
         corpus = None if scores.corpus is None else metric(pairs).corpus
-        statistics[system] = SystemStatistics(values, float(values.mean()), corpus)
+        statistics[system] = SystemStatistics(mean_counts(values), float(values.mean()), corpus)
         start += len(pairs)
     return MetricSystemScores(
         name, scores.signature, metric.higher_is_better, "mean", mean_score, statistics

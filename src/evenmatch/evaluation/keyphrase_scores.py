@@ -6,7 +6,6 @@ and returns a `KeyphraseTable`.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,6 @@ from evenmatch.errors import InputError
 from evenmatch.evaluation.keyphrase_table import (
     COLUMNS,
     Column,
-    KeyphraseCell,
     KeyphraseGap,
     KeyphraseRow,
     KeyphraseTable,
@@ -32,12 +30,11 @@ from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric, score_metrics
-from evenmatch.stats.bootstrap import check_interval
-from evenmatch.stats.p_values import holm
+from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.paired import (
     ResampledScore,
     Resampling,
-    bootstrap_p_value,
+    compare_pairs,
     mean_of_seeds,
     percentile_bounds,
     randomisation_p_value,
@@ -73,7 +70,6 @@ def score_keyphrases(
     random swaps. `run` takes the run settings of `score`.
     """
     resampling = Resampling(confidence, resamples, trials, seed)
-    check_interval("percentile", confidence)
     metrics = build_keyphrase_metrics(metric if isinstance(metric, (list, tuple)) else [metric])  # type: ignore[list-item]  # one metric
     how = make_run(**run)
     counted = [
@@ -82,7 +78,13 @@ def score_keyphrases(
     rows: list[KeyphraseRow] = []
     gaps: list[KeyphraseGap] = []
     for each in counted:
-        scored = _resample(each, metrics, resampling)
+        scored = resample_scores(
+            each.counts,
+            {key: metrics[key[0]].score_totals for key in each.counts},
+            resamples=resamples,
+            trials=trials if len(each.systems) > 1 else 0,
+            seed=seed,
+        )
         rows += _rows(each, scored, metrics, resampling, mean_seeds)
         gaps += _gaps(each, scored, metrics, resampling)
     return KeyphraseTable(
@@ -124,7 +126,7 @@ def score_document_set(
     # Document by document, so that each document is tokenized once for all systems.
     pairs = [each.to_pair(system) for each in documents.documents for system in systems]
     keys = [(name, column) for name in metrics for column in COLUMNS]
-    ready = [dataclasses.replace(metrics[name], which=column) for name, column in keys]
+    ready = [replace(metrics[name], which=column) for name, column in keys]
     results = score_metrics(ready, pairs, run)
     counts = {
         (name, column, system): np.asarray(scores.counts)[index :: len(systems)]
@@ -164,16 +166,6 @@ def _document_sets(
             yield from read_documents(each, predictions=predictions, strict=strict)
 
 
-def _resample(
-    counted: KeyphraseCounts, metrics: Mapping[str, KeyphraseMetric], r: Resampling
-) -> ScoresByKey:
-    scores = {key: metrics[key[0]].score_totals for key in counted.counts}
-    trials = r.trials if len(counted.systems) > 1 else 0
-    return resample_scores(
-        counted.counts, scores, resamples=r.resamples, trials=trials, seed=r.seed
-    )
-
-
 def _rows(
     counted: KeyphraseCounts,
     scored: ScoresByKey,
@@ -189,7 +181,7 @@ def _rows(
             cells = {}
             for column in COLUMNS:
                 value, draws = mean_of_seeds([scored[metric, column, s] for s in members])
-                cells[column] = KeyphraseCell(value, *percentile_bounds(draws, r.confidence))
+                cells[column] = Interval(value, *percentile_bounds(draws, r.confidence))
             yield KeyphraseRow(counted.data, name, metric, cells, counted.documents)
 
 
@@ -213,25 +205,13 @@ def _group_seeds(systems: Sequence[str]) -> dict[str, tuple[str, ...]]:
 def _gaps(
     counted: KeyphraseCounts, scored: ScoresByKey, metrics: Mapping[str, Any], r: Resampling
 ) -> Iterator[KeyphraseGap]:
-    pairs = list(combinations(counted.systems, 2))
-    for metric in metrics if pairs else ():
+    """Test every pair of systems by each metric and column, with p-values adjusted within them."""
+    for metric in metrics:
         for column in COLUMNS:
             scores = {system: scored[metric, column, system] for system in counted.systems}
-            tests = [
-                (
-                    bootstrap_p_value(scores[b], scores[a]),
-                    randomisation_p_value(scores[b], scores[a]),
-                )
-                for a, b in pairs
-            ]
-            # Adjust within one metric and column, so that p-values do not depend on the others.
-            adjusted = zip(*(holm(p) for p in zip(*tests, strict=True)), strict=True)
-            for (a, b), p, holms in zip(pairs, tests, adjusted, strict=True):
-                bounds = percentile_bounds(scores[b].resamples - scores[a].resamples, r.confidence)
-                value = scores[b].value - scores[a].value
-                yield KeyphraseGap(
-                    counted.data, metric, column, a, b, value, *bounds, *p, *map(float, holms)
-                )
+            swap_p = [randomisation_p_value(b, a) for a, b in combinations(scores.values(), 2)]
+            for pair in compare_pairs(scores, swap_p, r.confidence):
+                yield KeyphraseGap(counted.data, metric, column, *pair)
 
 
 def _count_flags(documents: DocumentSet, flags: Sequence[frozenset[str]]) -> dict[str, int]:

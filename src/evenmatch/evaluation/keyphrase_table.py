@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from evenmatch.data.tables import TextTable, table_to_text
+from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.paired import Resampling
 
 Column: TypeAlias = Literal["present", "absent", "all"]
 COLUMNS: tuple[Column, ...] = get_args(Column)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyphraseCell:
-    """A score and the bounds of its bootstrap interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} ({self.low:.3f}-{self.high:.3f})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +21,18 @@ class KeyphraseRow:
     data: str
     prediction: str
     metric: str
-    cells: Mapping[Column, KeyphraseCell]
+    cells: Mapping[Column, Interval]
     documents: int
 
     def record(self) -> dict[str, Any]:
         """The row as a JSON object."""
-        values: dict[str, float] = {column: self.cells[column].value for column in COLUMNS}
-        bounds = {c: [self.cells[c].low, self.cells[c].high] for c in COLUMNS}
         return {
             "data": self.data,
             "prediction": self.prediction,
             "metric": self.metric,
-            **values,
+            **{column: self.cells[column].value for column in COLUMNS},
             "documents": self.documents,
-            "intervals": bounds,
+            "intervals": {c: [self.cells[c].low, self.cells[c].high] for c in COLUMNS},
         }
 
 
@@ -90,11 +77,12 @@ class KeyphraseTable:
     def score_table(self) -> TextTable:
         """Table of scores with a row for each data set, system and metric."""
         header = ["data", "prediction", "metric", *COLUMNS, "documents"]
-        rows = [
-            [r.data, r.prediction, r.metric, *(str(r.cells[c]) for c in COLUMNS), str(r.documents)]
-            for r in self.rows
-        ]
-        return [header, *rows]
+        table = [header]
+        for row in self.rows:
+            cells = [row.cells[column] for column in COLUMNS]
+            scores = [f"{c.value:.3f} ({c.low:.3f}-{c.high:.3f})" for c in cells]
+            table.append([row.data, row.prediction, row.metric, *scores, str(row.documents)])
+        return table
 
     def gap_table(self) -> TextTable:
         """Table of differences (system minus baseline) for each data set, metric and pair."""
@@ -107,36 +95,29 @@ class KeyphraseTable:
 
     def notes(self) -> list[str]:
         """How the numbers are computed, and problems with the documents."""
-        return [*self._method_notes(), *self._data_notes()]
-
-    def _method_notes(self) -> Iterator[str]:
         r = self.resampling
-        yield f"intervals: {100 * r.confidence:g} %, {r.resamples} resamples of documents"
+        notes = [f"intervals: {100 * r.confidence:g} %, {r.resamples} resamples of documents"]
         if self.gaps:
-            yield (
+            notes.append(
                 "* p < .05, ** p < .01, *** p < .001 by both paired bootstrap and approximate "
                 f"randomisation ({r.trials} trials), Holm-adjusted for the pairs of systems"
             )
-        yield from (f"{name}: {signature}" for name, signature in self.signatures.items())
-
-    def _data_notes(self) -> Iterator[str]:
+        notes += [f"{name}: {signature}" for name, signature in self.signatures.items()]
         for data, systems in self.flagged.items():
             for system, flags in systems.items():
                 if flags:
                     counts = ", ".join(f"{flag} {count}" for flag, count in flags.items())
-                    yield f"flagged documents in {data}, {system}: {counts}"
+                    notes.append(f"flagged documents in {data}, {system}: {counts}")
         if self.errors:
-            yield f"errors while reading: {len(self.errors)}, the first: {self.errors[0]}"
+            notes.append(f"errors while reading: {len(self.errors)}, the first: {self.errors[0]}")
+        return notes
 
     def document(self) -> dict[str, Any]:
         """The whole result as a JSON object."""
         return {
             "rows": [row.record() for row in self.rows],
             "tests": [asdict(gap) for gap in self.gaps],
-            "flagged": {
-                data: {system: dict(flags) for system, flags in systems.items()}
-                for data, systems in self.flagged.items()
-            },
+            "flagged": self.flagged,
             "trouble": list(self.errors),
             "signatures": dict(self.signatures),
             "resampling": asdict(self.resampling),

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenmatch.errors import InputError
 from evenmatch.stats.bootstrap import Interval, bootstrap_interval, mean_difference
-from evenmatch.stats.paired import approximate_randomisation
+from evenmatch.stats.paired import approximate_randomisation, mean_counts, mean_score
 from evenmatch.stats.panel import Floats
 
 MIN_PAIRS = 2
@@ -72,14 +72,15 @@ def measure_bias(
     gaps = (first - second) * sign
     absolute = _mean_interval(np.abs(gaps) * scale, testing)
     signed = _mean_interval(gaps * scale, testing)
-    test = approximate_randomisation(first, second, resamples=testing.trials, seed=testing.seed)
+    counts = mean_counts(first), mean_counts(second)
+    p = approximate_randomisation(*counts, mean_score, resamples=testing.trials, seed=testing.seed)
     return Bias(
         attribute,
         metric,
         len(gaps),
         *(absolute.value, absolute.low, absolute.high),
         *(signed.value, signed.low, signed.high),
-        test.p,
+        p,
         float(np.abs(gaps).mean()),
         float(gaps.mean()),
         least,

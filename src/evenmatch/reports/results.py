@@ -19,7 +19,6 @@ from evenmatch.evaluation.agreement_result import Agreement, AgreementEntry, Agr
 from evenmatch.evaluation.compare import Comparison, Gap, SystemScore
 from evenmatch.evaluation.keyphrase_table import (
     COLUMNS,
-    KeyphraseCell,
     KeyphraseGap,
     KeyphraseRow,
     KeyphraseTable,
@@ -40,6 +39,7 @@ from evenmatch.reports.study_page import (
 )
 from evenmatch.reports.system_pages import comparison_page, keyphrase_page
 from evenmatch.scoring.streaming import RunningMean
+from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.paired import Resampling
 from evenmatch.training.generator.tune import TuneResult
 from evenmatch.types import Pair, Scores
@@ -224,7 +224,7 @@ def keyphrase_page_from_json(document: Mapping[str, Any]) -> str:
 
 
 def _keyphrase_row(row: Mapping[str, Any]) -> KeyphraseRow:
-    cells = {column: KeyphraseCell(row[column], *row["intervals"][column]) for column in COLUMNS}
+    cells = {column: Interval(row[column], *row["intervals"][column]) for column in COLUMNS}
     return KeyphraseRow(row["data"], row["prediction"], row["metric"], cells, row["documents"])
 
 

@@ -1,9 +1,8 @@
 """Permutation tests: swap the scores of two metrics at random (Deutsch, Dror & Roth 2021).
 
 Under the null hypothesis, swapping two metrics' scores does not change how much better one of them
-correlates with human ratings. PERM-BOTH swaps single outputs, PERM-INPUTS all outputs of a segment
-together, PERM-SYSTEMS all outputs of a system. Metrics are standardised first, to put them on one
-scale.
+correlates with human ratings. PERM-BOTH swaps single outputs, PERM-SYSTEMS all outputs of a system
+together. Metrics are standardised first, to put them on one scale.
 
 Swapping moves the scores of some outputs from one metric to another. System means and Pearson's r
 depend only on sums (of x, x² and xy), so one matrix product gives the sums of the swapped outputs
@@ -15,26 +14,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from evenmatch.errors import InputError, UnknownNameError
 from evenmatch.stats.correlation import centre_and_scale, pearson_from_sums
 from evenmatch.stats.levels import (
     CorrelationMethod,
     Level,
     arrange_rows,
-    check_level,
     correlate_panel,
     mean_of_rows,
     mean_over_segments,
     prepare_statistic,
 )
-from evenmatch.stats.p_values import Alternative, check_alternative, p_value
+from evenmatch.stats.p_values import p_value
 from evenmatch.stats.panel import Flags, Floats, Panel, blocks, round_to_scale
 
-Swap: TypeAlias = Literal["both", "systems", "segments"]
+Swap: TypeAlias = Literal["both", "systems"]
 
 
 def permutation_matrix(
@@ -43,7 +40,6 @@ def permutation_matrix(
     level: Level,
     method: CorrelationMethod,
     swap: Swap = "both",
-    side: Alternative = "greater",
     resamples: int = 1000,
     seed: int = 0,
 ) -> Floats:
@@ -53,8 +49,6 @@ def permutation_matrix(
     outputs of similar systems, because its swaps average out a metric's bias towards a whole
     system. If such biases are possible, swap `systems`. The diagonal is NaN.
     """
-    _check_permutation(panel, level, swap, resamples)
-    check_alternative(side)
     common = standardise_metrics(panel)
     values = correlate_panel(common, level=level, method=method)
     p = np.full((len(values), len(values)), np.nan)
@@ -67,8 +61,8 @@ def permutation_matrix(
         swapped = _differences_by_segment(common, level, method, masks)
     for a, b, draws in swapped:
         difference = values[a] - values[b]
-        p[a, b] = p_value(draws, difference, side)
-        p[b, a] = p_value(-draws, -difference, side)
+        p[a, b] = p_value(draws, difference, "greater")
+        p[b, a] = p_value(-draws, -difference, "greater")
     return p
 
 
@@ -97,15 +91,23 @@ def permute_pearson(
     x = np.where(known, metrics[0], 0.0)
     y = centre_and_scale(np.where(known, human[0], np.nan))
     columns = np.stack([x, x * x, x * y]).transpose(2, 3, 0, 1)  # (rows, points, sums, metrics)
-    totals = columns.sum(1)
-    moved = np.concatenate([_swapped_sums(mask, panel.human, level, columns) for mask in masks])
-    fixed = known.sum(-1).astype(np.float64), y.sum(-1), (y * y).sum(-1)
+    rows, points, *kinds = columns.shape
+    parts = []  # sums over the swapped outputs: (masks, rows, sums, metrics)
+    for mask in masks:
+        swapped = arrange_rows(mask[:, None].astype(np.float64), panel.human, level)[0][:, 0]
+        sums = swapped.transpose(1, 0, 2) @ columns.reshape(rows, points, -1)
+        parts.append(sums.reshape(rows, len(mask), *kinds).swapaxes(0, 1))
+    totals, moved = columns.sum(1), np.concatenate(parts)
+    n, y_sum, yy_sum = known.sum(-1).astype(np.float64), y.sum(-1), (y * y).sum(-1)
+
+    def mean_r(sums: Floats) -> Floats:
+        x_sum, xx_sum, xy_sum = np.moveaxis(sums, -1, 0)
+        r = pearson_from_sums(n, x_sum, y_sum, xx_sum, yy_sum, xy_sum)
+        return mean_of_rows(r, np.ones((1, rows)))
+
     for a, b in combinations(range(len(x)), 2):
         change = moved[..., b] - moved[..., a]
-        found = [
-            _mean_r(sums, *fixed) for sums in (totals[..., a] + change, totals[..., b] - change)
-        ]
-        yield a, b, found[0] - found[1]
+        yield a, b, mean_r(totals[..., a] + change) - mean_r(totals[..., b] - change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +122,10 @@ class _SwapMasks:
     def __iter__(self) -> Iterator[Flags]:
         rng = np.random.default_rng(self.seed)
         _, systems, segments = self.shape
-        together = {"both": (systems, segments), "systems": (systems, 1), "segments": (1, segments)}
+        together = 1 if self.swap == "systems" else segments
         for some in blocks(self.resamples, 2 * systems * segments):
             count = some.stop - some.start
-            mask = rng.integers(2, size=(count, *together[self.swap]), dtype=np.uint8)
+            mask = rng.integers(2, size=(count, systems, together), dtype=np.uint8)
             yield np.broadcast_to(mask.astype(bool), (count, systems, segments))
 
 
@@ -170,29 +172,3 @@ def _differences_by_segment(
             )
             parts.append(found[:, 0] - found[:, 1])
         yield a, b, np.concatenate(parts)
-
-
-def _swapped_sums(mask: Flags, human: Floats, level: Level, columns: Floats) -> Floats:
-    """Sum over the masked outputs: (masks, rows, sums, metrics)."""
-    rows, points, *kinds = columns.shape
-    chosen = arrange_rows(mask[:, None].astype(np.float64), human, level)[0][:, 0]
-    sums = chosen.transpose(1, 0, 2) @ columns.reshape(rows, points, -1)
-    return sums.reshape(rows, len(mask), *kinds).swapaxes(0, 1)
-
-
-def _mean_r(sums: Floats, n: Floats, y: Floats, yy: Floats) -> Floats:
-    """Compute the mean over rows of Pearson's r from sums (masks, rows, 3)."""
-    x, xx, xy = np.moveaxis(sums, -1, 0)
-    return mean_of_rows(pearson_from_sums(n, x, y, xx, yy, xy), np.ones((1, len(n))))
-
-
-def _check_permutation(panel: Panel, level: Level, swap: Swap, resamples: int) -> None:
-    check_level(panel, level)
-    if swap not in get_args(Swap):
-        raise UnknownNameError(f"cannot swap {swap!r}; known: {', '.join(get_args(Swap))}")
-    if resamples < 1:
-        raise InputError(f"{resamples} resamples; give at least 1")
-    if level == "system" and swap == "segments" and panel.metrics.shape[-1] == 1:
-        raise InputError(
-            "swapping segments needs scores per segment, got one per system; swap systems"
-        )
