@@ -162,10 +162,10 @@ def unrelated_pairs(
     return [(texts[i], texts[j]) for i, j in chosen]
 
 
-def _sample_pairs(line_of: Indexes, count: int, seed: int) -> list[tuple[int, int]]:
+def _sample_pairs(line_of: Indexes, count: int, seed: int) -> list[list[int]]:
     rng = np.random.default_rng(seed)
-    chosen: list[tuple[int, int]] = []
+    chosen: list[list[int]] = []
     while len(chosen) < count:
         drawn = rng.integers(len(line_of), size=(count - len(chosen), 2))
-        chosen += [(i, j) for i, j in drawn.tolist() if line_of[i] != line_of[j]]
+        chosen += [[i, j] for i, j in drawn.tolist() if line_of[i] != line_of[j]]
     return chosen

@@ -100,6 +100,7 @@ def calibrate(
         parts, sets, how, seed=seed, stand_ins=_check_stand_ins(stand_ins, sets)
     )
     fitted: Monotone | Blend
+    table: TextTable
     if len(parts) == 1:
         fitted, single = fit_monotone(parts[0], rated.scores[:, 0], rated.ratings), parts[0]
         method = f"a monotone map with {len(fitted.at)} knots"
