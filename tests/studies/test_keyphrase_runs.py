@@ -150,7 +150,7 @@ def test_tables_have_the_papers_shape(runs: KeyphraseExperiment) -> None:
 
 
 def test_an_arm_does_not_differ_from_itself(runs: KeyphraseExperiment) -> None:
-    first = score_keyphrase_arms(runs.results(), runs.study.corpus)[0]
+    first = score_keyphrase_arms(runs.results(), runs.study.corpus)[0].scores
     seen = arm_difference(first, first, "FG")
     assert (seen.value, seen.low, seen.high) == (0.0, 0.0, 0.0)
 
