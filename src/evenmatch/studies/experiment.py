@@ -65,11 +65,8 @@ class ResultStore:
 
     def save(self, name: str, recipe: dict[str, Any], found: dict[str, Any]) -> None:
         """Store a result atomically."""
-        path = self._path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(str(path)) as place:
-            text = json.dumps({"recipe": recipe, "found": found}) + "\n"
-            Path(place).write_text(text, "utf-8")
+        text = json.dumps({"recipe": recipe, "found": found}) + "\n"
+        write_atomically(self._path(name), text.encode())
 
     def load_or_compute(
         self,
@@ -117,7 +114,6 @@ class RunResult:
     run: Any
     evaluations: Sequence[tuple[int, float]]
     curves: Mapping[str, Sequence[float]]
-    steps: int
     seconds: float
     outputs: Any
 
@@ -172,7 +168,6 @@ class Experiment(Generic[_StudyT]):
             [(int(step), float(value)) for step, value in found["looks"]],
             # Results of one curve have it at the top.
             found["curves"] if "curves" in found else {"told": found["told"]},
-            found["steps"],
             found["seconds"],
             json.loads(gzip.decompress(self._outputs_path(run).read_bytes())),
         )
@@ -197,7 +192,9 @@ class Experiment(Generic[_StudyT]):
         if not trained.ended:
             self.log(f"{name}: paused after step {trained.steps}")
             return None
-        write_json_gz(self._outputs_path(run), self.study.generate(trained, run))
+        outputs = json.dumps(self.study.generate(trained, run)).encode()
+        # Without a time stamp, so that equal outputs give equal files.
+        write_atomically(self._outputs_path(run), gzip.compress(outputs, mtime=0))
         seconds = round(time.monotonic() - start)
         found = {
             "looks": list(trained.evaluations),
@@ -246,6 +243,42 @@ class ArmScores:
     seeds: tuple[int, ...]
     resampled: Mapping[str, tuple[ResampledScore, ...]]
 
+    def mean(self, metric: str) -> Interval:
+        """Return the mean over seeds, with a bootstrap interval over test items."""
+        value, draws = mean_of_seeds(self.resampled[metric])
+        return Interval(value, *percentile_bounds(draws, CONFIDENCE))
+
+    def minus(self, other: ArmScores, metric: str) -> Interval:
+        """Return the mean difference over shared seeds, with a bootstrap interval."""
+        pairs = self._shared_scores(other, metric)
+        (a, a_draws), (b, b_draws) = map(mean_of_seeds, zip(*pairs, strict=True))
+        return Interval(a - b, *percentile_bounds(a_draws - b_draws, CONFIDENCE))
+
+    def seed_differences(self, other: ArmScores, metric: str) -> list[float]:
+        """Return the difference for each shared seed."""
+        return [a.value - b.value for a, b in self._shared_scores(other, metric)]
+
+    def permutation_p_value(self, other: ArmScores, metric: str) -> float:
+        """Return the p-value of a permutation test that swaps the arms' outputs item by item.
+
+        A test item is swapped for all seeds at once, since they share its difficulty.
+        """
+        pairs = self._shared_scores(other, metric)
+        draws = np.mean([swapped_differences(a, b) for a, b in pairs], axis=0)
+        return p_value(draws, float(np.mean(self.seed_differences(other, metric))), "two-sided")
+
+    def shared_seeds(self, other: ArmScores) -> list[int]:
+        """Return the seeds that both arms were run with."""
+        return [seed for seed in self.seeds if seed in other.seeds]
+
+    def _shared_scores(
+        self, other: ArmScores, metric: str
+    ) -> list[tuple[ResampledScore, ResampledScore]]:
+        own, others = (
+            dict(zip(arm.seeds, arm.resampled[metric], strict=True)) for arm in (self, other)
+        )
+        return [(own[seed], others[seed]) for seed in self.shared_seeds(other)]
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -266,7 +299,7 @@ def check_claim(
     results = {
         where: evaluate_claim(one, less, metric)
         for where, (one, less, metric) in comparisons.items()
-        if one and less and shared_seeds(one, less)
+        if one and less and one.shared_seeds(less)
     }
     if results:
         yield Claim(statement, results)
@@ -278,7 +311,7 @@ def evaluate_claim(one: ArmScores, less: ArmScores, metric: str) -> tuple[Interv
     A claim is replicated if the interval and the difference of every seed are above 0, and
     reversed if all are below 0.
     """
-    difference, by_seed = arm_difference(one, less, metric), seed_differences(one, less, metric)
+    difference, by_seed = one.minus(less, metric), one.seed_differences(less, metric)
     if difference.low > 0 and min(by_seed) > 0:
         return difference, REPLICATED
     if difference.high < 0 and max(by_seed) < 0:
@@ -293,48 +326,6 @@ def format_claim(claim: Claim) -> str:
         for where, (difference, verdict) in claim.results.items()
     ]
     return f"{claim.statement}: {'; '.join(parts)}"
-
-
-def mean_over_seeds(arm: ArmScores, metric: str) -> Interval:
-    """Return the mean over seeds, with a bootstrap interval over test items."""
-    value, draws = mean_of_seeds(arm.resampled[metric])
-    return Interval(value, *percentile_bounds(draws, CONFIDENCE))
-
-
-def arm_difference(one: ArmScores, other: ArmScores, metric: str) -> Interval:
-    """Return the mean difference of two arms over shared seeds, with a bootstrap interval."""
-    pairs = _scores_by_seed(one, other, metric)
-    (a, a_draws), (b, b_draws) = map(mean_of_seeds, zip(*pairs, strict=True))
-    return Interval(a - b, *percentile_bounds(a_draws - b_draws, CONFIDENCE))
-
-
-def permutation_p_value(one: ArmScores, other: ArmScores, metric: str) -> float:
-    """Return the p-value of a permutation test that swaps the arms' outputs item by item.
-
-    A test item is swapped for all seeds at once, since they share its difficulty.
-    """
-    pairs = _scores_by_seed(one, other, metric)
-    draws = np.mean([swapped_differences(a, b) for a, b in pairs], axis=0)
-    return p_value(draws, float(np.mean(seed_differences(one, other, metric))), "two-sided")
-
-
-def seed_differences(one: ArmScores, other: ArmScores, metric: str) -> list[float]:
-    """Return the difference of two arms for each shared seed."""
-    return [a.value - b.value for a, b in _scores_by_seed(one, other, metric)]
-
-
-def shared_seeds(one: ArmScores, other: ArmScores) -> list[int]:
-    """Return the seeds that both arms were run with."""
-    return [seed for seed in one.seeds if seed in other.seeds]
-
-
-def _scores_by_seed(
-    one: ArmScores, other: ArmScores, metric: str
-) -> list[tuple[ResampledScore, ResampledScore]]:
-    first, second = (
-        dict(zip(each.seeds, each.resampled[metric], strict=True)) for each in (one, other)
-    )
-    return [(first[seed], second[seed]) for seed in shared_seeds(one, other)]
 
 
 def format_interval(
@@ -369,13 +360,11 @@ def downsample_curve(values: Sequence[float]) -> list[float]:
     return [round(sum(each) / len(each), 4) for each in segments]
 
 
-def write_json_gz(path: Path, content: Any) -> None:
-    """Write a JSON value, compressed, atomically."""
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file atomically; its folder is created if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(content)
     with atomic_write(str(path)) as place:
-        # Without a time stamp, so that equal content gives equal files.
-        Path(place).write_bytes(gzip.compress(text.encode(), mtime=0))
+        Path(place).write_bytes(content)
 
 
 def slug(name: str) -> str:

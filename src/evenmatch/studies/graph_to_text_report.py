@@ -35,16 +35,11 @@ from evenmatch.studies.experiment import (
     Experiment,
     ResultStore,
     RunResult,
-    arm_difference,
     check_claim,
     format_claim,
     format_interval,
-    mean_over_seeds,
-    permutation_p_value,
     results_by_arm,
     run_name,
-    seed_differences,
-    shared_seeds,
 )
 from evenmatch.studies.graph_to_text import GRAPH_ARMS, START, XENT, GraphRun, GraphStudy
 from evenmatch.training.rewards.terms import lowercase_words, repeated_share
@@ -135,7 +130,7 @@ def graph_score_table(found: Sequence[ArmScores]) -> TextTable:
     names = scored_metrics(found)
     lines = []
     for each in found:
-        means = [mean_over_seeds(each, name) for name in names]
+        means = [each.mean(name) for name in names]
         cells = [format_interval(mean, times=100, places=2) for mean in means]
         lines.append([each.arm, str(len(each.seeds)), *cells])
     return [["", "seeds", *names], *lines]
@@ -191,7 +186,7 @@ def describe_power(found: Sequence[ArmScores]) -> Iterator[str]:
     with fewer than two seeds.
     """
     plain, others = _split_arms(found)
-    gaps = [seed_differences(each, plain, BLEU) for each in others] if plain else []
+    gaps = [each.seed_differences(plain, BLEU) for each in others] if plain else []
     several = [gap for gap in gaps if len(gap) > 1]
     if several:
         spread = math.sqrt(float(np.mean([np.var(gap, ddof=1) for gap in several])))
@@ -277,15 +272,15 @@ def _score_recipe(result: RunResult, runs: GraphExperiment, signature: str) -> d
 def _difference_rows(
     others: Sequence[ArmScores], plain: ArmScores, metric: str
 ) -> Iterator[list[str]]:
-    graphs = holm([permutation_p_value(each, plain, metric) for each in others])
-    seeds = holm([paired_t_test(seed_differences(each, plain, metric)) for each in others])
+    graphs = holm([each.permutation_p_value(plain, metric) for each in others])
+    seeds = holm([paired_t_test(each.seed_differences(plain, metric)) for each in others])
     for each, p_graphs, p_seeds in zip(others, graphs, seeds, strict=True):
         yield [
             metric,
             each.arm,
-            str(len(shared_seeds(each, plain))),
-            format_interval(arm_difference(each, plain, metric), signed=True, times=100, places=2),
-            " ".join(f"{100 * d:+.2f}" for d in seed_differences(each, plain, metric)),
+            str(len(each.shared_seeds(plain))),
+            format_interval(each.minus(plain, metric), signed=True, times=100, places=2),
+            " ".join(f"{100 * d:+.2f}" for d in each.seed_differences(plain, metric)),
             f"{float(p_graphs):.3f}",
             f"{float(p_seeds):.3f}",
         ]

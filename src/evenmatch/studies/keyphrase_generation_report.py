@@ -27,14 +27,11 @@ from evenmatch.studies.experiment import (
     Claim,
     Experiment,
     RunResult,
-    arm_difference,
     check_claim,
     format_claim,
     format_interval,
-    mean_over_seeds,
     results_by_arm,
     run_name,
-    shared_seeds,
 )
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
@@ -119,7 +116,7 @@ def keyphrase_score_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
     for arm in KEYPHRASE_ARMS:
         own = [each.scores for each in found if each.scores.arm == arm]  # one per test set
         if own:
-            cells = [format_interval(mean_over_seeds(each, m)) for each in own for m in METRICS]
+            cells = [format_interval(each.mean(m)) for each in own for m in METRICS]
             rows.append([arm, str(len(own[0].seeds)), *cells])
     return rows
 
@@ -129,7 +126,7 @@ def ablation_table(found: Sequence[KeyphraseArmScores], data: str) -> TextTable:
     rows = [["", "seeds", *METRICS, "tF", "tP", "tR", "present phrases"]]
     for each in found:
         if each.data == data:
-            cells = [format_interval(mean_over_seeds(each.scores, m)) for m in METRICS]
+            cells = [format_interval(each.scores.mean(m)) for m in METRICS]
             cells += [f"{value:.3f}" for value in each.token_prf]
             cells.append(f"{each.phrases_per_document:.2f}")
             rows.append([each.scores.arm, str(len(each.scores.seeds)), *cells])
@@ -143,9 +140,8 @@ def keyphrase_difference_table(found: Sequence[KeyphraseArmScores]) -> TextTable
     for (data, arm), scores in by_place.items():
         for other in (MLE, BASELINE_ARM):
             less = by_place.get((data, other))
-            if arm not in (MLE, other) and less and (shared := shared_seeds(scores, less)):
-                gaps = [arm_difference(scores, less, m) for m in METRICS]
-                cells = [format_interval(gap, signed=True) for gap in gaps]
+            if arm not in (MLE, other) and less and (shared := scores.shared_seeds(less)):
+                cells = [format_interval(scores.minus(less, m), signed=True) for m in METRICS]
                 rows.append([data, arm, other, str(len(shared)), *cells])
     return rows
 
