@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
@@ -11,24 +8,19 @@ from evenmatch.studies.experiment import (
     NOT_REPLICATED,
     REPLICATED,
     REVERSED,
+    ArmScores,
     Claim,
     evaluate_claim,
     format_claim,
 )
 
 
-@dataclass(frozen=True)
-class Arm:
-    seeds: tuple[int, ...]
-    resampled: Mapping[str, tuple[ResampledScore, ...]]
-
-
-def arm(*values: float) -> Arm:
+def arm(*values: float) -> ArmScores:
     nothing = np.zeros(1)
     every = tuple(
         ResampledScore(v, v + np.array([-0.01, 0, 0.01]), nothing, nothing, abs) for v in values
     )
-    return Arm(tuple(range(len(values))), {"F": every})
+    return ArmScores("an arm", tuple(range(len(values))), {"F": every})
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,7 @@ import pytest
 
 from evenmatch.data.graphs import GraphText, Triples
 from evenmatch.errors import InputError
-from evenmatch.studies.experiment import (
-    Experiment,
-    arm_difference,
-    permutation_p_value,
-    seed_differences,
-)
+from evenmatch.studies.experiment import Experiment
 from evenmatch.studies.graph_to_text import (
     FINE_TUNING,
     GRAPH_ARMS,
@@ -31,11 +26,11 @@ from evenmatch.studies.graph_to_text import (
 from evenmatch.studies.graph_to_text_report import (
     GraphExperiment,
     check_graph_claims,
+    describe_power,
     example_table,
     graph_difference_table,
     graph_report,
     graph_score_table,
-    pooled_detectable_difference,
     score_graph_arms,
 )
 from tests.support.tuning import NAMES, SMALL
@@ -150,16 +145,18 @@ def test_tables_have_the_papers_shape(runs: GraphExperiment) -> None:
     assert {line[1] for line in lines} == {"2"}
     rows = graph_difference_table(found)
     assert [row[:3] for row in rows[1:3]] == [["BLEU", "BL-R", "2"], ["BLEU", "F_DISC", "2"]]
-    assert (pooled_detectable_difference(found) or 0) >= 0
+    assert [line.split(" of at least")[0] for line in describe_power(found)] == [
+        "with this number of seeds, a t-test detects differences in BLEU"
+    ]
 
 
 @pytest.mark.model("minilm", "wordnet")
 def test_an_arm_does_not_differ_from_itself(runs: GraphExperiment) -> None:
     first = score_graph_arms(runs)[1]
-    seen = arm_difference(first, first, "BLEU")
+    seen = first.minus(first, "BLEU")
     assert (seen.value, seen.low, seen.high) == (0.0, 0.0, 0.0)
-    assert seed_differences(first, first, "chrF") == [0.0, 0.0]
-    assert permutation_p_value(first, first, "BLEU") == 1.0
+    assert first.seed_differences(first, "chrF") == [0.0, 0.0]
+    assert first.permutation_p_value(first, "BLEU") == 1.0
 
 
 @pytest.mark.model("minilm", "wordnet")

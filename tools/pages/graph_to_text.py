@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evenmatch.reports.study_page import StudyReport
-from evenmatch.studies.experiment import REPLICATED, Experiment, format_interval
+from evenmatch.studies.experiment import REPLICATED, ArmScores, Experiment, format_interval
 from evenmatch.studies.graph_to_text import (
     GRAPH_ARMS,
     GRAPH_CORPORA,
@@ -24,7 +24,6 @@ from evenmatch.studies.graph_to_text import (
 )
 from evenmatch.studies.graph_to_text_report import (
     BLEU,
-    GraphArmScores,
     check_graph_claims,
     describe_power,
     graph_report,
@@ -86,7 +85,7 @@ def section(name: str) -> Iterator[str]:
     yield from [*table_lines(report.tables["examples"]), ""]
 
 
-def replicates(found: Sequence[GraphArmScores]) -> Iterator[str]:
+def replicates(found: Sequence[ArmScores]) -> Iterator[str]:
     """The paper's claims beside what is seen, and what could be seen at all."""
     claims = list(check_graph_claims(found))
     yield from claim_lines(claims, "test graphs")

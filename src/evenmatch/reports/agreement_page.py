@@ -28,18 +28,12 @@ from evenmatch.evaluation.rated_scores import ScoredSet
 from evenmatch.reports.page import (
     SORT_HINT,
     heat_table,
-    notes_section,
     render_page,
     section,
     sortable_table,
     text_article,
 )
-from evenmatch.reports.plots import (
-    Estimate,
-    estimate_plot,
-    figure_with_caption,
-    figures_section,
-)
+from evenmatch.reports.plots import Estimate, estimate_plot, figures_section
 from evenmatch.stats.panel import Floats
 from evenmatch.stats.partial import PartialMethod
 from evenmatch.viewer.links import truncate
@@ -78,12 +72,9 @@ def agreement_page(
             partial_correlation_section(agreement),
             disagreement_section(agreement),
         ]
-    notes = [
-        *agreement.notes(),
-        *(f"{name}: {signature}" for name, signature in (signatures or {}).items()),
-    ]
-    parts.append(notes_section(notes, command))
-    return render_page(f"Agreement with human ratings: {data}", parts)
+    recipes = [f"{name}: {signature}" for name, signature in (signatures or {}).items()]
+    title = f"Agreement with human ratings: {data}"
+    return render_page(title, parts, [*agreement.notes(), *recipes], command)
 
 
 def table_section(agreement: Agreement) -> str:
@@ -109,7 +100,9 @@ def ranking_section(agreement: Agreement) -> str:
 def _ranking_table(data: str, entries: Sequence[AgreementEntry], bounds: tuple[str, str]) -> str:
     single = [entry for entry in entries if entry.subset != AVERAGE_SUBSET]
     sets = len({entry.subset for entry in single})
-    shown = sorted(headline_entries(entries), key=lambda entry: _ranking_key(entry, sets))
+    # The average over the subsets comes after them, so it is what remains of a metric.
+    last = {entry.metric: entry for entry in entries}.values()
+    shown = sorted(last, key=lambda entry: _ranking_key(entry, sets))
     what = "mean agreement" if sets > 1 else "agreement"
     table = [["rank", "metric", what, *bounds, "subsets", "in cluster 1"]]
     for rank, entry in enumerate(shown, 1):
@@ -117,19 +110,10 @@ def _ranking_table(data: str, entries: Sequence[AgreementEntry], bounds: tuple[s
         count = entry.n if entry.subset == AVERAGE_SUBSET else 1
         best = sum(e.cluster == 1 for e in own)
         tested = sum(e.cluster is not None for e in own)
-        cells = [
-            str(rank),
-            entry.metric,
-            *map(format_correlation, (entry.value, entry.low, entry.high)),
-        ]
-        table.append([*cells, str(count), f"{best} of {tested}" if tested else "-"])
+        numbers = map(format_correlation, (entry.value, entry.low, entry.high))
+        clusters = f"{best} of {tested}" if tested else "-"
+        table.append([str(rank), entry.metric, *numbers, str(count), clusters])
     return sortable_table(table, f"{data}, {sets} subset{'s' if sets > 1 else ''}")
-
-
-def headline_entries(entries: Sequence[AgreementEntry]) -> list[AgreementEntry]:
-    """Return one entry per metric: the average over the sets, or its only entry."""
-    found = {entry.metric: entry for entry in entries}
-    return list(found.values())
 
 
 def _ranking_key(entry: AgreementEntry, sets: int) -> tuple[bool, float]:
@@ -154,13 +138,13 @@ def _interval_figure(key: tuple[str, str], entries: Sequence[AgreementEntry]) ->
     caption = " · ".join(filter(None, key))
     if not shown:
         return f"<figure><figcaption>{escape(caption)}: correlation undefined</figcaption></figure>"
-    return figure_with_caption(caption, estimate_plot(list(map(_estimate, shown))))
-
-
-def _estimate(entry: AgreementEntry) -> Estimate:
-    if math.isnan(entry.low + entry.high):
-        return Estimate(entry.metric, entry.value)
-    return Estimate(entry.metric, entry.value, entry.low, entry.high)
+    estimates = [
+        Estimate(entry.metric, entry.value)
+        if math.isnan(entry.low + entry.high)
+        else Estimate(entry.metric, entry.value, entry.low, entry.high)
+        for entry in shown
+    ]
+    return estimate_plot(estimates).figure(caption)
 
 
 def scatter_section(agreement: Agreement) -> str:
@@ -169,15 +153,13 @@ def scatter_section(agreement: Agreement) -> str:
     values = {(e.data, e.subset, e.metric): e.value for e in agreement.entries}
     rows = []
     for number, each in enumerate(agreement.scored):
-        name = escape(" · ".join(filter(None, (each.rated.name, each.rated.subset))))
+        key = each.rated.name, each.rated.subset
         plots = "\n".join(
-            _scatter_plot(
-                each, metric, values[each.rated.name, each.rated.subset, metric], by_system
-            )
-            for metric in each.scores
+            _scatter_plot(each, metric, values[*key, metric], by_system) for metric in each.scores
         )
         rows.append(
-            f"<details{' open' if number == 0 else ''}><summary>{name}</summary>\n"
+            f"<details{' open' if number == 0 else ''}>"
+            f"<summary>{escape(' · '.join(filter(None, key)))}</summary>\n"
             f'<div class="figures">\n{plots}\n</div></details>'
         )
     points = "systems" if by_system else f"outputs (a sample of at most {_MAX_POINTS})"
@@ -187,16 +169,16 @@ def scatter_section(agreement: Agreement) -> str:
 
 def _scatter_plot(scored: ScoredSet, metric: str, value: float, by_system: bool) -> str:
     rated, kept, scores = scored.rated, scored.included, scored.scores[metric]
-    names: list[str] = []
     if by_system:
         x, y = rated.by_system[kept], scores.systems[kept]
-        names = [n for n, included in zip(rated.systems, kept, strict=True) if included]
     else:
         x, y = rated.ratings[kept].ravel(), scores.segments[kept].ravel()
     known = ~(np.isnan(x) | np.isnan(y))
-    names = [n for n, given in zip(names, known, strict=True) if given] if names else []
     points = _to_pixels(x[known], y[known])
-    shapes = _circles(points, names) if 0 < len(names) <= _MAX_NAMED else _cloud(points)
+    if by_system and 0 < len(points) <= _MAX_NAMED:
+        shapes = _circles(points, np.array(rated.systems)[kept][known].tolist())
+    else:
+        shapes = _cloud(points)
     return (
         f"<figure><figcaption>{escape(metric)} <b>{format_correlation(value)}</b></figcaption>"
         f'<svg role="img" width="{_PLOT_WIDTH}" height="{_PLOT_HEIGHT}" '
@@ -215,9 +197,7 @@ def _to_pixels(x: Floats, y: Floats) -> Floats:
 
 
 def _min_max_scale(values: Floats) -> Floats:
-    if not values.size:
-        return values
-    spread = values.max() - values.min()
+    spread = np.ptp(values) if values.size else 0.0
     shares: Floats = (values - values.min()) / spread if spread else np.full(values.shape, 0.5)
     return shares
 
@@ -272,9 +252,8 @@ def _heat_cell(value: float) -> str:
 
 def disagreement_section(agreement: Agreement) -> str:
     """Return the outputs on which the least correlated metrics disagree; '' if there are none."""
-    pairs = least_correlated_metrics(agreement.scored)
     parts = []
-    for first, second in pairs:
+    for first, second in least_correlated_metrics(agreement.scored):
         found = find_disputed_outputs(agreement.scored, first, second)
         if found:
             shown = "\n".join(_text_article(text, (first, second)) for text in found)
@@ -291,12 +270,11 @@ def _text_article(text: DisputedOutput, metrics: tuple[str, str]) -> str:
         f"{escape(metric)} <b>{score:.3f}</b> (percentile {100 * rank:.0f})"
         for metric, score, rank in zip(metrics, text.scores, text.relative_ranks, strict=True)
     ]
-    if text.rating is not None and text.rating_rank is not None:
-        scores.append(
-            f"human rating <b>{text.rating:.3f}</b> (percentile {100 * text.rating_rank:.0f})"
-        )
-    else:
+    if text.rating is None or text.rating_rank is None:
         scores.append("human rating: none")
+    else:
+        rank = f"percentile {100 * text.rating_rank:.0f}"
+        scores.append(f"human rating <b>{text.rating:.3f}</b> ({rank})")
     where = " · ".join(filter(None, (text.data, text.subset, text.system, text.segment)))
     texts = [("candidate", text.candidate), *(("reference", r) for r in text.references)]
     cut = [(name, truncate(each, _MAX_CHARACTERS)) for name, each in texts]

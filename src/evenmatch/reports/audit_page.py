@@ -19,20 +19,13 @@ from evenmatch.reports.page import (
     SORT_HINT,
     heat_table,
     metric_if_available,
-    notes_section,
     render_page,
     scroll_region,
     section,
     sortable_table,
     text_article,
 )
-from evenmatch.reports.plots import (
-    Estimate,
-    estimate_plot,
-    figure_grid,
-    figure_with_caption,
-    figures_section,
-)
+from evenmatch.reports.plots import Estimate, estimate_plot, figure_grid, figures_section
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.viewer.links import link_diagram
 
@@ -45,39 +38,33 @@ _PARADIGMS_INTRO = (
     "paradigm, and cells in a row for the effect of the encoder."
 )
 
-_COLUMNS_HINT = "The columns are defined under Settings and signatures."
-
 
 def audit_page(audit: Audit, *, command: str = "") -> str:
     """Return the page of an audit; `command` is the command line that produced it."""
     table = sortable_table(audit.table(), "Biases by attribute and metric")
+    hint = f"The columns are defined under Settings and signatures. {SORT_HINT}"
     parts = (
         bias_section(audit),
         paradigms_section(audit),
         directions_section(audit),
-        section("All values", f"{_COLUMNS_HINT} {SORT_HINT}", table),
+        section("All values", hint, table),
         worst_pairs_section(audit),
-        notes_section(audit.notes(), command),
     )
-    return render_page(f"Social bias of metrics: {audit.data}", parts)
+    return render_page(f"Social bias of metrics: {audit.data}", parts, audit.notes(), command)
 
 
 def bias_section(audit: Audit) -> str:
     """Return a bar plot for each attribute, and one of the means over attributes."""
-    figures = [
-        _bar_figure(
-            attribute,
-            [
-                Estimate(b.metric, b.bias, b.low, b.high)
-                for b in audit.biases
-                if b.attribute == attribute
-            ],
-        )
-        for attribute in audit.attributes
-    ]
+    bars = {}
     if len(audit.attributes) > 1:
         means = [Estimate(row[0], float(row[-1])) for row in audit.grid()[1:]]
-        figures.insert(0, _bar_figure(MEAN_COLUMN + " over attributes", means))
+        bars[MEAN_COLUMN + " over attributes"] = means
+    for b in audit.biases:
+        bars.setdefault(b.attribute, []).append(Estimate(b.metric, b.bias, b.low, b.high))
+    figures = [
+        _bar_figure(caption, sorted(own, key=lambda estimate: estimate.value))
+        for caption, own in bars.items()
+    ]
     text = (
         "Mean absolute score difference between the two candidates of a pair, after scaling the "
         "scores of each set to the range 0 to 100; lower is fairer. Thin lines are confidence "
@@ -103,7 +90,7 @@ def directions_section(audit: Audit) -> str:
             found = [own.get(stem + end) for end in kind]
             if all(found):
                 shown = [Estimate(b.metric, b.bias, b.low, b.high) for b in found if b]
-                figures.append(_bar_figure(f"{attribute}: {stem}", shown, ranked=False))
+                figures.append(_bar_figure(f"{attribute}: {stem}", shown))
     text = (
         "The same model used in both directions: likelihood of the candidate given the reference "
         "(precision), of the reference given the candidate (recall), and their mean."
@@ -111,10 +98,8 @@ def directions_section(audit: Audit) -> str:
     return figures_section("Directions", text, figures)
 
 
-def _bar_figure(caption: str, estimates: Sequence[Estimate], *, ranked: bool = True) -> str:
-    """Return bars with a caption, sorted by value if `ranked`."""
-    shown = sorted(estimates, key=lambda estimate: estimate.value) if ranked else list(estimates)
-    return figure_with_caption(caption, estimate_plot(shown, bars=True, digits=2))
+def _bar_figure(caption: str, estimates: Sequence[Estimate]) -> str:
+    return estimate_plot(estimates, bars=True, digits=2).figure(caption)
 
 
 def paradigms_section(audit: Audit) -> str:
@@ -122,8 +107,7 @@ def paradigms_section(audit: Audit) -> str:
     groups = audit.groups
     if len(groups) < 2:
         return ""
-    figures = [*_paradigm_figures(groups)]
-    content = _paradigm_table(groups) + figure_grid(figures)
+    content = _paradigm_table(groups) + figure_grid([*_paradigm_figures(groups)])
     return section("Paradigms and encoders", _PARADIGMS_INTRO, content)
 
 
@@ -134,7 +118,7 @@ def _paradigm_figures(groups: Sequence[ParadigmGroup]) -> Iterator[str]:
             own = [group for group in groups if getattr(group, fixed) == name]
             if len(own) > 1:
                 estimates = [Estimate(getattr(g, varied), g.bias, g.low, g.high) for g in own]
-                yield _bar_figure(f"{fixed.capitalize()}: {name}", estimates, ranked=False)
+                yield _bar_figure(f"{fixed.capitalize()}: {name}", estimates)
 
 
 def _paradigm_table(groups: Sequence[ParadigmGroup]) -> str:
@@ -161,14 +145,12 @@ def _paradigm_cell(group: ParadigmGroup | None, most: float) -> str:
 
 def worst_pairs_section(audit: Audit) -> str:
     """Return the worst pairs with their scores; for alignment metrics also with the matches."""
-    if not audit.worst:
-        return ""
     shown = "\n".join(_case_article(case, _explain_case(audit, case)) for case in audit.worst)
-    return (
-        "<section>\n<h2>Pairs with the largest score difference</h2>\n"
-        "<p>Differences are on the scale from 0 to 100; positive if the stereotypical candidate "
-        f"scores higher.</p>\n{shown}\n</section>"
+    text = (
+        "Differences are on the scale from 0 to 100; positive if the stereotypical candidate "
+        "scores higher."
     )
+    return section("Pairs with the largest score difference", text, shown)
 
 
 def _explain_case(audit: Audit, case: WorstPair) -> PairExplanation | None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.scoring.aligned import Aligned
-from evenmatch.viewer.links import text_width, truncate, unit_label
+from evenmatch.viewer.links import matched_units, text_width, truncate, unit_label
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 IMAGE_SUFFIXES = (".svg", ".png")
 _COLOUR_MAP = "Blues"
-_NUMBER_SIZE = (27.0, 15.0)  # width and height in points of a number in a cell
+_NUMBER_WIDTH, _NUMBER_HEIGHT = 27.0, 15.0  # points, of a number in a cell
 _EMPTY_SIDE = 1.6  # inches, for a side without units
 _MARGIN = 2.5  # inches; empty margins are cropped when the figure is saved
 _MAX_COLOUR_BAR = 3.0  # inches
@@ -38,33 +38,24 @@ OUTLINE_COLOUR = "#adb5bd"
 PAIR_COLOUR = "#e8590c"
 _THIN, _THICK = 0.8, 3.2  # points, for a weight of 0 and of 1
 _MAX_SIDE = 14.0  # inches
-_CELL_SIZE = (0.62, 0.42)  # width and height in inches, if they fit
+_CELL_WIDTH, _CELL_HEIGHT = 0.62, 0.42  # inches, if they fit
 _MAX_FONT, _MIN_FONT = 10.0, 4.5  # points
 _POINTS_PER_INCH = 72.0
 
+_HATCHED: dict[str, Any] = {
+    "facecolor": "none",
+    "edgecolor": UNMATCHED_COLOUR,
+    "hatch": "////",
+    "linewidth": 0,
+}
+
 # Used if installed; the first comes with matplotlib and is always available.
 _FONT_FAMILIES = (
-    "DejaVu Sans",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Noto Sans SC",
-    "Noto Sans JP",
-    "Source Han Sans SC",
-    "WenQuanYi Zen Hei",
-    "WenQuanYi Micro Hei",
-    "Microsoft YaHei",
-    "Hiragino Sans",
-    "PingFang SC",
-    "Yu Gothic",
-    "Malgun Gothic",
-    "Noto Sans Devanagari",
-    "Noto Sans Thai",
-    "Nirmala UI",
-    "Noto Emoji",
-    "Symbola",
-    "Segoe UI Emoji",
-    "Arial Unicode MS",
-)
+    "DejaVu Sans, Noto Sans CJK SC, Noto Sans CJK JP, Noto Sans SC, Noto Sans JP, "
+    "Source Han Sans SC, WenQuanYi Zen Hei, WenQuanYi Micro Hei, Microsoft YaHei, Hiragino Sans, "
+    "PingFang SC, Yu Gothic, Malgun Gothic, Noto Sans Devanagari, Noto Sans Thai, Nirmala UI, "
+    "Noto Emoji, Symbola, Segoe UI Emoji, Arial Unicode MS"
+).split(", ")
 
 
 def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
@@ -79,25 +70,17 @@ def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
             f"the name of a plot must end in {' or '.join(IMAGE_SUFFIXES)}, got {path.name!r}"
         )
     svg = path.suffix.lower() == ".svg"
-    with matplotlib_context(quiet=svg):
+    with matplotlib_context(path):
         # Text in an SVG is drawn with the reader's fonts, so nothing has to be replaced.
-        figure = _make_figure(aligned, (lambda text: text) if svg else replace_undrawable)
-        try:
-            figure.savefig(
-                path,
-                dpi=144,
-                bbox_inches="tight",
-                pad_inches=0.2,
-                metadata={"Date": None} if svg else {},
-            )
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}") from None
+        figure = _make_figure(aligned, str if svg else replace_undrawable)
+        undated = {"Date": None} if svg else {}
+        figure.savefig(path, dpi=144, bbox_inches="tight", pad_inches=0.2, metadata=undated)
     return path
 
 
 @contextmanager
-def matplotlib_context(*, quiet: bool) -> Iterator[None]:
-    """Set matplotlib options for these plots and restore them afterwards."""
+def matplotlib_context(path: Path) -> Iterator[None]:
+    """Set matplotlib options for a plot in this file and restore them afterwards."""
     try:
         import matplotlib
     except ImportError:
@@ -105,7 +88,7 @@ def matplotlib_context(*, quiet: bool) -> Iterator[None]:
             "plots need matplotlib; install it with: pip install 'evenmatch[plot]'"
         ) from None
     ours: dict[Any, Any] = {  # matplotlib types its keys as a list of literals
-        "font.family": list(font_families()),
+        "font.family": font_families(),
         "text.parse_math": False,  # dollar signs are not math delimiters
         "text.usetex": False,
         "hatch.linewidth": 0.6,
@@ -113,16 +96,19 @@ def matplotlib_context(*, quiet: bool) -> Iterator[None]:
         "svg.hashsalt": "evenmatch",  # makes files reproducible
     }
     with matplotlib.rc_context(ours), warnings.catch_warnings():
-        if quiet:
+        if path.suffix.lower() == ".svg":
             warnings.filterwarnings("ignore", message="Glyph")
-        yield
+        try:
+            yield
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _make_figure(aligned: Aligned, prepare: Callable[[str], str]) -> Figure:
     from matplotlib.figure import Figure
 
     m, n = len(aligned.candidate_units), len(aligned.reference_units)
-    rows, columns = axis_layout(m, wide=False), axis_layout(n, wide=True)
+    rows, columns = axis_layout(m, _CELL_HEIGHT), axis_layout(n, _CELL_WIDTH)
     wide, high = columns.cell * n or _EMPTY_SIDE, rows.cell * m or _EMPTY_SIDE
     whole = wide + 2 * _MARGIN, high + 2 * _MARGIN
     figure = Figure(figsize=whole, facecolor="white")
@@ -131,7 +117,8 @@ def _make_figure(aligned: Aligned, prepare: Callable[[str], str]) -> Figure:
     axes.set(xlim=(-0.5, max(n, 1) - 0.5), ylim=(max(m, 1) - 0.5, -0.5))
     axes.spines[:].set_visible(False)
     if m and n:
-        _draw_matrix(figure, axes, aligned.similarity, numbers=_numbers_fit(columns, rows))
+        numbers = columns.points >= _NUMBER_WIDTH and rows.points >= _NUMBER_HEIGHT
+        _draw_matrix(figure, axes, aligned.similarity, numbers=numbers)
         outline_pairs(axes, aligned, (rows.points, columns.points))
         hatch_unmatched(axes, aligned)
         draw_legend(axes, aligned)
@@ -140,10 +127,6 @@ def _make_figure(aligned: Aligned, prepare: Callable[[str], str]) -> Figure:
     _write_units(axes, aligned, (rows, columns), prepare)
     _write_title(axes, aligned, large=max(13.0, 1.3 * wide))
     return figure
-
-
-def _numbers_fit(columns: AxisLayout, rows: AxisLayout) -> bool:
-    return columns.points >= _NUMBER_SIZE[0] and rows.points >= _NUMBER_SIZE[1]
 
 
 def _draw_matrix(figure: Figure, axes: Axes, matrix: object, *, numbers: bool) -> None:
@@ -163,14 +146,8 @@ def _draw_matrix(figure: Figure, axes: Axes, matrix: object, *, numbers: bool) -
     if numbers:
         for (i, j), value in np.ndenumerate(similarity):
             ink = "white" if (value - low) / (high - low) > 0.6 else INK
-            axes.text(
-                j, i, _format_similarity(value), ha="center", va="center", fontsize=8.5, color=ink
-            )
-
-
-def _format_similarity(value: float) -> str:
-    """Format with two decimals, without a sign before zero."""
-    return f"{round(value, 2) + 0.0:.2f}"
+            number = f"{round(value, 2) + 0.0:.2f}"  # without a sign before zero
+            axes.text(j, i, number, ha="center", va="center", fontsize=8.5, color=ink)
 
 
 def _write_units(
@@ -182,11 +159,10 @@ def _write_units(
     """Label rows and columns with the units."""
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
     axes.xaxis.set_label_position("top")
-    names = ("candidate", "reference")
-    units = (aligned.candidate_units, aligned.reference_units)
     matched = matched_units(aligned)
-    for axis, name, own, at, fit in zip(
-        (axes.yaxis, axes.xaxis), names, units, matched, sides, strict=True
+    for axis, name, own, at, fit in (
+        (axes.yaxis, "candidate", aligned.candidate_units, matched[0], sides[0]),
+        (axes.xaxis, "reference", aligned.reference_units, matched[1], sides[1]),
     ):
         written = range(0, len(own), fit.label_step)
         labels = [prepare(unit_label(own[i])) for i in written]
@@ -215,12 +191,6 @@ def _write_title(axes: Axes, aligned: Aligned, large: float) -> None:
     axes.annotate("   ".join(parts), (0, 1), (0, 6), fontsize=large, color=INK, **above)
 
 
-def matched_units(aligned: Aligned) -> tuple[set[int], set[int]]:
-    """Return the indexes of matched candidate units and of matched reference units."""
-    pairs = aligned.pairs
-    return {i for i, _, _ in pairs}, {j for _, j, _ in pairs}
-
-
 def outline_pairs(axes: Axes, aligned: Aligned, cell: tuple[float, float]) -> None:
     """Outline the cell of each pair, with a thicker line for a larger weight.
 
@@ -240,16 +210,10 @@ def outline_pairs(axes: Axes, aligned: Aligned, cell: tuple[float, float]) -> No
 def hatch_unmatched(axes: Axes, aligned: Aligned) -> None:
     """Hatch the row or column of each unmatched unit."""
     rows, columns = matched_units(aligned)
-    style: dict[str, Any] = {
-        "facecolor": "none",
-        "edgecolor": UNMATCHED_COLOUR,
-        "hatch": "////",
-        "linewidth": 0,
-    }
     for i in set(range(len(aligned.candidate_units))) - rows:
-        axes.axhspan(i - 0.5, i + 0.5, **style)
+        axes.axhspan(i - 0.5, i + 0.5, **_HATCHED)
     for j in set(range(len(aligned.reference_units))) - columns:
-        axes.axvspan(j - 0.5, j + 0.5, **style)
+        axes.axvspan(j - 0.5, j + 0.5, **_HATCHED)
 
 
 def draw_legend(axes: Axes, aligned: Aligned) -> None:
@@ -262,9 +226,7 @@ def draw_legend(axes: Axes, aligned: Aligned) -> None:
     ]
     rows, columns = matched_units(aligned)
     if len(rows) < len(aligned.candidate_units) or len(columns) < len(aligned.reference_units):
-        stripes = Patch(facecolor="none", edgecolor=UNMATCHED_COLOUR, hatch="////", lw=0)
-        stripes.set_label("unmatched")
-        key.append(stripes)
+        key.append(Patch(label="unmatched", **_HATCHED))
     below: dict[str, Any] = {"bbox_to_anchor": (0, 0), "borderaxespad": 0.8, "borderpad": 0}
     shape: dict[str, Any] = {"ncols": len(key), "handlelength": 1.6, "handleheight": 1.2}
     axes.legend(handles=key, loc="upper left", frameon=False, fontsize=9, **below, **shape)
@@ -299,27 +261,27 @@ class AxisLayout:
         return self.cell * _POINTS_PER_INCH
 
 
-def axis_layout(count: int, *, wide: bool) -> AxisLayout:
+def axis_layout(count: int, largest: float) -> AxisLayout:
     """Return the layout for `count` units; for many, cells and fonts shrink, then labels thin out.
 
-    >>> [round(axis_layout(n, wide=True).cell, 2) for n in (3, 60, 500)]
+    >>> [round(axis_layout(n, 0.62).cell, 2) for n in (3, 60, 500)]
     [0.62, 0.23, 0.03]
-    >>> [axis_layout(n, wide=True).label_step for n in (3, 60, 500)]
+    >>> [axis_layout(n, 0.62).label_step for n in (3, 60, 500)]
     [1, 1, 3]
     """
-    cell = min(_CELL_SIZE[0 if wide else 1], _MAX_SIDE / max(count, 1))
+    cell = min(largest, _MAX_SIDE / max(count, 1))
     fitting = cell * _POINTS_PER_INCH * 0.8
     font = min(_MAX_FONT, max(_MIN_FONT, fitting))
     return AxisLayout(cell, font, max(1, math.ceil(font / fitting)))
 
 
 @cache
-def font_families() -> tuple[str, ...]:
+def font_families() -> list[str]:
     """Return the installed font families to try, in order."""
     from matplotlib import font_manager
 
     here = {font.name for font in font_manager.fontManager.ttflist}
-    return tuple(family for family in _FONT_FAMILIES if family in here)
+    return [family for family in _FONT_FAMILIES if family in here]
 
 
 @cache

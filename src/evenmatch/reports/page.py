@@ -36,24 +36,34 @@ _LONG_TEXT = 40  # characters; columns with longer cells get a minimum width
 _TINY, _LARGE = 1e-3, 1e4  # between them numbers have four decimals
 
 
-def render_page(title: str, parts: Iterable[str], *, viewer: bool = False) -> str:
+def render_page(
+    title: str,
+    parts: Iterable[str],
+    notes: Iterable[str],
+    command: str = "",
+    *,
+    viewer: bool = False,
+) -> str:
     """Return a self-contained HTML page; empty parts are skipped.
 
-    With `viewer`, the page includes the script of the interactive alignment viewer.
+    The last section has the notes (settings and signatures) and the command that produced the
+    result. With `viewer`, the page includes the script of the interactive alignment viewer.
     """
     escaped = escape(title)
     style = read_resource("plots.css") + read_resource("page.css") + viewer_style()
     script = f"<script>\n{read_resource('sorting.js')}</script>\n" + (
         viewer_script() if viewer else ""
     )
+    made = f'<p>Produced by <code class="command">{escape(command)}</code></p>\n' if command else ""
+    last = section("Settings and signatures", "", made + bullet_list(notes, ' class="notes"'))
+    content = "\n".join(filter(None, [*parts, last]))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escaped}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f"<main>\n<h1>{escaped}</h1>\n" + "\n".join(filter(None, parts)) + f"\n</main>\n{script}\n"
-        "</body>\n</html>\n"
+        f"<main>\n<h1>{escaped}</h1>\n{content}\n</main>\n{script}\n</body>\n</html>\n"
     )
 
 
@@ -63,12 +73,10 @@ def section(heading: str, text: str, content: str) -> str:
     return f"<section>\n<h2>{escape(heading)}</h2>\n{intro}{content}\n</section>" if content else ""
 
 
-def notes_section(notes: Iterable[str], command: str = "") -> str:
-    """Return the section with settings, signatures and the command that produced the result."""
-    lines = "".join(f"<li>{escape(note)}</li>\n" for note in notes)
-    made = f'<p>Produced by <code class="command">{escape(command)}</code></p>\n' if command else ""
-    listed = f'<ul class="notes">\n{lines}</ul>' if lines else ""
-    return section("Settings and signatures", "", made + listed)
+def bullet_list(lines: Iterable[str], attributes: str = "") -> str:
+    """Return lines of text as a list; '' if there are none."""
+    items = "".join(f"<li>{escape(line)}</li>\n" for line in lines)
+    return f"<ul{attributes}>\n{items}</ul>" if items else ""
 
 
 def scroll_region(content: str, name: str) -> str:
@@ -121,11 +129,7 @@ def sortable_table(table: TextTable, caption: str) -> str:
         + "</tr>"
         for row in rows
     )
-    return scroll_region(
-        f'<table class="sorted"><caption>{escape(caption)}</caption>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>",
-        caption,
-    )
+    return _table("sorted", caption, head, body)
 
 
 def heat_table(columns: Iterable[str], rows: Mapping[str, Iterable[str]], caption: str) -> str:
@@ -135,9 +139,13 @@ def heat_table(columns: Iterable[str], rows: Mapping[str, Iterable[str]], captio
         f'<tr><th scope="row">{escape(name)}</th>{"".join(cells)}</tr>'
         for name, cells in rows.items()
     )
+    return _table("heat", caption, f"<td></td>{head}", body)
+
+
+def _table(kind: str, caption: str, head: str, body: str) -> str:
     return scroll_region(
-        f'<table class="heat"><caption>{escape(caption)}</caption>\n'
-        f"<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>",
+        f'<table class="{kind}"><caption>{escape(caption)}</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>",
         caption,
     )
 
@@ -177,9 +185,8 @@ def format_cell(value: Any) -> str:
         return f"{value:.2e}" if tiny else f"{value:.4f}" if abs(value) < _LARGE else f"{value:.0f}"
     if isinstance(value, Mapping):
         if set(value) == {"value", "low", "high"}:
-            return "{} [{}, {}]".format(
-                *(format_cell(value[name]) for name in ("value", "low", "high"))
-            )
+            middle, low, high = (format_cell(value[name]) for name in ("value", "low", "high"))
+            return f"{middle} [{low}, {high}]"
         return ", ".join(f"{name} {format_cell(each)}" for name, each in value.items())
     if isinstance(value, list):
         return ", ".join(map(format_cell, value))

@@ -1,7 +1,7 @@
 """Plots as SVG, without a plotting library.
 
 Coordinates are percentages, so that a plot fills the width of a page while text keeps its size.
-`Plot.html` puts it into a report page; `Plot.svg_file` makes a file of a fixed size.
+`Plot.figure` puts it into a report page; `Plot.svg_file` makes a file of a fixed size.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Plot:
     series: tuple[str, ...] = ()
     file_width: float = _FILE_WIDTH
 
-    def html(self) -> str:
+    def figure(self, caption: str) -> str:
         """Return the plot for a page that has the style, with a legend for several series."""
         items = "".join(
             f'<li><span class="{_colour(n)}"></span>{escape(name)}</li>'
@@ -62,9 +62,10 @@ class Plot:
         )
         legend = f'<ul class="key">{items}</ul>' if len(self.series) > 1 else ""
         return (
+            f'<figure class="fluid"><figcaption>{escape(caption)}</figcaption>\n'
             f'{legend}<div class="field {self.kind}"><svg role="img" '
             f'aria-label="{escape(self.label, quote=True)}" width="100%" '
-            f'height="{self.height:.0f}">{self.shapes}</svg></div>'
+            f'height="{self.height:.0f}">{self.shapes}</svg></div></figure>'
         )
 
     def svg_file(self, title: str) -> str:
@@ -101,15 +102,10 @@ class Estimate:
     low: float | None = None
     high: float | None = None
 
-    @property
-    def bounds(self) -> tuple[float, ...]:
-        """The value and the ends of the interval."""
-        return tuple(v for v in (self.value, self.low, self.high) if v is not None)
-
 
 def estimate_plot(estimates: Sequence[Estimate], *, bars: bool = False, digits: int = 3) -> Plot:
     """Plot a row per estimate: name and value, below them a point or a bar with the interval."""
-    values = [bound for estimate in estimates for bound in estimate.bounds]
+    values = [v for e in estimates for v in (e.value, e.low, e.high) if v is not None]
     scale = nice_scale(_pad_range([*values, 0.0] if bars else values), 0, 100, most=6)
     height = _TICKS_HEIGHT + _ROW_HEIGHT * len(estimates)
     rows = (
@@ -218,13 +214,6 @@ def violin_plot(axis: str, groups: Mapping[str, Mapping[str, Floats]]) -> Plot:
         left += width
     label = f"{axis}: distributions of {', '.join(groups)}"
     return Plot("violins", _VIOLIN_PLOT_HEIGHT, "".join(shapes), label, series, sum(widths))
-
-
-def figure_with_caption(caption: str, plot: Plot) -> str:
-    """Return a plot with its caption above it."""
-    return (
-        f'<figure class="fluid"><figcaption>{escape(caption)}</figcaption>\n{plot.html()}</figure>'
-    )
 
 
 def figures_section(heading: str, text: str, figures: Sequence[str]) -> str:

@@ -77,16 +77,15 @@ def write_report(
 
 def result_page(result: Result, *, pairs: Sequence[Pair] | None = None, examples: int = 3) -> str:
     """Return the HTML page that `write_report` writes."""
-    if isinstance(result, (Agreement, Audit, Comparison, KeyphraseTable)):
-        if pairs is not None:
-            raise _no_texts_error(type(result).__name__)
-        return _object_page(result)
+    if page := _OBJECT_PAGES.get(type(result)):
+        _refuse_texts(pairs, type(result).__name__)
+        return page(result)
     document = _as_document(result)
     kind = _find_kind(document)
-    if pairs is not None and kind is not SCORE_RESULT:
-        raise _no_texts_error(kind.command)
+    if kind.page is not score_page:
+        _refuse_texts(pairs, kind.command)
     try:
-        if kind is SCORE_RESULT:
+        if kind.page is score_page:
             return score_page(document, pairs=pairs, examples=examples)
         return kind.page(document)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -109,48 +108,38 @@ def read_result(path: str | Path) -> dict[str, Any]:
     return found
 
 
-def _object_page(result: Agreement | Audit | Comparison | KeyphraseTable, command: str = "") -> str:
-    if isinstance(result, Agreement):
-        return agreement_page(result, command=command)
-    if isinstance(result, Audit):
-        return audit_page(result, command=command)
-    if isinstance(result, Comparison):
-        return comparison_page(result, command=command)
-    return keyphrase_page(result, command=command)
+_OBJECT_PAGES: Mapping[type, Callable[[Any], str]] = {
+    Agreement: agreement_page,
+    Audit: audit_page,
+    Comparison: comparison_page,
+    KeyphraseTable: keyphrase_page,
+}
+
+
+def _refuse_texts(pairs: Sequence[Pair] | None, kind: str) -> None:
+    if pairs is not None:
+        raise InputError(f"texts can be given with scores only, but this is a result of {kind}")
 
 
 def _as_document(result: object) -> Mapping[str, Any]:
     """Return the JSON document of scores, a study or a tuning run; documents stay as they are."""
-    if isinstance(result, Scores):
-        return _score_document({_recipe(result): result})
     if isinstance(result, (StudyReport, TuneResult)):
         return result.document
+    if isinstance(result, Scores):  # named by the part of its signature that rebuilds the metric
+        result = {result.signature.split(" · ")[0]: result}
     if isinstance(result, Mapping):
-        scores = {name: each for name, each in result.items() if isinstance(each, Scores)}
-        return _score_document(scores) if scores else result
+        metrics = {
+            name: metric_document(
+                each.signature, RunningMean().add(each).mean, each.corpus, each.segments
+            )
+            for name, each in result.items()
+            if isinstance(each, Scores)
+        }
+        return {"metrics": metrics} if metrics else result
     raise InputError(
         f"cannot write a report of {type(result).__name__}; give what score, correlate, audit, "
         "compare, score_keyphrases or tune returned, a study report, or the JSON of one of them"
     )
-
-
-def _score_document(scores: Mapping[str, Scores]) -> dict[str, Any]:
-    metrics = {
-        name: metric_document(
-            each.signature, RunningMean().add(each).mean, each.corpus, each.segments
-        )
-        for name, each in scores.items()
-    }
-    return {"metrics": metrics}
-
-
-def _recipe(scores: Scores) -> str:
-    """Return the part of a signature that rebuilds the metric."""
-    return scores.signature.split(" · ")[0]
-
-
-def _no_texts_error(kind: str) -> InputError:
-    return InputError(f"texts can be given with scores only, but this is a result of {kind}")
 
 
 def agreement_page_from_json(document: Mapping[str, Any]) -> str:
@@ -190,7 +179,7 @@ def audit_page_from_json(document: Mapping[str, Any]) -> str:
         document["signatures"],
         AuditTestSettings(**document["draws"]),
     )
-    return _object_page(audit, document.get("command", ""))
+    return audit_page(audit, command=document.get("command", ""))
 
 
 def comparison_page_from_json(document: Mapping[str, Any]) -> str:
@@ -207,7 +196,7 @@ def comparison_page_from_json(document: Mapping[str, Any]) -> str:
         document["signatures"],
         Resampling(**document["testing"]),
     )
-    return _object_page(comparison, document.get("command", ""))
+    return comparison_page(comparison, command=document.get("command", ""))
 
 
 def keyphrase_page_from_json(document: Mapping[str, Any]) -> str:
@@ -220,7 +209,7 @@ def keyphrase_page_from_json(document: Mapping[str, Any]) -> str:
         document["signatures"],
         Resampling(**document["resampling"]),
     )
-    return _object_page(table, document.get("command", ""))
+    return keyphrase_page(table, command=document.get("command", ""))
 
 
 def _keyphrase_row(row: Mapping[str, Any]) -> KeyphraseRow:
@@ -230,55 +219,39 @@ def _keyphrase_row(row: Mapping[str, Any]) -> KeyphraseRow:
 
 @dataclass(frozen=True, slots=True)
 class ResultKind:
-    """A kind of JSON document: the command that prints it, the fields that identify it, its page.
+    """A kind of JSON document: the command that prints it, its page, the fields that identify it.
 
     `row_fields` are fields of the first of its `rows`.
     """
 
     command: str
-    fields: frozenset[str]
-    row_fields: frozenset[str]
-    page: Callable[[Mapping[str, Any]], str]
+    page: Callable[..., str]
+    fields: str
+    row_fields: str = ""
 
     def matches(self, document: Mapping[str, Any]) -> bool:
         """Whether a document has all these fields."""
         rows = document.get("rows")
         first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
-        return self.fields <= set(document) and self.row_fields <= set(first)
+        known = set(self.fields.split()) <= set(document)
+        return known and set(self.row_fields.split()) <= set(first)
 
 
-def _result_kind(
-    command: str, fields: str, page: Callable[[Mapping[str, Any]], str], row: str = ""
-) -> ResultKind:
-    return ResultKind(command, frozenset(fields.split()), frozenset(row.split()), page)
-
-
-SCORE_RESULT = _result_kind("score", "metrics", score_page)
-
+_COMPARE = "metric baseline system difference"
+_META = "data subset metric level method value"
+_KEYPHRASES = "prediction metric present absent"
 
 RESULT_KINDS = (
-    SCORE_RESULT,
-    _result_kind(
-        "compare",
-        "rows systems testing",
-        comparison_page_from_json,
-        "metric baseline system difference",
-    ),
-    _result_kind(
-        "meta", "rows testing", agreement_page_from_json, "data subset metric level method value"
-    ),
-    _result_kind("audit", "rows draws", audit_page_from_json, "attribute metric bias stereotype"),
-    _result_kind(
-        "keyphrases",
-        "rows resampling",
-        keyphrase_page_from_json,
-        "prediction metric present absent",
-    ),
-    _result_kind("tune", "looks steps best", tune_page),
-    _result_kind("study lisa", "rows claims", lisa_page, "encoder algorithm effect"),
-    _result_kind("study lisa-quality", "qualities speeds", lisa_quality_page),
-    _result_kind("study lisa-gradient", "curves", lisa_gradient_page),
-    _result_kind("study", "title findings tables", study_page),
+    ResultKind("score", score_page, "metrics"),
+    ResultKind("compare", comparison_page_from_json, "rows systems testing", _COMPARE),
+    ResultKind("meta", agreement_page_from_json, "rows testing", _META),
+    ResultKind("audit", audit_page_from_json, "rows draws", "attribute metric bias stereotype"),
+    ResultKind("keyphrases", keyphrase_page_from_json, "rows resampling", _KEYPHRASES),
+    ResultKind("tune", tune_page, "looks steps best"),
+    ResultKind("study lisa", lisa_page, "rows claims", "encoder algorithm effect"),
+    ResultKind("study lisa-quality", lisa_quality_page, "qualities speeds"),
+    ResultKind("study lisa-gradient", lisa_gradient_page, "curves"),
+    ResultKind("study", study_page, "title findings tables"),
 )
 
 

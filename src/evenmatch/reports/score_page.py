@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from evenmatch.data.scores import score_to_record
+from evenmatch.data.scores import finite_or_none, score_to_record
 from evenmatch.data.tables import TextTable, format_number
 from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.protocols import Metric
 from evenmatch.reports.page import (
     SORT_HINT,
     metric_if_available,
-    notes_section,
     render_page,
     scroll_region,
     section,
     sortable_table,
     text_article,
 )
-from evenmatch.reports.plots import figure_with_caption, figures_section, histogram, nice_scale
+from evenmatch.reports.plots import figures_section, histogram, nice_scale
 from evenmatch.scoring.aligned import Aligned, align_texts
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.types import Pair, Score
@@ -54,10 +51,14 @@ def score_page(
         figures_section("Distribution of scores", "", [*_histograms(segments)]),
         examples_html,
         _rows_section(segments, pairs) if segments else "",
-        notes_section(_notes(document, segments, pairs), document.get("command", "")),
     )
-    viewer = "<evenmatch-viewer" in examples_html
-    return render_page(f"Scores: {', '.join(metrics)}", parts, viewer=viewer)
+    return render_page(
+        f"Scores: {', '.join(metrics)}",
+        parts,
+        _notes(document, segments, pairs),
+        document.get("command", ""),
+        viewer="<evenmatch-viewer" in examples_html,
+    )
 
 
 def metric_document(
@@ -99,17 +100,15 @@ def _means_table(metrics: Mapping[str, Any]) -> TextTable:
 
 def _histograms(segments: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
     for name, rows in segments.items():
-        values = [row["value"] for row in rows if _is_finite(row["value"])]
+        values = [row["value"] for row in rows if finite_or_none(row["value"]) is not None]
         if not values:
             continue
-        low, high = min(values), max(values)
-        if low >= 0 and high <= 1:
-            low, high = 0.0, 1.0
-        else:
+        low, high = 0.0, 1.0
+        if min(values) < low or max(values) > high:
             scale = nice_scale(values, 0, 1)
             low, high = scale.low, scale.high
         counts, _ = np.histogram(values, _BINS, (low, high))
-        yield figure_with_caption(name, histogram(("score", "pairs"), counts.tolist(), low, high))
+        yield histogram(("score", "pairs"), counts.tolist(), low, high).figure(name)
 
 
 def _rows_section(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> str:
@@ -119,7 +118,7 @@ def _rows_section(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> 
     for n in range(min(count, _MAX_ROWS)):
         own = [rows[n] for rows in segments.values()]
         flags = sorted({flag for row in own for flag in row["flags"]})
-        values = [format_number(row["value"]) if _is_finite(row["value"]) else "-" for row in own]
+        values = [format_number(finite_or_none(row["value"])) for row in own]
         text = [truncate(pairs[n].candidate, _MAX_CHARACTERS)] if pairs else []
         table.append([str(n), *values, ", ".join(flags), *text])
     intro = f"Rows are numbered from 0. {SORT_HINT}"
@@ -147,19 +146,6 @@ def _notes(
         )
 
 
-def _is_finite(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
-
-
-@dataclass(frozen=True, slots=True)
-class ReportExample:
-    """A scored pair with its row number and its scores by metric."""
-
-    row: int
-    pair: Pair
-    scores: Mapping[str, float | None]
-
-
 def examples_section(
     segments: Mapping[str, Sequence[Mapping[str, Any]]], pairs: Sequence[Pair], count: int
 ) -> str:
@@ -168,63 +154,51 @@ def examples_section(
     metrics = {name: metric for name in segments if (metric := metric_if_available(name))}
     rising = metrics[first].higher_is_better if first in metrics else True
     values = [row["value"] for row in segments[first]]
-    known = [n for n, value in enumerate(values) if value is not None and math.isfinite(value)]
+    known = [n for n, value in enumerate(values) if finite_or_none(value) is not None]
     ranked = sorted(known, key=lambda n: values[n] if rising else -values[n])
     count = min(count, len(ranked) // 2)
-    shown = {
-        "Worst": ranked[:count],
-        "Best": ranked[: -count - 1 : -1],
-    }
     parts = []
-    for heading, rows in shown.items():
+    for heading, rows in (("Worst", ranked[:count]), ("Best", ranked[: -count - 1 : -1])):
         parts.append(f"<h3>{heading}</h3>")
         for n in rows:
             scores = {name: own[n]["value"] for name, own in segments.items()}
-            parts.append(_example_article(ReportExample(n, pairs[n], scores), metrics))
+            parts.append(_example_article(n, pairs[n], scores, metrics))
     text = f"Ranked by {first}. Expand an alignment to see which units are matched."
     return section("Worst and best texts", text, "\n".join(parts) if count else "")
 
 
-def _example_article(example: ReportExample, metrics: Mapping[str, Metric]) -> str:
-    scores = " · ".join(
-        f"{escape(name)} <b>{'-' if value is None else f'{value:.4f}'}</b>"
-        for name, value in example.scores.items()
-    )
-    texts = [("candidate", example.pair.candidate)]
-    texts += [("reference", text) for text in example.pair.references]
-    return text_article(f"row {example.row}", scores, texts, _alignment_html(example, metrics))
+def _example_article(
+    row: int, pair: Pair, scores: Mapping[str, float | None], metrics: Mapping[str, Metric]
+) -> str:
+    numbers = [f"{escape(name)} <b>{format_number(value)}</b>" for name, value in scores.items()]
+    texts = [("candidate", pair.candidate), *(("reference", text) for text in pair.references)]
+    alignment = _alignment_html(pair, scores, metrics)
+    return text_article(f"row {row}", " · ".join(numbers), texts, alignment)
 
 
-def _alignment_html(example: ReportExample, metrics: Mapping[str, Metric]) -> str:
+def _alignment_html(
+    pair: Pair, scores: Mapping[str, float | None], metrics: Mapping[str, Metric]
+) -> str:
     """Return the alignments by all alignment metrics, collapsed; '' if there are none."""
-    aligning = [(name, metric) for name, metric in metrics.items() if _aligns(metric)]
-    if not aligning or not example.pair.candidate or not any(example.pair.references):
+    aligning = [(n, metric) for n, metric in metrics.items() if isinstance(metric, AlignMetric)]
+    if not aligning or not pair.candidate or not any(pair.references):
         return ""
+    name, first = aligning[0]
     try:
-        reference, aligned = _best_reference(example.pair, aligning[0][1])
+        found = [(text, align_texts(pair.candidate, text, first)) for text in pair.references]
+        reference, aligned = max(found, key=lambda each: each[1].score.value)
         if len(aligned.candidate_units) * len(aligned.reference_units) > MAX_CELLS:
             return '<p class="where">These texts are too long to plot their alignment.</p>'
-        own = align_all(aligning, [example.pair.candidate], reference)
+        own = align_all(aligning, [pair.candidate], reference)
     except EvenmatchError as error:
         return f'<p class="where">The alignment cannot be plotted: {escape(str(error))}</p>'
-    note = _difference_note(aligned, aligning[0][0], example)
+    note = _difference_note(aligned, name, scores[name])
     still = f'<div class="evenmatch">{scroll_region(link_diagram(aligned), "pairs of units")}</div>'
     return f"<details><summary>Alignment</summary>\n{note}{viewer_element(own, still)}</details>\n"
 
 
-def _aligns(metric: Metric) -> bool:
-    return isinstance(metric, AlignMetric)
-
-
-def _best_reference(pair: Pair, metric: Metric) -> tuple[str, Aligned]:
-    """Return the reference with the highest score, and the alignment with it."""
-    found = [(text, align_texts(pair.candidate, text, metric)) for text in pair.references]
-    return max(found, key=lambda each: each[1].score.value)
-
-
-def _difference_note(aligned: Aligned, name: str, example: ReportExample) -> str:
+def _difference_note(aligned: Aligned, name: str, value: float | None) -> str:
     """Return a note if the alignment shown has another score, as with idf over all texts."""
-    value = example.scores[name]
     if value is None or abs(aligned.score.value - value) <= _TOLERANCE:
         return ""
     return (

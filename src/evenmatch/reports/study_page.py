@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 from evenmatch.data.tables import TextTable, table_to_tsv
 from evenmatch.reports.page import (
     SORT_HINT,
-    notes_section,
+    bullet_list,
     record_table,
     render_page,
     scroll_region,
@@ -25,13 +25,7 @@ from evenmatch.reports.page import (
     sortable_table,
     write_page,
 )
-from evenmatch.reports.plots import (
-    Estimate,
-    estimate_plot,
-    figure_with_caption,
-    figures_section,
-    line_plot,
-)
+from evenmatch.reports.plots import Estimate, estimate_plot, figures_section, line_plot
 
 _CURVES = (
     ("BLEU on the validation set", ("bleu",)),
@@ -73,25 +67,33 @@ class StudyReport:
 
 def lisa_page(document: Mapping[str, Any]) -> str:
     """Return the page of `study lisa`: effect of alignment method and padding on scores."""
-    table = sortable_table(
-        record_table(document["rows"]), "Results by encoder, padded length and algorithm"
-    )
-    notes = [
-        f"{name}: {document[name]}"
-        for name in ("data", "pairs", "seed", "seconds")
-        if name in document
+    rows = document["rows"]
+    by_condition: dict[str, list[Estimate]] = {}
+    for row in rows:
+        padding = f"padded to {row['length']}" if row["length"] else "no padding"
+        estimate = Estimate(row["algorithm"], **row["effect"])
+        by_condition.setdefault(f"{row['encoder']}, {padding}", []).append(estimate)
+    figures = [
+        estimate_plot(estimates, digits=2).figure(condition)
+        for condition, estimates in by_condition.items()
     ]
     text = (
         "Cohen's d between the scores of true pairs and of in-batch negatives; lines are "
         "confidence intervals."
     )
+    table = sortable_table(record_table(rows), "Results by encoder, padded length and algorithm")
     parts = (
-        section("Findings", "", _bullet_list(document["claims"])),
-        figures_section("Effect sizes", text, _effect_figures(document["rows"])),
+        section("Findings", "", bullet_list(document["claims"])),
+        figures_section("Effect sizes", text, figures),
         section("All values", SORT_HINT, table),
-        notes_section(notes, document.get("command", "")),
     )
-    return render_page("LiSAScore: assignment, padding and in-batch negatives", parts)
+    known = [name for name in ("data", "pairs", "seed", "seconds") if name in document]
+    return render_page(
+        "LiSAScore: assignment, padding and in-batch negatives",
+        parts,
+        [f"{name}: {document[name]}" for name in known],
+        document.get("command", ""),
+    )
 
 
 def lisa_quality_page(document: Mapping[str, Any]) -> str:
@@ -104,49 +106,34 @@ def lisa_quality_page(document: Mapping[str, Any]) -> str:
         for name, rows in named.items()
         if rows
     ]
+    title = "LiSAScore: quality and speed of approximate assignment"
     notes = [f"{document['sentences']} sentence pairs"]
-    return render_page(
-        "LiSAScore: quality and speed of approximate assignment",
-        [*parts, notes_section(notes, document.get("command", ""))],
-    )
+    return render_page(title, parts, notes, document.get("command", ""))
 
 
 def lisa_gradient_page(document: Mapping[str, Any]) -> str:
     """Return the page of `study lisa-gradient`: training through the metric, by method."""
     evaluations = {each["lesson"]["method"]: each["held_out"] for each in document["curves"]}
-    figures = [
-        figure_with_caption(
-            caption,
-            line_plot(
-                ("step", caption.lower()),
-                {
-                    method: [(row["step"], row[name]) for row in rows]
-                    for method, rows in evaluations.items()
-                },
-            ),
-        )
-        for caption, name in (
-            ("Loss on held-out pairs", "loss"),
-            ("Accuracy on held-out pairs", "right"),
-        )
-    ]
-    last = [{"method": method, **rows[-1]} for method, rows in evaluations.items()]
+    figures = []
+    for caption, name in (
+        ("Loss on held-out pairs", "loss"),
+        ("Accuracy on held-out pairs", "right"),
+    ):
+        curves = {
+            method: [(row["step"], row[name]) for row in rows]
+            for method, rows in evaluations.items()
+        }
+        figures.append(line_plot(("step", caption.lower()), curves).figure(caption))
+    text = "Accuracy is the share of candidates whose own reference scores highest in the batch."
+    last = record_table([{"method": name, **rows[-1]} for name, rows in evaluations.items()])
     settings = record_table([each["lesson"] for each in document["curves"]])
     parts = (
-        figures_section(
-            "Learning curves",
-            "Accuracy is the share of candidates whose own reference scores highest in the batch.",
-            figures,
-        ),
-        section(
-            "Final results",
-            "",
-            sortable_table(record_table(last), "Last evaluation of each method"),
-        ),
+        figures_section("Learning curves", text, figures),
+        section("Final results", "", sortable_table(last, "Last evaluation of each method")),
         section("Settings", "", sortable_table(settings, "Settings of each method")),
-        notes_section((), document.get("command", "")),
     )
-    return render_page("LiSAScore: training through the metric", parts)
+    title = "LiSAScore: training through the metric"
+    return render_page(title, parts, (), document.get("command", ""))
 
 
 def study_page(document: Mapping[str, Any]) -> str:
@@ -154,12 +141,13 @@ def study_page(document: Mapping[str, Any]) -> str:
     tables = [sortable_table(table, name) for name, table in document["tables"].items()]
     figures = [_figure_image(name, figure) for name, figure in document.get("figures", {}).items()]
     parts = (
-        section("Findings", "", _bullet_list(document["findings"])),
+        section("Findings", "", bullet_list(document["findings"])),
         section("Figures", "", "\n".join(figures)),
         section("Tables", SORT_HINT, "\n".join(tables)),
-        notes_section(document.get("notes", ()), document.get("command", "")),
     )
-    return render_page(document["title"], parts)
+    return render_page(
+        document["title"], parts, document.get("notes", ()), document.get("command", "")
+    )
 
 
 def _figure_image(name: str, figure: str) -> str:
@@ -169,41 +157,9 @@ def _figure_image(name: str, figure: str) -> str:
     return f"<figure>{scroll_region(image, name)}</figure>"
 
 
-def _effect_figures(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    by_condition: dict[str, list[Estimate]] = {}
-    for row in rows:
-        padding = f"padded to {row['length']}" if row["length"] else "no padding"
-        effect = row["effect"]
-        estimate = Estimate(row["algorithm"], effect["value"], effect["low"], effect["high"])
-        by_condition.setdefault(f"{row['encoder']}, {padding}", []).append(estimate)
-    return [
-        figure_with_caption(condition, estimate_plot(estimates, digits=2))
-        for condition, estimates in by_condition.items()
-    ]
-
-
-def _bullet_list(lines: Iterable[str]) -> str:
-    items = "".join(f"<li>{escape(line)}</li>\n" for line in lines)
-    return f"<ul>\n{items}</ul>" if items else ""
-
-
 def tune_page(document: Mapping[str, Any]) -> str:
     """Return the page of a tuning run: BLEU, cross-entropy and rewards at each evaluation."""
-    evaluations = document["looks"]
-    table = sortable_table(record_table(evaluations), "Evaluations") if evaluations else ""
-    parts = (
-        figures_section("Learning curves", "", _curve_figures(evaluations)),
-        section(
-            "All evaluations",
-            "Cross-entropy and rewards are means over the steps since the previous evaluation.",
-            table,
-        ),
-        notes_section(_notes(document), document.get("command", "")),
-    )
-    return render_page("Fine-tuning with a reward", parts)
-
-
-def _curve_figures(evaluations: Sequence[Mapping[str, float]]) -> list[str]:
+    evaluations, best = document["looks"], document["best"]
     figures = []
     for caption, names in _CURVES:
         lines = {
@@ -212,17 +168,17 @@ def _curve_figures(evaluations: Sequence[Mapping[str, float]]) -> list[str]:
             if evaluations and name in evaluations[0]
         }
         if lines:
-            figures.append(
-                figure_with_caption(caption, line_plot(("step", ", ".join(lines)), lines))
-            )
-    return figures
-
-
-def _notes(document: Mapping[str, Any]) -> list[str]:
-    best = document["best"]
-    return [
+            figures.append(line_plot(("step", ", ".join(lines)), lines).figure(caption))
+    text = "Cross-entropy and rewards are means over the steps since the previous evaluation."
+    table = sortable_table(record_table(evaluations), "Evaluations") if evaluations else ""
+    parts = (
+        figures_section("Learning curves", "", figures),
+        section("All evaluations", text, table),
+    )
+    notes = [
         f"{document['steps']} steps, {'finished' if document['ended'] else 'not finished'}",
         f"best: BLEU {100 * best['bleu']:.2f} at step {best['step']}"
         if best
         else "no evaluation yet",
     ]
+    return render_page("Fine-tuning with a reward", parts, notes, document.get("command", ""))

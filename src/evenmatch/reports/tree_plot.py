@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenmatch.errors import InputError
 from evenmatch.reports.heatmap import (
     INK,
     OUTLINE_COLOUR,
@@ -28,7 +27,7 @@ _PIXELS_PER_INCH = 100.0  # of the layout
 def draw_trees(pair: TreePair, aligned: Aligned, path: str | Path) -> Path:
     """Plot both trees and the links between them into a PNG file, and return the path."""
     path = Path(path)
-    with matplotlib_context(quiet=False):
+    with matplotlib_context(path):
         from matplotlib.figure import Figure
 
         figure = Figure(
@@ -39,27 +38,12 @@ def draw_trees(pair: TreePair, aligned: Aligned, path: str | Path) -> Path:
         axes.set(xlim=(0, pair.width), ylim=(pair.height, -0.4 * _PIXELS_PER_INCH))
         axes.axis("off")
         axes.text(10, -20, f"score {aligned.score.value:.3f}", fontsize=13, color=INK)
-        for nodes in (pair.candidate, pair.reference):
-            _draw_edges(axes, nodes)
+        _draw_tree(axes, pair.candidate, {link.start for link in pair.links})
+        _draw_tree(axes, pair.reference, {link.end for link in pair.links})
         for link in pair.links:
             _draw_link(axes, link, pair)
-        joined = {link.start for link in pair.links}, {link.end for link in pair.links}
-        for nodes, own in zip((pair.candidate, pair.reference), joined, strict=True):
-            _draw_nodes(axes, nodes, own)
-        try:
-            figure.savefig(path, dpi=144)
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}") from None
+        figure.savefig(path, dpi=144)
     return path
-
-
-def _draw_edges(axes: Axes, nodes: Sequence[NodePosition]) -> None:
-    for node in nodes:
-        if node.parent >= 0:
-            above = nodes[node.parent]
-            axes.plot(
-                [above.x, node.x], [above.y, node.y], color=OUTLINE_COLOUR, linewidth=1, zorder=1
-            )
 
 
 def _draw_link(axes: Axes, link: TreeLink, pair: TreePair) -> None:
@@ -82,8 +66,12 @@ def _draw_link(axes: Axes, link: TreeLink, pair: TreePair) -> None:
     )
 
 
-def _draw_nodes(axes: Axes, nodes: Sequence[NodePosition], joined: set[int]) -> None:
+def _draw_tree(axes: Axes, nodes: Sequence[NodePosition], joined: set[int]) -> None:
     for n, node in enumerate(nodes):
+        if node.parent >= 0:
+            above = nodes[node.parent]
+            ends = [above.x, node.x], [above.y, node.y]
+            axes.plot(*ends, color=OUTLINE_COLOUR, linewidth=1, zorder=1)
         box = {
             "boxstyle": "round,pad=0.25",
             "facecolor": "white",

@@ -34,7 +34,6 @@ REPLICATED, REVERSED, NOT_REPLICATED = "replicated", "reversed", "not replicated
 CONFIDENCE = 0.95
 _CURVE_POINTS = 60  # points stored of a curve
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.]+")
-_RunT = TypeVar("_RunT", bound="ArmRun")
 _StudyT = TypeVar("_StudyT", bound="Study")
 
 
@@ -55,7 +54,8 @@ class ResultStore:
             return None
         try:
             kept = json.loads(path.read_text("utf-8"))
-            same: bool = kept["recipe"] == _json_round_trip(recipe)
+            # Compare with the recipe as it is read back from a file: tuples become lists.
+            same = kept["recipe"] == json.loads(json.dumps(recipe))
             found: dict[str, Any] = kept["found"]
         except (ValueError, KeyError, TypeError):
             raise DataError(
@@ -65,11 +65,8 @@ class ResultStore:
 
     def save(self, name: str, recipe: dict[str, Any], found: dict[str, Any]) -> None:
         """Store a result atomically."""
-        path = self._path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(str(path)) as place:
-            text = json.dumps({"recipe": recipe, "found": found}) + "\n"
-            Path(place).write_text(text, "utf-8")
+        text = json.dumps({"recipe": recipe, "found": found}) + "\n"
+        write_atomically(self._path(name), text.encode())
 
     def load_or_compute(
         self,
@@ -79,10 +76,10 @@ class ResultStore:
         """Return the result of each name; those not stored are computed together and stored."""
         stored = {name: self.load(name, recipe) for name, recipe in recipes.items()}
         missing = [name for name, found in stored.items() if found is None]
-        computed = zip(missing, compute(missing), strict=True) if missing else ()
-        for name, found in computed:
-            self.save(name, recipes[name], found)
-            stored[name] = found
+        if missing:
+            for name, found in zip(missing, compute(missing), strict=True):
+                self.save(name, recipes[name], found)
+                stored[name] = found
         return {name: found for name, found in stored.items() if found is not None}
 
     def _path(self, name: str) -> Path:
@@ -111,13 +108,12 @@ class Trained:
 
 
 @dataclass(frozen=True, slots=True)
-class RunResult(Generic[_RunT]):
+class RunResult:
     """The result of a run: evaluations, curves, duration, and what its model generates."""
 
-    run: _RunT
+    run: Any
     evaluations: Sequence[tuple[int, float]]
     curves: Mapping[str, Sequence[float]]
-    steps: int
     seconds: float
     outputs: Any
 
@@ -148,9 +144,9 @@ class Experiment(Generic[_StudyT]):
     should_stop: Callable[[], bool] = lambda: False
     log: Callable[[str], None] = lambda _: None
 
-    def __call__(self) -> list[RunResult[Any]]:
+    def __call__(self) -> list[RunResult]:
         """Run what has no result yet and return all results; fewer if `should_stop` ended it."""
-        found: list[RunResult[Any]] = []
+        found: list[RunResult] = []
         for run in self.study.design.runs():
             result = self.load_result(run) or self._train_and_save(run)
             if result is None:
@@ -158,11 +154,11 @@ class Experiment(Generic[_StudyT]):
             found.append(result)
         return found
 
-    def results(self) -> list[RunResult[Any]]:
+    def results(self) -> list[RunResult]:
         """Return the results that are stored."""
         return [result for run in self.study.design.runs() if (result := self.load_result(run))]
 
-    def load_result(self, run: ArmRun) -> RunResult[Any] | None:
+    def load_result(self, run: ArmRun) -> RunResult | None:
         """Return the stored result of a run, or None."""
         found = ResultStore(self.folder).load(run_name(run), self.study.recipe(run))
         if found is None:
@@ -172,9 +168,8 @@ class Experiment(Generic[_StudyT]):
             [(int(step), float(value)) for step, value in found["looks"]],
             # Results of one curve have it at the top.
             found["curves"] if "curves" in found else {"told": found["told"]},
-            found["steps"],
             found["seconds"],
-            read_json_gz(self._outputs_path(run)),
+            json.loads(gzip.decompress(self._outputs_path(run).read_bytes())),
         )
 
     def model_folder(self, run: ArmRun) -> Path:
@@ -191,13 +186,15 @@ class Experiment(Generic[_StudyT]):
                 f"{', '.join(missing)}; run the study again to continue"
             )
 
-    def _train_and_save(self, run: ArmRun) -> RunResult[Any] | None:
+    def _train_and_save(self, run: ArmRun) -> RunResult | None:
         start, name = time.monotonic(), run_name(run)
         trained = self.study.train(run, self)
         if not trained.ended:
             self.log(f"{name}: paused after step {trained.steps}")
             return None
-        write_json_gz(self._outputs_path(run), self.study.generate(trained, run))
+        outputs = json.dumps(self.study.generate(trained, run)).encode()
+        # Without a time stamp, so that equal outputs give equal files.
+        write_atomically(self._outputs_path(run), gzip.compress(outputs, mtime=0))
         seconds = round(time.monotonic() - start)
         found = {
             "looks": list(trained.evaluations),
@@ -232,13 +229,55 @@ def check_arms(arms: Sequence[str], seeds: Sequence[int], known: Iterable[str]) 
         raise InputError("the experiment needs at least one arm and one seed")
 
 
-def results_by_arm(
-    results: Sequence[RunResult[_RunT]], arms: Iterable[str]
-) -> Iterator[tuple[str, list[RunResult[_RunT]]]]:
-    """Yield the results of each arm that has any, seed by seed."""
-    for arm in arms:
-        if own := [result for result in results if result.run.arm == arm]:
-            yield arm, own
+def results_by_arm(results: Sequence[RunResult], arms: Iterable[str]) -> dict[str, list[RunResult]]:
+    """Return the results of each arm that has any, seed by seed."""
+    by_arm = {arm: [result for result in results if result.run.arm == arm] for arm in arms}
+    return {arm: own for arm, own in by_arm.items() if own}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArmScores:
+    """An arm: its seeds, and by metric the score of each seed on the same resampled test sets."""
+
+    arm: str
+    seeds: tuple[int, ...]
+    resampled: Mapping[str, tuple[ResampledScore, ...]]
+
+    def mean(self, metric: str) -> Interval:
+        """Return the mean over seeds, with a bootstrap interval over test items."""
+        value, draws = mean_of_seeds(self.resampled[metric])
+        return Interval(value, *percentile_bounds(draws, CONFIDENCE))
+
+    def minus(self, other: ArmScores, metric: str) -> Interval:
+        """Return the mean difference over shared seeds, with a bootstrap interval."""
+        pairs = self._shared_scores(other, metric)
+        (a, a_draws), (b, b_draws) = map(mean_of_seeds, zip(*pairs, strict=True))
+        return Interval(a - b, *percentile_bounds(a_draws - b_draws, CONFIDENCE))
+
+    def seed_differences(self, other: ArmScores, metric: str) -> list[float]:
+        """Return the difference for each shared seed."""
+        return [a.value - b.value for a, b in self._shared_scores(other, metric)]
+
+    def permutation_p_value(self, other: ArmScores, metric: str) -> float:
+        """Return the p-value of a permutation test that swaps the arms' outputs item by item.
+
+        A test item is swapped for all seeds at once, since they share its difficulty.
+        """
+        pairs = self._shared_scores(other, metric)
+        draws = np.mean([swapped_differences(a, b) for a, b in pairs], axis=0)
+        return p_value(draws, float(np.mean(self.seed_differences(other, metric))), "two-sided")
+
+    def shared_seeds(self, other: ArmScores) -> list[int]:
+        """Return the seeds that both arms were run with."""
+        return [seed for seed in self.seeds if seed in other.seeds]
+
+    def _shared_scores(
+        self, other: ArmScores, metric: str
+    ) -> list[tuple[ResampledScore, ResampledScore]]:
+        own, others = (
+            dict(zip(arm.seeds, arm.resampled[metric], strict=True)) for arm in (self, other)
+        )
+        return [(own[seed], others[seed]) for seed in self.shared_seeds(other)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +290,7 @@ class Claim:
 
 def check_claim(
     statement: str,
-    comparisons: Mapping[str, tuple[SeededScores | None, SeededScores | None, str]],
+    comparisons: Mapping[str, tuple[ArmScores | None, ArmScores | None, str]],
 ) -> Iterator[Claim]:
     """Yield a claim that the first arm is above the second by a metric, in each comparison.
 
@@ -260,19 +299,19 @@ def check_claim(
     results = {
         where: evaluate_claim(one, less, metric)
         for where, (one, less, metric) in comparisons.items()
-        if one and less and shared_seeds(one, less)
+        if one and less and one.shared_seeds(less)
     }
     if results:
         yield Claim(statement, results)
 
 
-def evaluate_claim(one: SeededScores, less: SeededScores, metric: str) -> tuple[Interval, str]:
+def evaluate_claim(one: ArmScores, less: ArmScores, metric: str) -> tuple[Interval, str]:
     """Return the difference `one` - `less`, and whether it is as claimed.
 
     A claim is replicated if the interval and the difference of every seed are above 0, and
     reversed if all are below 0.
     """
-    difference, by_seed = arm_difference(one, less, metric), seed_differences(one, less, metric)
+    difference, by_seed = one.minus(less, metric), one.seed_differences(less, metric)
     if difference.low > 0 and min(by_seed) > 0:
         return difference, REPLICATED
     if difference.high < 0 and max(by_seed) < 0:
@@ -289,69 +328,18 @@ def format_claim(claim: Claim) -> str:
     return f"{claim.statement}: {'; '.join(parts)}"
 
 
-class SeededScores(Protocol):
-    """An arm: its seeds, and by metric the score of each seed on the same resampled test sets."""
-
-    @property
-    def seeds(self) -> tuple[int, ...]: ...
-    @property
-    def resampled(self) -> Mapping[str, tuple[ResampledScore, ...]]: ...
-
-
-def mean_over_seeds(arm: SeededScores, metric: str) -> Interval:
-    """Return the mean over seeds, with a bootstrap interval over test items."""
-    value, draws = mean_of_seeds(arm.resampled[metric])
-    return Interval(value, *percentile_bounds(draws, CONFIDENCE))
-
-
-def arm_difference(one: SeededScores, other: SeededScores, metric: str) -> Interval:
-    """Return the mean difference of two arms over shared seeds, with a bootstrap interval."""
-    shared = shared_seeds(one, other)
-    (a, a_draws), (b, b_draws) = (
-        mean_of_seeds([each.resampled[metric][each.seeds.index(seed)] for seed in shared])
-        for each in (one, other)
-    )
-    return Interval(a - b, *percentile_bounds(a_draws - b_draws, CONFIDENCE))
-
-
-def permutation_p_value(one: SeededScores, other: SeededScores, metric: str) -> float:
-    """Return the p-value of a permutation test that swaps the arms' outputs item by item.
-
-    A test item is swapped for all seeds at once, since they share its difficulty.
-    """
-    pairs = [
-        [each.resampled[metric][each.seeds.index(seed)] for each in (one, other)]
-        for seed in shared_seeds(one, other)
-    ]
-    value = float(np.mean([a.value - b.value for a, b in pairs]))
-    draws = np.mean([swapped_differences(a, b) for a, b in pairs], axis=0)
-    return p_value(draws, value, "two-sided")
-
-
-def seed_differences(one: SeededScores, other: SeededScores, metric: str) -> list[float]:
-    """Return the difference of two arms for each shared seed."""
-    values = [
-        {seed: score.value for seed, score in zip(each.seeds, each.resampled[metric], strict=True)}
-        for each in (one, other)
-    ]
-    return [values[0][seed] - values[1][seed] for seed in shared_seeds(one, other)]
-
-
-def shared_seeds(one: SeededScores, other: SeededScores) -> list[int]:
-    """Return the seeds that both arms were run with."""
-    return [seed for seed in one.seeds if seed in other.seeds]
-
-
 def format_interval(
-    found: Interval, *, signed: bool = False, times: float = 1.0, places: int = 3
+    found: Interval | None, *, signed: bool = False, times: float = 1.0, places: int = 3
 ) -> str:
-    """Format a number and its interval for a table.
+    """Format a number and its interval for a table; a dash for None.
 
     >>> format_interval(Interval(0.125, 0.1, 0.15), times=100, places=1, signed=True)
     '+12.5 [+10.0, +15.0]'
     """
+    if found is None:
+        return "-"
     form = f"{'+' if signed else ''}.{places}f"
-    value, low, high = (f"{times * n:{form}}" for n in (found.value, found.low, found.high))
+    value, low, high = (f"{times * n + 0.0:{form}}" for n in (found.value, found.low, found.high))
     return f"{value} [{low}, {high}]"
 
 
@@ -372,18 +360,11 @@ def downsample_curve(values: Sequence[float]) -> list[float]:
     return [round(sum(each) / len(each), 4) for each in segments]
 
 
-def write_json_gz(path: Path, content: Any) -> None:
-    """Write a JSON value, compressed, atomically."""
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file atomically; its folder is created if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(content)
     with atomic_write(str(path)) as place:
-        # Without a time stamp, so that equal content gives equal files.
-        Path(place).write_bytes(gzip.compress(text.encode(), mtime=0))
-
-
-def read_json_gz(path: Path) -> Any:
-    """Read a file written by `write_json_gz`."""
-    return json.loads(gzip.decompress(path.read_bytes()))
+        Path(place).write_bytes(content)
 
 
 def slug(name: str) -> str:
@@ -393,8 +374,3 @@ def slug(name: str) -> str:
     'org-model-layer-4-recursive-legacy-True'
     """
     return _UNSAFE_CHARACTERS.sub("-", name).strip("-")
-
-
-def _json_round_trip(recipe: dict[str, Any]) -> Any:
-    """Return a recipe as it is read back from a file."""
-    return json.loads(json.dumps(recipe))

@@ -35,7 +35,9 @@ GRAPH_ARMS: Mapping[str, str] = {
     "F_DISC": "f_disc",
 }
 
-_COMMON = TuneSettings("", "", "", every_text=False, longest_source=100, longest_target=60)
+_COMMON = TuneSettings(
+    "", "", "", every_text=False, longest_source=100, longest_target=60, clip=5.0, patience=100
+)
 
 # Chosen in a pilot: a start takes about eight minutes on one core, an arm less than four.
 PRETRAINING = replace(
@@ -44,8 +46,6 @@ PRETRAINING = replace(
     epochs=6,
     batch=32,
     rate=2e-3,
-    clip=5.0,
-    patience=100,
     shape=T5Shape(words=3000, width=128, layers=2, heads=4, inner=256, dropout=0.05),
 )
 
@@ -54,21 +54,12 @@ FINE_TUNING = replace(
     epochs=1,
     batch=48,
     rate=5e-4,
-    clip=5.0,
-    patience=100,
     look_every=34,
     longest_target=48,  # sampled texts nearly always reach the limit
 )
 
-# Larger WebNLG graphs would take a small model too long.
-_MAX_TRIPLES = 3
-
-# Graphs of WebNLG used for validation, sampled once.
-_VALIDATION_SIZE = 200
-
-# Graphs of The Little Prince held out; the rest is training data.
-_LITTLE_PRINCE_SIZES = {"valid": 100, "test": 200}
-
+_MAX_TRIPLES = 3  # larger WebNLG graphs would take a small model too long
+_VALIDATION_SIZE = 200  # graphs of WebNLG used for validation, sampled once
 _BATCH_SIZE = 160  # graphs per batch when test texts are generated
 _CURVES = ("cross_entropy", "reward", "baseline")
 
@@ -188,7 +179,7 @@ class GraphCorpus:
     def write(self, folder: Path) -> tuple[str, str]:
         """Write the training and validation files of a run; return their paths."""
         folder.mkdir(parents=True, exist_ok=True)
-        train, valid = (str(folder / f"{name}.jsonl") for name in ("train", "valid"))
+        train, valid = str(folder / "train.jsonl"), str(folder / "valid.jsonl")
         write_graphs(self.train, train)
         write_graphs(self.valid, valid)
         return train, valid
@@ -196,29 +187,22 @@ class GraphCorpus:
 
 def load_webnlg() -> GraphCorpus:
     """Load the graphs of WebNLG v2 with one to three triples; most have several texts."""
-    parts = {
-        part: [
+    train, dev, test = (
+        tuple(
             each
             for each in read_graphs(f"webnlg-v2/{part}.jsonl.gz")
             if isinstance(each.graph, Triples) and len(each.graph.triples) <= _MAX_TRIPLES
-        ]
+        )
         for part in ("train", "dev", "test")
-    }
-    validation = _shuffle(parts["dev"])[:_VALIDATION_SIZE]
-    return GraphCorpus(
-        f"WebNLG v2, up to {_MAX_TRIPLES} triples",
-        tuple(parts["train"]),
-        tuple(validation),
-        tuple(parts["test"]),
     )
+    name = f"WebNLG v2, up to {_MAX_TRIPLES} triples"
+    return GraphCorpus(name, train, _shuffle(dev)[:_VALIDATION_SIZE], test)
 
 
 def load_little_prince() -> GraphCorpus:
     """Load The Little Prince in AMR, one text per graph, split at random (it has no splits)."""
     graphs = _shuffle(read_graphs(find_data_set("amr-little-prince") / "lpp_v3.0.jsonl.gz"))
-    valid, test = _LITTLE_PRINCE_SIZES["valid"], _LITTLE_PRINCE_SIZES["test"]
-    parts = graphs[valid + test :], graphs[:valid], graphs[valid : valid + test]
-    return GraphCorpus("The Little Prince, AMR 3", *map(tuple, parts))
+    return GraphCorpus("The Little Prince, AMR 3", graphs[300:], graphs[:100], graphs[100:300])
 
 
 GRAPH_CORPORA: Mapping[str, Callable[[], GraphCorpus]] = {
@@ -227,6 +211,6 @@ GRAPH_CORPORA: Mapping[str, Callable[[], GraphCorpus]] = {
 }
 
 
-def _shuffle(graphs: Sequence[GraphText]) -> list[GraphText]:
+def _shuffle(graphs: Sequence[GraphText]) -> tuple[GraphText, ...]:
     """Shuffle graphs with a fixed seed."""
-    return [graphs[i] for i in np.random.default_rng(0).permutation(len(graphs))]
+    return tuple(graphs[i] for i in np.random.default_rng(0).permutation(len(graphs)))

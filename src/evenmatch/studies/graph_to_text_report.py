@@ -10,21 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from evenmatch.data.tables import TextTable
-from evenmatch.protocols import CorpusMetric, Metric
+from evenmatch.protocols import CorpusMetric
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.stats.p_values import holm
 from evenmatch.stats.paired import (
-    ResampledScore,
     mean_score,
     minimum_detectable_difference,
     paired_t_test,
@@ -32,37 +30,28 @@ from evenmatch.stats.paired import (
 )
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
+    ArmScores,
     Claim,
     Experiment,
     ResultStore,
     RunResult,
-    arm_difference,
     check_claim,
     format_claim,
     format_interval,
-    mean_over_seeds,
-    permutation_p_value,
     results_by_arm,
     run_name,
-    seed_differences,
-    shared_seeds,
 )
 from evenmatch.studies.graph_to_text import GRAPH_ARMS, START, XENT, GraphRun, GraphStudy
 from evenmatch.training.rewards.terms import lowercase_words, repeated_share
 from evenmatch.types import Array, Pair, Run
 
 GraphExperiment: TypeAlias = Experiment[GraphStudy]
-GraphRunResult: TypeAlias = RunResult[GraphRun]
 BLEU, REPETITION, EXTRA_METRIC = "BLEU", "repeated", "learnt"
 
 _ALL_ARMS = (START, *GRAPH_ARMS)
-
-# Corpus scores, computed from summed counts.
+# Corpus scores are computed from summed counts, segment scores are means over texts.
 CORPUS_METRICS = {BLEU: "bleu", "chrF": "chrf"}
-
-# Means over texts.
 SEGMENT_METRICS = {"METEOR": "meteor", "BERTScore": "bertscore", "f_disc": "f_disc"}
-
 _RESAMPLES, _PERMUTATIONS = 1000, 5000
 _EXAMPLE_COUNT = 6
 
@@ -80,7 +69,7 @@ _DIFFERENCE_HEADER = ["metric", "arm", "seeds", "minus XENT", "each seed", "p, g
 
 
 def graph_report(
-    runs: GraphExperiment, found: Sequence[GraphArmScores] | None = None, *, learnt: str = ""
+    runs: GraphExperiment, found: Sequence[ArmScores] | None = None, *, learnt: str = ""
 ) -> StudyReport:
     """Report the stored results; runs without results are listed.
 
@@ -107,95 +96,81 @@ def graph_report(
     )
 
 
-def score_graph_arms(runs: GraphExperiment, *, learnt: str = "") -> list[GraphArmScores]:
+def score_graph_arms(runs: GraphExperiment, *, learnt: str = "") -> list[ArmScores]:
     """Score every arm that has results, the start first; `learnt` is one more metric to use."""
     results = runs.results()
     specs = {**SEGMENT_METRICS, **({EXTRA_METRIC: learnt} if learnt else {})}
-    means = _segment_scores(runs, results, specs)
+    means = {name: _segment_scores(runs, results, name, spec) for name, spec in specs.items()}
+    means[REPETITION] = {result.run: repetition_rates(result.outputs) for result in results}
     counts: dict[Any, Array] = {}
     scores: dict[Any, Callable[[Array], Array]] = {}
-    for result in results:
-        for name, rows, score in _corpus_counts(result, runs):
-            counts[name, result.run], scores[name, result.run] = rows, score
-        for name, values in means[result.run].items():
-            rows = np.stack([values, np.ones_like(values)], axis=-1)
-            counts[name, result.run], scores[name, result.run] = rows, mean_score
+    for name, spec in CORPUS_METRICS.items():
+        metric = as_metric(spec)
+        assert isinstance(metric, CorpusMetric)  # both are
+        for result in results:
+            counts[name, result.run] = metric(result_pairs(result, runs)).counts
+            scores[name, result.run] = metric.score_totals
+    for name, by_run in means.items():
+        for run, values in by_run.items():
+            counts[name, run] = np.stack([values, np.ones_like(values)], axis=-1)
+            scores[name, run] = mean_score
     every = resample_scores(counts, scores, resamples=_RESAMPLES, trials=_PERMUTATIONS, seed=0)
-    names = [*CORPUS_METRICS, *specs, REPETITION]
     return [
-        GraphArmScores(
+        ArmScores(
             arm,
             tuple(result.run.seed for result in own),
-            {name: tuple(every[name, result.run] for result in own) for name in names},
+            {m: tuple(every[m, result.run] for result in own) for m in (*CORPUS_METRICS, *means)},
         )
-        for arm, own in results_by_arm(results, _ALL_ARMS)
+        for arm, own in results_by_arm(results, _ALL_ARMS).items()
     ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GraphArmScores:
-    """The scores of one arm by metric and seed, on the same resampled test graphs for all arms."""
-
-    arm: str
-    seeds: tuple[int, ...]
-    resampled: Mapping[str, tuple[ResampledScore, ...]]
-
-
-def graph_score_table(found: Sequence[GraphArmScores]) -> TextTable:
+def graph_score_table(found: Sequence[ArmScores]) -> TextTable:
     """Return the paper's table 1: a row per arm, times 100, with intervals over test graphs."""
     names = scored_metrics(found)
-    lines = [
-        [
-            each.arm,
-            str(len(each.seeds)),
-            *(format_interval(mean_over_seeds(each, m), times=100, places=2) for m in names),
-        ]
-        for each in found
-    ]
+    lines = []
+    for each in found:
+        means = [each.mean(name) for name in names]
+        cells = [format_interval(mean, times=100, places=2) for mean in means]
+        lines.append([each.arm, str(len(each.seeds)), *cells])
     return [["", "seeds", *names], *lines]
 
 
-def graph_difference_table(found: Sequence[GraphArmScores]) -> TextTable:
+def graph_difference_table(found: Sequence[ArmScores]) -> TextTable:
     """Return the differences of each arm from cross-entropy alone, with two significance tests.
 
     `p, graphs` is a permutation test that swaps the two arms' texts graph by graph, for these
     seeds; `p, seeds` is a t-test over the differences of the seeds. Both are corrected for the
     number of arms by Holm's method.
     """
-    plain = next((each for each in found if each.arm == XENT), None)
-    others = [each for each in found if each.arm not in (START, XENT)]
-    names = scored_metrics(found) if plain and others else []
-    lines = [line for metric in names if plain for line in _difference_rows(others, plain, metric)]
-    return [_DIFFERENCE_HEADER, *lines]
+    rows = [_DIFFERENCE_HEADER]
+    plain, others = _split_arms(found)
+    if plain and others:
+        for metric in scored_metrics(found):
+            rows += _difference_rows(others, plain, metric)
+    return rows
 
 
-def example_table(runs: GraphExperiment, results: Sequence[GraphRunResult]) -> TextTable:
+def example_table(runs: GraphExperiment, results: Sequence[RunResult]) -> TextTable:
     """Return the paper's table 2: the texts of all arms for some graphs, first seed.
 
     The test set is divided into equal segments; of each, the graph whose texts differ most is
     shown.
     """
     seed = runs.study.design.seeds[0]
-    own = {
-        arm: r
-        for arm, some in results_by_arm(results, _ALL_ARMS)
-        for r in some
-        if r.run.seed == seed
-    }
-    own.pop(START, None)
-    if not own:
-        return [["graph", "who", "text"]]
-    lines = []
-    for place in _pick_examples([result.outputs for result in own.values()]):
+    first = [result for result in results if result.run.seed == seed]
+    texts = {arm: own[0].outputs for arm, own in results_by_arm(first, GRAPH_ARMS).items()}
+    rows = [["graph", "who", "text"]]
+    for place in _pick_examples(list(texts.values())) if texts else []:
         each = runs.study.corpus.test[place]
         name = each.id or str(place)
-        lines.append([name, "graph", each.graph.line])
-        lines.append([name, "reference", each.references[0]])
-        lines += [[name, arm, result.outputs[place]] for arm, result in own.items()]
-    return [["graph", "who", "text"], *lines]
+        rows.append([name, "graph", each.graph.line])
+        rows.append([name, "reference", each.references[0]])
+        rows += [[name, arm, own[place]] for arm, own in texts.items()]
+    return rows
 
 
-def check_graph_claims(found: Sequence[GraphArmScores]) -> Iterator[Claim]:
+def check_graph_claims(found: Sequence[ArmScores]) -> Iterator[Claim]:
     """Yield each claim whose two arms have results; the paper makes none about repetition."""
     by_name = {each.arm: each for each in found}
     metrics = scored_metrics(found)[:-1]
@@ -204,42 +179,34 @@ def check_graph_claims(found: Sequence[GraphArmScores]) -> Iterator[Claim]:
         yield from check_claim(statement, {metric: (*arms, metric) for metric in metrics})
 
 
-def describe_power(found: Sequence[GraphArmScores]) -> Iterator[str]:
-    """Yield a line with the smallest difference that the comparison can detect."""
-    least = pooled_detectable_difference(found)
-    if least is not None:
+def describe_power(found: Sequence[ArmScores]) -> Iterator[str]:
+    """Yield a line with the smallest difference from cross-entropy that a t-test can detect.
+
+    Uses the standard deviation of seed-by-seed differences, pooled over arms; there is no line
+    with fewer than two seeds.
+    """
+    plain, others = _split_arms(found)
+    gaps = [each.seed_differences(plain, BLEU) for each in others] if plain else []
+    several = [gap for gap in gaps if len(gap) > 1]
+    if several:
+        spread = math.sqrt(float(np.mean([np.var(gap, ddof=1) for gap in several])))
+        least = minimum_detectable_difference(spread, min(map(len, several)))
         yield (
             f"with this number of seeds, a t-test detects differences in {BLEU} of at least "
             f"{100 * least:.2f} with power 0.8; smaller ones may exist and go undetected"
         )
 
 
-def pooled_detectable_difference(
-    found: Sequence[GraphArmScores], metric: str = BLEU
-) -> float | None:
-    """Return the difference from cross-entropy that a t-test over seeds detects with power 0.8.
-
-    Uses the standard deviation of seed-by-seed differences, pooled over arms; None with fewer than
-    two seeds.
-    """
-    by_name = {each.arm: each for each in found}
-    others = [each for each in found if each.arm not in (START, XENT)]
-    gaps = (
-        [seed_differences(each, by_name[XENT], metric) for each in others]
-        if XENT in by_name
-        else []
-    )
-    several = [g for g in gaps if len(g) > 1]
-    if not several:
-        return None
-    spread = math.sqrt(float(np.mean([np.var(g, ddof=1) for g in several])))
-    return minimum_detectable_difference(spread, min(map(len, several)))
+def _split_arms(found: Sequence[ArmScores]) -> tuple[ArmScores | None, list[ArmScores]]:
+    """Return the arm of cross-entropy alone, if there, and the arms with rewards."""
+    plain = next((each for each in found if each.arm == XENT), None)
+    return plain, [each for each in found if each.arm not in (START, XENT)]
 
 
-def graph_figures(results: Sequence[GraphRunResult]) -> dict[str, str]:
+def graph_figures(results: Sequence[RunResult]) -> dict[str, str]:
     """Return the paper's figure 1, and the rewards of sampled texts during training."""
     started = {r.run.seed: max(b for _, b in r.evaluations) for r in results if r.run.arm == START}
-    arms = [(arm, own) for arm, own in results_by_arm(results, _ALL_ARMS) if arm != START]
+    arms = results_by_arm(results, GRAPH_ARMS)
     figures = {}
     if starts := [r for r in results if r.run.arm == START]:
         figures["start"] = line_plot_svg(
@@ -251,9 +218,9 @@ def graph_figures(results: Sequence[GraphRunResult]) -> dict[str, str]:
         figures["validation-bleu"] = line_plot_svg(
             "From the same start: validation BLEU, mean over seeds",
             ("step", "difference from the start"),
-            {arm: _mean_curve(own, started) for arm, own in arms},
+            {arm: _mean_curve(own, started) for arm, own in arms.items()},
         )
-    for arm, own in arms:
+    for arm, own in arms.items():
         if GRAPH_ARMS[arm]:
             figures[f"reward-{arm.lower()}"] = line_plot_svg(
                 f"{arm}: mean reward of texts, over seeds",
@@ -263,7 +230,7 @@ def graph_figures(results: Sequence[GraphRunResult]) -> dict[str, str]:
     return figures
 
 
-def result_pairs(result: GraphRunResult, runs: GraphExperiment) -> list[Pair]:
+def result_pairs(result: RunResult, runs: GraphExperiment) -> list[Pair]:
     """Return the text of a run for each test graph, paired with the human references."""
     graphs = runs.study.corpus.test
     return [Pair(text, each.references) for text, each in zip(result.outputs, graphs, strict=True)]
@@ -274,64 +241,46 @@ def repetition_rates(texts: Sequence[str]) -> Floats:
     return np.array([repeated_share(lowercase_words(text)) for text in texts])
 
 
-def scored_metrics(found: Sequence[GraphArmScores]) -> list[str]:
+def scored_metrics(found: Sequence[ArmScores]) -> list[str]:
     """Return the names of the metrics, repetition last."""
-    names = list(found[0].resampled) if found else []
-    return sorted(names, key=lambda name: name == REPETITION)
-
-
-def _corpus_counts(
-    result: GraphRunResult, runs: GraphExperiment
-) -> Iterator[tuple[str, Array, Callable[[Array], Array]]]:
-    pairs = result_pairs(result, runs)
-    for name, spec in CORPUS_METRICS.items():
-        metric = as_metric(spec)
-        assert isinstance(metric, CorpusMetric)  # both are
-        yield name, metric(pairs).counts, metric.score_totals
-    shares = repetition_rates(result.outputs)
-    yield REPETITION, np.stack([shares, np.ones_like(shares)], axis=-1), mean_score
+    return list(found[0].resampled) if found else []
 
 
 def _segment_scores(
-    runs: GraphExperiment, results: Sequence[GraphRunResult], specs: Mapping[str, str]
-) -> dict[GraphRun, dict[str, Floats]]:
-    """Load or compute the scores of every text; missing ones are scored in one pass per metric."""
-    found: dict[GraphRun, dict[str, Floats]] = {result.run: {} for result in results}
-    for name, spec in specs.items():
-        metric = as_metric(spec)
-        cells = {f"{run_name(result.run)} {name}": result for result in results}
-        recipes = {cell: _score_recipe(r, runs, metric.signature) for cell, r in cells.items()}
+    runs: GraphExperiment, results: Sequence[RunResult], name: str, spec: str
+) -> dict[GraphRun, Floats]:
+    """Load or compute a metric's score of every text; missing ones are scored in one pass."""
+    metric = as_metric(spec)
+    cells = {f"{run_name(result.run)} {name}": result for result in results}
+    recipes = {cell: _score_recipe(r, runs, metric.signature) for cell, r in cells.items()}
 
-        def compute(
-            missing: list[str], metric: Metric = metric, cells: dict[str, GraphRunResult] = cells
-        ) -> Iterator[dict[str, Any]]:
-            every = [result_pairs(cells[cell], runs) for cell in missing]
-            scores = iter(score_metrics([metric], list(chain(*every)), Run())[0].segments)
-            for own in every:
-                yield {"values": [round(next(scores).value, 4) for _ in own]}
+    def compute(missing: list[str]) -> Iterator[dict[str, Any]]:
+        every = [result_pairs(cells[cell], runs) for cell in missing]
+        scores = iter(score_metrics([metric], list(chain(*every)), Run())[0].segments)
+        for own in every:
+            yield {"values": [round(next(scores).value, 4) for _ in own]}
 
-        for cell, kept in ResultStore(runs.folder).load_or_compute(recipes, compute).items():
-            found[cells[cell].run][name] = np.array(kept["values"])
-    return found
+    found = ResultStore(runs.folder).load_or_compute(recipes, compute)
+    return {cells[cell].run: np.array(kept["values"]) for cell, kept in found.items()}
 
 
-def _score_recipe(result: GraphRunResult, runs: GraphExperiment, signature: str) -> dict[str, str]:
+def _score_recipe(result: RunResult, runs: GraphExperiment, signature: str) -> dict[str, str]:
     texts = hashlib.sha256(json.dumps(result.outputs).encode()).hexdigest()[:16]
     return {"texts": texts, "corpus": runs.study.corpus.digest, "metric": signature}
 
 
 def _difference_rows(
-    others: Sequence[GraphArmScores], plain: GraphArmScores, metric: str
+    others: Sequence[ArmScores], plain: ArmScores, metric: str
 ) -> Iterator[list[str]]:
-    graphs = holm([permutation_p_value(each, plain, metric) for each in others])
-    seeds = holm([paired_t_test(seed_differences(each, plain, metric)) for each in others])
+    graphs = holm([each.permutation_p_value(plain, metric) for each in others])
+    seeds = holm([paired_t_test(each.seed_differences(plain, metric)) for each in others])
     for each, p_graphs, p_seeds in zip(others, graphs, seeds, strict=True):
         yield [
             metric,
             each.arm,
-            str(len(shared_seeds(each, plain))),
-            format_interval(arm_difference(each, plain, metric), signed=True, times=100, places=2),
-            " ".join(f"{100 * d:+.2f}" for d in seed_differences(each, plain, metric)),
+            str(len(each.shared_seeds(plain))),
+            format_interval(each.minus(plain, metric), signed=True, times=100, places=2),
+            " ".join(f"{100 * d:+.2f}" for d in each.seed_differences(plain, metric)),
             f"{float(p_graphs):.3f}",
             f"{float(p_seeds):.3f}",
         ]
@@ -345,9 +294,7 @@ def _pick_examples(texts: Sequence[Sequence[str]]) -> list[int]:
     return [start + int(np.argmax(counts[start : start + size])) for start in starts]
 
 
-def _mean_curve(
-    own: Sequence[GraphRunResult], started: dict[int, float]
-) -> list[tuple[float, float]]:
+def _mean_curve(own: Sequence[RunResult], started: dict[int, float]) -> list[tuple[float, float]]:
     """Return BLEU minus that of the seed's start, averaged over seeds, from step 0 on."""
     rows = [[bleu - started.get(r.run.seed, 0.0) for _, bleu in r.evaluations] for r in own]
     steps = [step for step, _ in own[0].evaluations]
@@ -355,18 +302,14 @@ def _mean_curve(
     return [(0.0, 0.0), *((float(s), float(v)) for s, v in zip(steps, means, strict=True))]
 
 
-def _reward_curve(own: Sequence[GraphRunResult], name: str) -> list[tuple[float, float]]:
+def _reward_curve(own: Sequence[RunResult], name: str) -> list[tuple[float, float]]:
     means = np.mean([r.curves[name] for r in own], axis=0)
     return [((i + 0.5) / len(means), float(value)) for i, value in enumerate(means)]
 
 
-def _notes(runs: GraphExperiment, results: Sequence[GraphRunResult]) -> list[str]:
-    corpus, first, second = (
-        runs.study.corpus,
-        runs.study.design.pretraining,
-        runs.study.design.fine_tuning,
-    )
-    shape = first.shape
+def _notes(runs: GraphExperiment, results: Sequence[RunResult]) -> list[str]:
+    corpus, design = runs.study.corpus, runs.study.design
+    first, second, shape = design.pretraining, design.fine_tuning, design.pretraining.shape
     references = [text for each in corpus.test for text in each.references]
     return [
         f"{len(corpus.train)} training, {len(corpus.valid)} validation and {len(corpus.test)} "

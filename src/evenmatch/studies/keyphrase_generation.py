@@ -113,7 +113,10 @@ class KeyphraseStudy:
             before = self.train(run.parent, experiment)
             if not before.ended:
                 return before
-            reward = self._resolve_reward(run.rewards[-1], experiment)
+            reward = run.rewards[-1]
+            if SCORER_PLACEHOLDER in reward:
+                scorer = repr(str(self._train_scorer(experiment)))
+                reward = reward.replace(SCORER_PLACEHOLDER, scorer)
             stage = replace(self.design.stage, reward=reward)
             trained = train_stage(
                 self.training_data, stage, before.folder, place, run.seed, should_stop=should_stop
@@ -121,8 +124,7 @@ class KeyphraseStudy:
         else:
             settings = replace(self.design.settings, seed=run.seed)
             trained = train_likelihood(self.training_data, settings, place, should_stop=should_stop)
-        history = trained.history
-        values = history.step_metrics
+        history, values = trained.history, trained.history.step_metrics
         return Trained(
             trained.folder, history.evaluations, {"told": values}, len(values), history.ended
         )
@@ -131,12 +133,6 @@ class KeyphraseStudy:
         """Predict the phrases of every test document."""
         generator = load_generator(model.folder)
         return {name: list(generator(each)) for name, each in self.corpus.tests.items()}
-
-    def _resolve_reward(self, reward: str, experiment: Experiment[Any]) -> str:
-        """Return the reward's spec, with the folder of the phrase scorer that FB uses."""
-        if SCORER_PLACEHOLDER not in reward:
-            return reward
-        return reward.replace(SCORER_PLACEHOLDER, repr(str(self._train_scorer(experiment))))
 
     def _train_scorer(self, experiment: Experiment[Any]) -> Path:
         """Train a phrase scorer on predictions of the first generator; return its folder.

@@ -14,26 +14,24 @@ import numpy as np
 
 from evenmatch.data.documents import Document, DocumentSet
 from evenmatch.data.tables import TextTable
-from evenmatch.evaluation.keyphrase_scores import KeyphraseCounts, score_document_set
+from evenmatch.evaluation.keyphrase_scores import score_document_set
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.metrics.keyphrases.phrase_reducers import TokenMatch
 from evenmatch.metrics.presets import make_metric
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
-from evenmatch.stats.paired import ResampledScore, resample_scores
+from evenmatch.stats.paired import resample_scores
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
+    ArmScores,
     Claim,
     Experiment,
     RunResult,
-    arm_difference,
     check_claim,
     format_claim,
     format_interval,
-    mean_over_seeds,
     results_by_arm,
     run_name,
-    shared_seeds,
 )
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
@@ -41,13 +39,11 @@ from evenmatch.studies.keyphrase_generation import (
     KEYPHRASE_ARMS,
     MLE,
     KeyphraseCorpus,
-    KeyphraseRun,
     KeyphraseStudy,
 )
 from evenmatch.types import Run
 
 KeyphraseExperiment: TypeAlias = Experiment[KeyphraseStudy]
-KeyphraseRunResult: TypeAlias = RunResult[KeyphraseRun]
 METRICS: Mapping[str, KeyphraseMetric] = {
     label: make_metric(name)
     for label, name in {"F1@M": "f1_at_m", "F1@5": "f1_at_5", "FG": "fg"}.items()
@@ -87,10 +83,7 @@ def keyphrase_report(
     tables |= {f"words of phrases, {d}": ablation_table(found, d) for d in corpus.tests if found}
     return StudyReport(
         "Keyphrases: maximum likelihood, and reinforcement learning in one stage or two",
-        [
-            *runs.describe_missing(),
-            *map(format_claim, check_keyphrase_claims(found)),
-        ],
+        [*runs.describe_missing(), *map(format_claim, check_keyphrase_claims(found))],
         tables if found else {},
         keyphrase_figures(found, results) if found else {},
         _notes(runs.study, results),
@@ -98,7 +91,7 @@ def keyphrase_report(
 
 
 def score_keyphrase_arms(
-    results: Sequence[KeyphraseRunResult], corpus: KeyphraseCorpus
+    results: Sequence[RunResult], corpus: KeyphraseCorpus
 ) -> list[KeyphraseArmScores]:
     """Score every arm on every test set; all arms share the same resampled documents."""
     return [each for data in corpus.tests for each in _score_test_set(data, results, corpus)]
@@ -106,62 +99,56 @@ def score_keyphrase_arms(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyphraseArmScores:
-    """The scores of one arm on one test set, for present phrases, by seed."""
+    """The scores of one arm on one test set, for present phrases."""
 
-    arm: str
     data: str
-    seeds: tuple[int, ...]
-    resampled: Mapping[str, tuple[ResampledScore, ...]]  # by metric, seed by seed
+    scores: ArmScores
     fg: Floats  # of each document, all seeds together
     token_f1: Floats
-    token_prf: tuple[float, float, float]  # token F, P and R over all phrases
+    token_prf: tuple[float, ...]  # token F, P and R over all phrases
     phrases_per_document: float  # predicted present phrases per document
 
 
 def keyphrase_score_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
     """Return the paper's table 1: a row per arm; F1@M, F1@5 and FG of each test set."""
     data = list(dict.fromkeys(each.data for each in found))
-    header = ["", "seeds", *(f"{name} {m}" for name in data for m in METRICS)]
-    lines = []
-    for arm, own in _scores_by_arm(found, KEYPHRASE_ARMS):
-        cells = [format_interval(mean_over_seeds(own[name], m)) for name in data for m in METRICS]
-        lines.append([arm, str(len(own[data[0]].seeds)), *cells])
-    return [header, *lines]
+    rows = [["", "seeds", *(f"{name} {m}" for name in data for m in METRICS)]]
+    for arm in KEYPHRASE_ARMS:
+        own = [each.scores for each in found if each.scores.arm == arm]  # one per test set
+        if own:
+            cells = [format_interval(each.mean(m)) for each in own for m in METRICS]
+            rows.append([arm, str(len(own[0].seeds)), *cells])
+    return rows
 
 
 def ablation_table(found: Sequence[KeyphraseArmScores], data: str) -> TextTable:
     """Return the paper's table 2: phrase and token scores on one test set, with ablations."""
-    header = ["", "seeds", *METRICS, "tF", "tP", "tR", "present phrases"]
-    lines = []
-    for arm, own in _scores_by_arm(found, {**KEYPHRASE_ARMS, **ABLATIONS}):
-        here = own[data]
-        cells = [format_interval(mean_over_seeds(here, m)) for m in METRICS]
-        words = [f"{value:.3f}" for value in here.token_prf]
-        lines.append(
-            [arm, str(len(here.seeds)), *cells, *words, f"{here.phrases_per_document:.2f}"]
-        )
-    return [header, *lines]
+    rows = [["", "seeds", *METRICS, "tF", "tP", "tR", "present phrases"]]
+    for each in found:
+        if each.data == data:
+            cells = [format_interval(each.scores.mean(m)) for m in METRICS]
+            cells += [f"{value:.3f}" for value in each.token_prf]
+            cells.append(f"{each.phrases_per_document:.2f}")
+            rows.append([each.scores.arm, str(len(each.scores.seeds)), *cells])
+    return rows
 
 
 def keyphrase_difference_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
     """Return the differences of each arm from maximum likelihood and from RL(F1)."""
-    header = ["data", "arm", "minus", "seeds", *METRICS]
-    by_place = {(each.data, each.arm): each for each in found}
-    lines = []
-    for (data, arm), each in by_place.items():
+    rows = [["data", "arm", "minus", "seeds", *METRICS]]
+    by_place = {(each.data, each.scores.arm): each.scores for each in found}
+    for (data, arm), scores in by_place.items():
         for other in (MLE, BASELINE_ARM):
             less = by_place.get((data, other))
-            if arm not in (MLE, other) and less and (shared := shared_seeds(each, less)):
-                cells = [
-                    format_interval(arm_difference(each, less, m), signed=True) for m in METRICS
-                ]
-                lines.append([data, arm, other, str(len(shared)), *cells])
-    return [header, *lines]
+            if arm not in (MLE, other) and less and (shared := scores.shared_seeds(less)):
+                cells = [format_interval(scores.minus(less, m), signed=True) for m in METRICS]
+                rows.append([data, arm, other, str(len(shared)), *cells])
+    return rows
 
 
 def check_keyphrase_claims(found: Sequence[KeyphraseArmScores]) -> Iterator[Claim]:
     """Yield each claim whose two arms have results, with a verdict per test set."""
-    by_place = {(each.data, each.arm): each for each in found}
+    by_place = {(each.data, each.scores.arm): each.scores for each in found}
     for arm, other, metric, statement in _CLAIMS:
         comparisons = {
             data: (by_place.get((data, arm)), by_place.get((data, other)), metric)
@@ -171,28 +158,25 @@ def check_keyphrase_claims(found: Sequence[KeyphraseArmScores]) -> Iterator[Clai
 
 
 def keyphrase_figures(
-    found: Sequence[KeyphraseArmScores], results: Sequence[KeyphraseRunResult]
+    found: Sequence[KeyphraseArmScores], results: Sequence[RunResult]
 ) -> dict[str, str]:
     """Return the paper's figure 3, and the evaluations during training."""
     figures = {}
     for data in dict.fromkeys(each.data for each in found):
-        own = [each for each in found if each.data == data and each.arm in _PLOTTED_ARMS]
+        own = {e.scores.arm: e for e in found if e.data == data and e.scores.arm in _PLOTTED_ARMS}
         name = data.lower()
         figures[f"fg-{name}"] = line_plot_svg(
             f"FG of documents, {data}",
             ("FG", "share of documents"),
-            {each.arm: histogram_shares(each.fg) for each in own},
+            {arm: histogram_shares(each.fg) for arm, each in own.items()},
         )
         figures[f"words-{name}"] = line_plot_svg(
             f"Token F1 of predicted phrases, by document, {data}",
             ("token F1", "share of documents with phrases"),
-            {each.arm: histogram_shares(each.token_f1) for each in own},
+            {arm: histogram_shares(each.token_f1) for arm, each in own.items()},
         )
-    for arm, some in results_by_arm(results, KEYPHRASE_ARMS):
-        lines = {
-            f"seed {each.run.seed}": [(float(step), value) for step, value in each.evaluations]
-            for each in some
-        }
+    for arm, some in results_by_arm(results, KEYPHRASE_ARMS).items():
+        lines = {f"seed {each.run.seed}": each.evaluations for each in some}
         quality = "log-probability per word" if arm == MLE else "reward, present plus absent"
         title = f"{arm}: validation during training"
         figures[f"looks-{arm}"] = line_plot_svg(title, ("step", quality), lines)
@@ -213,7 +197,7 @@ def histogram_shares(values: Floats) -> list[tuple[float, float]]:
     return [(at, float(count) / total) for at, count in zip(places, counts, strict=True)]
 
 
-def _notes(study: KeyphraseStudy, results: Sequence[KeyphraseRunResult]) -> list[str]:
+def _notes(study: KeyphraseStudy, results: Sequence[RunResult]) -> list[str]:
     corpus, design = study.corpus, study.design
     tests = ", ".join(f"{name} {len(each)}" for name, each in corpus.tests.items())
     shape, first, stage = design.settings.shape, design.settings.likelihood, design.stage.training
@@ -233,7 +217,7 @@ def _notes(study: KeyphraseStudy, results: Sequence[KeyphraseRunResult]) -> list
 
 
 def _score_test_set(
-    data: str, results: Sequence[KeyphraseRunResult], corpus: KeyphraseCorpus
+    data: str, results: Sequence[RunResult], corpus: KeyphraseCorpus
 ) -> Iterator[KeyphraseArmScores]:
     named = {run_name(result.run): result for result in results}
     documents = tuple(
@@ -250,38 +234,21 @@ def _score_test_set(
         trials=0,
         seed=0,
     )
-    for arm, own in results_by_arm(results, {**KEYPHRASE_ARMS, **ABLATIONS}):
-        yield _arm_scores(arm, scored, every, own)
-
-
-def _arm_scores(
-    arm: str,
-    scored: KeyphraseCounts,
-    every: Mapping[tuple[str, str], ResampledScore],
-    own: Sequence[KeyphraseRunResult],
-) -> KeyphraseArmScores:
-    names = [run_name(result.run) for result in own]
-    counts = {
-        m: np.concatenate([scored.counts[m, "present", name] for name in names])
-        for m in ("FG", TOKEN_F1)
-    }
-    totals = counts[TOKEN_F1].sum(0)
-    phrases = counts[TOKEN_F1][:, 3]
-    return KeyphraseArmScores(
-        arm,
-        scored.data,
-        tuple(result.run.seed for result in own),
-        {m: tuple(every[m, name] for name in names) for m in METRICS},
-        counts["FG"][:, 0],
-        (counts[TOKEN_F1][:, 0] / np.maximum(phrases, 1))[phrases > 0],
-        tuple(float(v) for v in totals[:3] / max(totals[3], 1)),  # type: ignore[arg-type]  # three
-        float(phrases.mean()),
-    )
-
-
-def _scores_by_arm(
-    found: Sequence[KeyphraseArmScores], arms: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[str, dict[str, KeyphraseArmScores]]]:
-    for arm in arms:
-        if own := {each.data: each for each in found if each.arm == arm}:
-            yield arm, own
+    for arm, own in results_by_arm(results, {**KEYPHRASE_ARMS, **ABLATIONS}).items():
+        names = [run_name(result.run) for result in own]
+        fg, tokens = (
+            np.concatenate([present[metric, name] for name in names]) for metric in ("FG", TOKEN_F1)
+        )
+        phrases, totals = tokens[:, 3], tokens.sum(0)
+        yield KeyphraseArmScores(
+            data,
+            ArmScores(
+                arm,
+                tuple(result.run.seed for result in own),
+                {m: tuple(every[m, name] for name in names) for m in METRICS},
+            ),
+            fg[:, 0],
+            (tokens[:, 0] / np.maximum(phrases, 1))[phrases > 0],
+            tuple(float(v) for v in totals[:3] / max(totals[3], 1)),
+            float(phrases.mean()),
+        )

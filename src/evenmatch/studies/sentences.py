@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,20 +51,21 @@ def load_sentence_pairs(
     Without `data`, they are WMT17's references with system translations if that data set is
     installed, else the bundled sample. With `sources`, candidates are paired with their sources.
     """
+    pairs: Iterable[Pair]
     if data:
-        return sample_sentence_pairs(data, open_pair_file(data), count, seed, sources=sources)
-    if data_set(WMT17).present:
-        return sample_sentence_pairs(WMT17, read_translations(), count, seed, sources=sources)
-    return sample_sentence_pairs(
-        "the sample", read_everyday_sample()["good"], count, seed, sources=sources
-    )
+        name, pairs = data, open_pair_file(data)
+    elif data_set(WMT17).present:
+        name, pairs = WMT17, read_translations()
+    else:
+        name, pairs = "the sample", read_everyday_sample()["good"]
+    return sample_sentence_pairs(name, pairs, count, seed, sources=sources)
 
 
-def read_translations(subsets: Sequence[str] = ()) -> list[Pair]:
+def read_translations() -> list[Pair]:
     """Return one translation of each segment of WMT17 into English, from its systems in turn."""
     return [
         Pair(candidate, rated.references[i], rated.sources[i])
-        for rated in read_ratings(WMT17, subsets=subsets)
+        for rated in read_ratings(WMT17)
         for i in range(len(rated.segments))
         if (candidate := rated.candidates[i % len(rated.systems)][i]) and rated.references[i]
     ]

@@ -12,16 +12,11 @@ import numpy as np
 from evenmatch.scoring.aligned import Aligned
 
 MAX_CELLS = 10_000  # of a similarity matrix that is shown in full
-
 MAX_LABEL_LENGTH = 18
-
-_FONT_SIZE = 14.0  # pixels, as in style.css
-
+FONT_SIZE = 14.0  # pixels, as in style.css
 # Top edges of the candidate's and the reference's row of boxes, and the height of a box.
 _TOP, _BOTTOM, _BOX_HEIGHT = 24.0, 164.0, 26.0
-
 _GAP, _PADDING = 10.0, 7.0
-
 _DENSE = 8  # with more columns, their headers are vertical
 
 
@@ -36,11 +31,14 @@ def link_diagram(aligned: Aligned) -> str:
     lines = "".join(
         _draw_link(aligned, i, j, weight, (above[i], below[j])) for i, j, weight in aligned.pairs
     )
-    paired = {i for i, _, _ in aligned.pairs}, {j for _, j, _ in aligned.pairs}
+    paired = matched_units(aligned)
     units = _draw_units(aligned.candidate_units, above, paired[0], _TOP)
     units += _draw_units(aligned.reference_units, below, paired[1], _BOTTOM)
+    # For screen readers; the table has the details.
+    label = f"{len(above)} candidate units, {len(below)} reference units, "
+    label += f"{len(aligned.pairs)} pairs between them"
     return (
-        f'<svg role="img" aria-label="{escape(_alt_text(aligned))}" width="{width:.0f}" '
+        f'<svg role="img" aria-label="{label}" width="{width:.0f}" '
         f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
         f'<text class="side" x="{_GAP}" y="14">candidate</text>'
         f'<text class="side" x="{_GAP}" y="{_BOTTOM + _BOX_HEIGHT + 18}">reference</text>'
@@ -52,6 +50,12 @@ def similarity_table(aligned: Aligned) -> str:
     """Create a table of all similarities, or only of the pairs if the matrix is very large."""
     m, n = len(aligned.candidate_units), len(aligned.reference_units)
     return _matrix_table(aligned) if m * n <= MAX_CELLS else _pair_table(aligned)
+
+
+def matched_units(aligned: Aligned) -> tuple[set[int], set[int]]:
+    """Return the indexes of matched candidate units and of matched reference units."""
+    pairs = aligned.pairs
+    return {i for i, _, _ in pairs}, {j for _, j, _ in pairs}
 
 
 def unit_label(unit: str) -> str:
@@ -100,7 +104,7 @@ def _lay_out_row(units: Sequence[str]) -> list[UnitBox]:
     boxes: list[UnitBox] = []
     left = _GAP
     for unit in units:
-        boxes.append(UnitBox(left, _FONT_SIZE * text_width(unit_label(unit)) + 2 * _PADDING))
+        boxes.append(UnitBox(left, FONT_SIZE * text_width(unit_label(unit)) + 2 * _PADDING))
         left += boxes[-1].width + _GAP
     return boxes
 
@@ -108,20 +112,16 @@ def _lay_out_row(units: Sequence[str]) -> list[UnitBox]:
 def _draw_units(
     units: Sequence[str], boxes: Sequence[UnitBox], paired: set[int], top: float
 ) -> str:
-    return "".join(
-        _draw_unit(unit, box, i in paired, top)
-        for i, (unit, box) in enumerate(zip(units, boxes, strict=True))
-    )
-
-
-def _draw_unit(unit: str, box: UnitBox, paired: bool, top: float) -> str:
-    group, more = ("<g>", "") if paired else ('<g class="alone">', ", unmatched")
-    return (
-        f"{group}<title>{escape(printable(unit))}{more}</title>"
-        f'<rect x="{box.left:.1f}" y="{top}" width="{box.width:.1f}" '
-        f'height="{_BOX_HEIGHT}" rx="4"/>'
-        f'<text x="{box.middle:.1f}" y="{top + 18}">{escape(unit_label(unit))}</text></g>'
-    )
+    drawn = ""
+    for i, (unit, box) in enumerate(zip(units, boxes, strict=True)):
+        group, more = ("<g>", "") if i in paired else ('<g class="alone">', ", unmatched")
+        drawn += (
+            f"{group}<title>{escape(printable(unit))}{more}</title>"
+            f'<rect x="{box.left:.1f}" y="{top}" width="{box.width:.1f}" '
+            f'height="{_BOX_HEIGHT}" rx="4"/>'
+            f'<text x="{box.middle:.1f}" y="{top + 18}">{escape(unit_label(unit))}</text></g>'
+        )
+    return drawn
 
 
 def _draw_link(
@@ -140,24 +140,25 @@ def _draw_link(
     )
 
 
-def _alt_text(aligned: Aligned) -> str:
-    """Describe the diagram for screen readers; the table has the details."""
-    counts = len(aligned.candidate_units), len(aligned.reference_units), len(aligned.pairs)
-    return "{} candidate units, {} reference units, {} pairs between them".format(*counts)
-
-
 def _matrix_table(aligned: Aligned) -> str:
     weights = {(i, j): weight for i, j, weight in aligned.pairs}
-    rows, columns = {i for i, _ in weights}, {j for _, j in weights}
-    alpha = _alpha(aligned)
+    rows, columns = matched_units(aligned)
+    similarity = np.asarray(aligned.similarity, dtype=np.float64)
+    # Similarities are scaled to the range 0 to 1; unchanged if all are within it.
+    low, high = min(0.0, similarity.min(initial=0.0)), max(1.0, similarity.max(initial=1.0))
     heads = "".join(
         _head(unit, "col", j in columns) for j, unit in enumerate(aligned.reference_units)
     )
     body = ""
     for i, unit in enumerate(aligned.candidate_units):
         cells = "".join(
-            _cell(value, alpha[i, j], weights.get((i, j), 0.0), i in rows and j in columns)
-            for j, value in enumerate(np.asarray(aligned.similarity)[i])
+            _cell(
+                value,
+                (value - low) / (high - low),
+                weights.get((i, j), 0.0),
+                i in rows and j in columns,
+            )
+            for j, value in enumerate(similarity[i])
         )
         body += f"<tr>{_head(unit, 'row', i in rows)}{cells}</tr>\n"
     dense = ' class="dense"' if len(aligned.reference_units) > _DENSE else ""
@@ -169,14 +170,6 @@ def _matrix_table(aligned: Aligned) -> str:
     )
 
 
-def _alpha(aligned: Aligned) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Scale similarities to the range 0 to 1; unchanged if all are within it."""
-    similarity = np.asarray(aligned.similarity, dtype=np.float64)
-    low, high = min(0.0, similarity.min(initial=0.0)), max(1.0, similarity.max(initial=1.0))
-    scaled: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = (similarity - low) / (high - low)
-    return scaled
-
-
 def _head(unit: str, scope: str, paired: bool) -> str:
     text = escape(printable(unit))
     if paired:
@@ -185,18 +178,14 @@ def _head(unit: str, scope: str, paired: bool) -> str:
 
 
 def _cell(value: float, alpha: float, weight: float, paired: bool) -> str:
-    names = ["heat"]
+    names = "heat" + (" hot" if alpha > 0.55 else "") + ("" if paired else " alone")
     style, weight_text = f"--s:{alpha:.2f}", ""
-    if alpha > 0.55:
-        names.append("hot")
-    if not paired:
-        names.append("alone")
     if weight:
-        names.append("pair")
+        names += " pair"
         style += f";--w:{weight:.2f}"
         weight_text = f'<span class="unseen">, pair of weight {weight:.2f}</span>'
     number = f"{round(float(value), 2) + 0.0:.2f}"
-    return f'<td class="{" ".join(names)}" style="{style}">{number}{weight_text}</td>'
+    return f'<td class="{names}" style="{style}">{number}{weight_text}</td>'
 
 
 def _pair_table(aligned: Aligned) -> str:
@@ -207,9 +196,8 @@ def _pair_table(aligned: Aligned) -> str:
         for i, j, weight in aligned.pairs
     )
     size = f"{len(aligned.candidate_units)} by {len(aligned.reference_units)}"
-    heads = "".join(
-        f'<th scope="col">{h}</th>' for h in ("candidate", "reference", "weight", "similarity")
-    )
+    names = ("candidate", "reference", "weight", "similarity")
+    heads = "".join(f'<th scope="col">{name}</th>' for name in names)
     return (
         f"<table><caption>Only the pairs; the full table of {size} similarities is too large "
         f"to show.</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>"

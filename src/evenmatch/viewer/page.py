@@ -7,10 +7,9 @@ reads it: plain lists of texts and numbers.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -24,13 +23,12 @@ from evenmatch.protocols import Metric
 from evenmatch.scoring.aligned import Aligned, align_texts
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.types import Array, Score
+from evenmatch.units.subtrees import Constituents, Subtrees
 from evenmatch.viewer.links import link_diagram, similarity_table
-from evenmatch.viewer.trees import TREE_CAPTION, TreePair, has_trees, lay_out_trees, tree_svg
+from evenmatch.viewer.trees import TREE_CAPTION, TreePair, lay_out_trees, tree_svg
 
 _SCRIPTS = ("format.js", "draw.js", "compare.js", "element.js", "interact.js")
-
 _EXAMPLE_TEXTS = ("the the cat sat on the mat", "a cat was sitting on the mat")
-
 _DIGITS = 5  # decimals stored; the page shows at most three
 
 
@@ -65,29 +63,40 @@ def alignment_page(
     `also` lists all alignments that the page can switch between: by other metrics, or of a second
     candidate.
     """
-    alignments = also or [alignment_data(aligned, "this metric", _join_units(aligned), trees)]
-    title = f"Alignment, score {aligned.score.value:.3f}"
-    part = _component(alignments, _static_fallback(aligned, trees), page=True)
-    return _html_page(title, part, "'none'")
+    element = viewer_element(
+        also or [_only_alignment(aligned, trees)], _static_fallback(aligned, trees), page=True
+    )
+    return _html_page(f"Alignment, score {aligned.score.value:.3f}", element, "'none'")
 
 
 def server_page(names: Sequence[str]) -> str:
     """Create the page of a server with these metrics; it sends requests to no other server."""
-    element = _element([], names, "<p>This page needs JavaScript.</p>", served=True)
-    return _html_page("evenmatch", f"{element}\n{viewer_script()}", "'self'")
+    data = {"names": list(names), "shown": [], "page": True, "served": True, "try": _EXAMPLE_TEXTS}
+    return _html_page("evenmatch", _element(data, "<p>This page needs JavaScript.</p>"), "'self'")
 
 
 def alignment_fragment(aligned: Aligned, trees: TreePair | None = None) -> str:
     """Create a notebook cell: the component, and a static version for use without JavaScript."""
-    alignments = [alignment_data(aligned, "this metric", _join_units(aligned), trees)]
-    return _component(alignments, _static_fallback(aligned, trees), page=False)
+    element = viewer_element([_only_alignment(aligned, trees)], _static_fallback(aligned, trees))
+    return f"{element}\n{viewer_script()}"
 
 
-def viewer_element(alignments: Sequence[AlignmentData], inside: str) -> str:
-    """Create the component as an element of a larger page; `inside` is shown without JavaScript."""
-    return _element(
-        alignments, list(dict.fromkeys(one.name for one in alignments)), inside, page=False
-    )
+def viewer_element(alignments: Sequence[AlignmentData], inside: str, *, page: bool = False) -> str:
+    """Create the component as an element of a larger page; `inside` is shown without JavaScript.
+
+    With `page`, it is the only content of the page.
+    """
+    data = {
+        "names": list(dict.fromkeys(one.name for one in alignments)),
+        "shown": [
+            asdict(one) | {"score": asdict(one.score) | {"flags": sorted(one.score.flags)}}
+            for one in alignments
+        ],
+        "page": page,
+        "served": False,
+        "try": [],
+    }
+    return _element(data, inside)
 
 
 def viewer_style() -> str:
@@ -121,10 +130,7 @@ def alternative_metrics(metric: Metric) -> Iterator[tuple[str, Metric]]:
     if isinstance(metric, AlignMetric):
         for name, solver in (("greedy", Greedy()), ("one-to-one", Lsa()), ("transport", Emd())):
             if metric.alignment != solver:
-                yield (
-                    f"same metric, {name} alignment",
-                    dataclasses.replace(metric, alignment=solver),
-                )
+                yield f"same metric, {name} alignment", replace(metric, alignment=solver)
 
 
 def alignment_data_with_trees(
@@ -163,13 +169,12 @@ def metric_trees(
     metric: Metric, candidate: str, reference: str, aligned: Aligned
 ) -> TreePair | None:
     """Lay out the two trees if the metric aligns subtrees, else return None."""
-    if not isinstance(metric, AlignMetric) or not has_trees(metric.units):
-        return None
-    units: Any = metric.units
-    return lay_out_trees(units, candidate, reference, aligned)
+    if isinstance(metric, AlignMetric) and isinstance(metric.units, Subtrees | Constituents):
+        return lay_out_trees(metric.units, candidate, reference, aligned)
+    return None
 
 
-def _html_page(title: str, part: str, connect: str) -> str:
+def _html_page(title: str, element: str, connect: str) -> str:
     # The policy ensures that typed text is sent only to the page's own server.
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -185,31 +190,12 @@ def _html_page(title: str, part: str, connect: str) -> str:
         "h1{font:600 1.4rem system-ui,sans-serif;max-width:72rem;margin:.75rem auto 0;"
         "padding:0 .75rem;color:#212529}@media(prefers-color-scheme:dark){h1{color:#e9ecef}}"
         "</style>\n"
-        f'</head>\n<body style="margin:0">\n<main>\n<h1>Alignment</h1>\n{part}\n'
-        "</main>\n</body>\n</html>\n"
+        f'</head>\n<body style="margin:0">\n<main>\n<h1>Alignment</h1>\n{element}\n'
+        f"{viewer_script()}\n</main>\n</body>\n</html>\n"
     )
 
 
-def _component(alignments: Sequence[AlignmentData], static: str, *, page: bool) -> str:
-    names = list(dict.fromkeys(one.name for one in alignments))
-    return f"{_element(alignments, names, static, page=page)}\n{viewer_script()}"
-
-
-def _element(
-    alignments: Sequence[AlignmentData],
-    names: Sequence[str],
-    inside: str,
-    *,
-    page: bool = True,
-    served: bool = False,
-) -> str:
-    data = {
-        "names": list(names),
-        "shown": [asdict(one) | {"score": _score_record(one.score)} for one in alignments],
-        "page": page,
-        "served": served,
-        "try": _EXAMPLE_TEXTS if served else [],
-    }
+def _element(data: Mapping[str, Any], inside: str) -> str:
     # Inside a script element, only "<" could end the element early.
     content = json.dumps(data).replace("<", "\\u003c")
     return (
@@ -249,17 +235,15 @@ def _score_html(score: Score) -> str:
     return text
 
 
-def _score_record(score: Score) -> dict[str, object]:
-    return asdict(score) | {"flags": sorted(score.flags)}
-
-
 def _scrollable(content: str, name: str) -> str:
     """Wrap wide content in a scrollable region that the keyboard can reach."""
     return f'<div class="wide" role="region" tabindex="0" aria-label="{name}">{content}</div>'
 
 
-def _join_units(aligned: Aligned) -> tuple[str, str]:
-    return " ".join(aligned.candidate_units), " ".join(aligned.reference_units)
+def _only_alignment(aligned: Aligned, trees: TreePair | None) -> AlignmentData:
+    """Collect the data of an alignment whose texts and metric are not known."""
+    texts = " ".join(aligned.candidate_units), " ".join(aligned.reference_units)
+    return alignment_data(aligned, "this metric", texts, trees)
 
 
 def _round_weights(weights: Array, count: int) -> list[float]:

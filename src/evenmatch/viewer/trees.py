@@ -8,21 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 from evenmatch.scoring.aligned import Aligned
-from evenmatch.types import Parse, Tree
+from evenmatch.types import Parse
 from evenmatch.units.parsers.cache import parse_cached
 from evenmatch.units.subtrees import Constituents, Subtrees, all_nodes, truncate_text
-from evenmatch.viewer.links import printable, text_width, unit_label
-
-FONT_SIZE = 14.0  # pixels, as in style.css
+from evenmatch.viewer.links import FONT_SIZE, printable, text_width, unit_label
 
 _GAP, _STEP, _TOP, _BETWEEN = 18.0, 52.0, 44.0, 90.0
-
-_INK, _QUIET, _LINE, _PAIR = "#212529", "#5c636a", "#adb5bd", "#e8590c"
-
 _NODE_HEIGHT = 22.0
+_INK, _QUIET, _LINE, _PAIR = "#212529", "#5c636a", "#adb5bd", "#e8590c"
 
 TREE_CAPTION = (
     "The candidate's tree is on the left, the reference's on the right. Lines connect nodes whose "
@@ -66,11 +61,6 @@ class TreePair:
     height: float
 
 
-def has_trees(units: Any) -> bool:
-    """Whether the units are subtrees, so that trees can be drawn."""
-    return isinstance(units, Subtrees | Constituents)
-
-
 def lay_out_trees(
     units: Subtrees | Constituents, candidate: str, reference: str, aligned: Aligned
 ) -> TreePair:
@@ -93,7 +83,11 @@ def lay_out_trees(
 
 def tree_svg(pair: TreePair) -> str:
     """Draw the trees as SVG for a page that provides the style."""
-    return _svg(pair, _alt_text(pair), "")
+    title = (
+        f"candidate tree with {len(pair.candidate)} nodes, "
+        f"reference tree with {len(pair.reference)} nodes, {len(pair.links)} links"
+    )
+    return _svg(pair, title, "")
 
 
 def tree_svg_file(pair: TreePair, title: str) -> str:
@@ -129,40 +123,26 @@ def _collect_links(
 
 def _node_positions(parse: Parse, left: float) -> list[NodePosition]:
     """Place words from left to right, phrases centred above their children, heads above words."""
+    columns: list[float] = []  # centres of the words
+    for word in parse.words:
+        width = FONT_SIZE * max(text_width(unit_label(word)), 1.8)
+        columns.append(left + width / 2)
+        left += width + _GAP
     every = all_nodes(parse)
-    at = {id(node): n for n, node in enumerate(every)}
-    parents = [-1] * len(every)
-    depths = [0] * len(every)
-    for n, node in enumerate(every):
-        for child in node.children:
-            parents[at[id(child)]], depths[at[id(child)]] = n, depths[n] + 1
-    columns = _word_positions(parse, left)
     middles: dict[int, float] = {}
     for node in reversed(every):
         below = [middles[id(child)] for child in node.children] if parse.is_constituency else []
         middles[id(node)] = sum(below) / len(below) if below else columns[node.head]
-    return [
-        NodePosition(
-            middles[id(node)], _TOP + _STEP * depths[n], *_node_texts(parse, node), parents[n]
-        )
-        for n, node in enumerate(every)
-    ]
-
-
-def _node_texts(parse: Parse, node: Tree) -> tuple[str, str]:
-    word = unit_label(parse.words[node.head])
-    if not parse.is_constituency:
-        return word, ""
-    return node.label, "" if node.children else word
-
-
-def _word_positions(parse: Parse, left: float) -> list[float]:
-    middles: list[float] = []
-    for word in parse.words:
-        width = FONT_SIZE * max(text_width(unit_label(word)), 1.8)
-        middles.append(left + width / 2)
-        left += width + _GAP
-    return middles
+    places: list[NodePosition] = []
+    parents = {id(child): n for n, node in enumerate(every) for child in node.children}
+    for node in every:  # parents come before their children
+        parent = parents.get(id(node), -1)
+        y = places[parent].y + _STEP if parent >= 0 else _TOP
+        text, word = unit_label(parse.words[node.head]), ""
+        if parse.is_constituency:
+            text, word = node.label, "" if node.children else text
+        places.append(NodePosition(middles[id(node)], y, text, word, parent))
+    return places
 
 
 def _svg(pair: TreePair, title: str, before: str) -> str:
@@ -204,24 +184,16 @@ def _draw_link(link: TreeLink, pair: TreePair) -> str:
 
 
 def _draw_nodes(places: Sequence[NodePosition], joined: set[int]) -> str:
-    return "".join(_draw_node(place, n in joined) for n, place in enumerate(places))
-
-
-def _draw_node(place: NodePosition, joined: bool) -> str:
-    width = FONT_SIZE * text_width(place.text) + 10
-    group = "" if joined else ' class="alone"'
-    under = (
-        f'<text class="word" x="{place.x:.1f}" y="{place.y + 28}">{escape(place.word)}</text>'
-        if place.word
-        else ""
-    )
-    return (
-        f'<g{group}><rect x="{place.x - width / 2:.1f}" '
-        f'y="{place.y - _NODE_HEIGHT / 2}" width="{width:.1f}" height="{_NODE_HEIGHT}" rx="4"/>'
-        f'<text x="{place.x:.1f}" y="{place.y + 5}">{escape(place.text)}</text>{under}</g>'
-    )
-
-
-def _alt_text(pair: TreePair) -> str:
-    counts = len(pair.candidate), len(pair.reference), len(pair.links)
-    return "candidate tree with {} nodes, reference tree with {} nodes, {} links".format(*counts)
+    drawn = ""
+    for n, p in enumerate(places):
+        width = FONT_SIZE * text_width(p.text) + 10
+        group = "" if n in joined else ' class="alone"'
+        drawn += (
+            f'<g{group}><rect x="{p.x - width / 2:.1f}" '
+            f'y="{p.y - _NODE_HEIGHT / 2}" width="{width:.1f}" height="{_NODE_HEIGHT}" rx="4"/>'
+            f'<text x="{p.x:.1f}" y="{p.y + 5}">{escape(p.text)}</text>'
+        )
+        if p.word:
+            drawn += f'<text class="word" x="{p.x:.1f}" y="{p.y + 28}">{escape(p.word)}</text>'
+        drawn += "</g>"
+    return drawn

@@ -22,6 +22,7 @@ from evenmatch.stats.bootstrap import (
     probability_of_superiority,
 )
 from evenmatch.stats.panel import Floats
+from evenmatch.studies.experiment import format_interval
 from evenmatch.studies.lisa.grid import ALIGNED, BASELINE, GREEDY, SHUFFLED, GridCell, GridScores
 
 _BIN_WIDTH = 4  # tokens, in the histogram of lengths
@@ -84,25 +85,14 @@ def grid_table(rows: list[GridRow]) -> TextTable:
     """Return the rows as a text table."""
     header = ["encoder", "padded to", "algorithm", "pairs", "negatives", "effect size"]
     header += ["superiority", "effect minus greedy", "gap minus greedy", "greedy minus mean"]
-    header += ["raised by padding"]
-    return [
-        header,
-        *(
-            [
-                row.encoder,
-                padding_label(row.length),
-                row.algorithm,
-                *(f"{v:.3f}" for v in (row.aligned, row.shuffled)),
-                interval_or_dash(row.effect, 2),
-                f"{row.told_apart:.4f}",
-                interval_or_dash(row.beyond_greedy, 2),
-                interval_or_dash(row.wider, 3),
-                interval_or_dash(row.lowered, 3),
-                interval_or_dash(row.inflated, 3),
-            ]
-            for row in rows
-        ),
-    ]
+    table = [[*header, "raised by padding"]]
+    for row in rows:
+        means = [f"{row.aligned:.3f}", f"{row.shuffled:.3f}"]
+        effect, beyond = (format_interval(i, places=2) for i in (row.effect, row.beyond_greedy))
+        gaps = [format_interval(i) for i in (row.wider, row.lowered, row.inflated)]
+        cells = [*means, effect, f"{row.told_apart:.4f}", beyond, *gaps]
+        table.append([row.encoder, padding_label(row.length), row.algorithm, *cells])
+    return table
 
 
 def describe_claims(rows: list[GridRow]) -> list[str]:
@@ -114,23 +104,22 @@ def describe_claims(rows: list[GridRow]) -> list[str]:
         lsa, longest = own.get(("lsa", lengths[0])), lengths[-1]
         if lsa and lsa.lowered:
             found.append(
-                f"{encoder}: one-to-one alignment lowers the mean by "
-                f"{interval_or_dash(lsa.lowered, 3)}"
+                f"{encoder}: one-to-one alignment lowers the mean by {format_interval(lsa.lowered)}"
             )
         for name in (GREEDY, "lsa"):
             row = own.get((name, longest))
             if row and row.inflated and row.inflated_shuffled:
                 found.append(
                     f"{encoder}: padding to {longest} raises {name} by "
-                    f"{interval_or_dash(row.inflated, 4)} on pairs and by "
-                    f"{interval_or_dash(row.inflated_shuffled, 4)} on negatives"
+                    f"{format_interval(row.inflated, places=4)} on pairs and by "
+                    f"{format_interval(row.inflated_shuffled, places=4)} on negatives"
                 )
         unpadded = [r for r in own.values() if r.length == lengths[0] and r.algorithm != BASELINE]
         best = max(unpadded, key=lambda r: r.effect.value)
         widest = max(unpadded, key=lambda r: r.aligned - r.shuffled)
         found.append(
             f"{encoder}, {padding_phrase(lengths[0])}: {best.algorithm} separates pairs from "
-            f"negatives best by effect size, {interval_or_dash(best.effect, 2)}, and "
+            f"negatives best by effect size, {format_interval(best.effect, places=2)}, and "
             f"{widest.algorithm} by difference of means, {widest.aligned - widest.shuffled:.3f}"
         )
     return found
@@ -150,18 +139,38 @@ def grid_document(runs: GridScores, rows: list[GridRow]) -> dict[str, Any]:
 
 def grid_figures(runs: GridScores, rows: list[GridRow]) -> dict[str, str]:
     """Return each figure as SVG, by file name; those of one encoder have its number."""
+
+    def both_sides(encoder: str, algorithm: str, length: int) -> dict[str, Floats]:
+        return {
+            name: runs.cells[GridCell(encoder, algorithm, length, side)]
+            for name, side in _SIDES.items()
+        }
+
+    baseline = violin_plot("score", {e: both_sides(e, BASELINE, 0) for e in runs.encoders})
     found = {
         "lengths": _length_figure(runs.token_counts),
-        "baseline": _baseline_figure(runs),
+        # Figures 3, 4 and 5 of the paper.
+        "baseline": baseline.svg_file("Cosine of the closing tokens (eot)"),
         "models": _pooled_figure(runs, "All runs by encoder", "encoder", runs.encoders),
         "algorithms": _pooled_figure(runs, "All runs by algorithm", "algorithm", runs.algorithms),
     }
     for number, encoder in enumerate(runs.encoders, 1):
-        found[f"padding-{number}"] = _padding_figure(runs, encoder)
+        padded = {
+            algorithm: {
+                padding_phrase(n): runs.cells[GridCell(encoder, algorithm, n, ALIGNED)]
+                for n in runs.lengths
+            }
+            for algorithm in runs.algorithms
+        }
+        # Figure 2 of the paper.
+        title = f"Effect of padding on pairs, {encoder}"
+        found[f"padding-{number}"] = violin_plot("F", padded).svg_file(title)
         found[f"effects-{number}"] = _effects_figure(rows, encoder)
-        for length in runs.lengths:
+        for length in runs.lengths:  # figures 6 and 7, for every algorithm
+            separated = {a: both_sides(encoder, a, length) for a in runs.algorithms}
+            title = f"Pairs and in-batch negatives, {encoder}, {padding_phrase(length)}"
             name = f"separation-{number}-{padding_label(length)}"
-            found[name] = _separation_figure(runs, encoder, length)
+            found[name] = violin_plot("F", separated).svg_file(title)
     return found
 
 
@@ -175,36 +184,23 @@ def padding_phrase(length: int) -> str:
     return f"padded to {length}" if length else "no padding"
 
 
-def interval_or_dash(interval: Interval | None, digits: int) -> str:
-    """Format a number with its interval; a dash for None.
-
-    >>> interval_or_dash(Interval(1.234, 1.0, 1.5), 2), interval_or_dash(None, 2)
-    ('1.23 [1.00, 1.50]', '-')
-    """
-    if interval is None:
-        return "-"
-    value, low, high = (
-        f"{v + 0.0:.{digits}f}" for v in (interval.value, interval.low, interval.high)
-    )
-    return f"{value} [{low}, {high}]"
-
-
 def _row(runs: GridScores, encoder: str, length: int, algorithm: str) -> GridRow:
-    def scores(side: str, by: str = algorithm, at: int = length) -> Floats | None:
-        return runs.cells.get(GridCell(encoder, by, at, side))
+    def both_sides(by: str, at: int) -> list[Floats]:
+        """Return the scores of pairs and of negatives; nothing if they were not computed."""
+        cells = [GridCell(encoder, by, at, side) for side in (ALIGNED, SHUFFLED)]
+        return [runs.cells[cell] for cell in cells if cell in runs.cells]
 
-    pairs, negatives = runs.cells[GridCell(encoder, algorithm, length, ALIGNED)], scores(SHUFFLED)
-    assert negatives is not None
+    pairs, negatives = both_sides(algorithm, length)
     effect = effect_size(pairs, negatives)
-    lowered = beyond = wider = None
-    if algorithm not in (GREEDY, BASELINE):
-        greedy = scores(ALIGNED, GREEDY), scores(SHUFFLED, GREEDY)
+    beyond = wider = lowered = inflated = inflated_shuffled = None
+    if algorithm not in (GREEDY, BASELINE) and (greedy := both_sides(GREEDY, length)):
+        greedy_effect = effect_size(*greedy)
+        beyond = bootstrap_interval(lambda w: effect(w) - greedy_effect(w), len(pairs))
+        wider = _difference(pairs - negatives, greedy[0] - greedy[1])
         lowered = _difference(greedy[0], pairs)
-        if greedy[0] is not None and greedy[1] is not None:
-            greedy_effect = effect_size(greedy[0], greedy[1])
-            beyond = bootstrap_interval(lambda w: effect(w) - greedy_effect(w), len(pairs))
-            wider = _difference(pairs - negatives, greedy[0] - greedy[1])
-    unpadded = (scores(ALIGNED, at=0), scores(SHUFFLED, at=0)) if length else (None, None)
+    if length and (unpadded := both_sides(algorithm, 0)):
+        inflated = _difference(pairs, unpadded[0])
+        inflated_shuffled = _difference(negatives, unpadded[1])
     return GridRow(
         encoder,
         length,
@@ -216,13 +212,13 @@ def _row(runs: GridScores, encoder: str, length: int, algorithm: str) -> GridRow
         beyond,
         wider,
         lowered,
-        None if unpadded[0] is None else _difference(pairs, unpadded[0]),
-        None if unpadded[1] is None else _difference(negatives, unpadded[1]),
+        inflated,
+        inflated_shuffled,
     )
 
 
-def _difference(x: Floats | None, y: Floats) -> Interval | None:
-    return None if x is None else bootstrap_interval(mean_difference(x, y), len(y))
+def _difference(x: Floats, y: Floats) -> Interval:
+    return bootstrap_interval(mean_difference(x, y), len(y))
 
 
 def _length_figure(counts: Sequence[int]) -> str:
@@ -232,19 +228,8 @@ def _length_figure(counts: Sequence[int]) -> str:
     return plot.svg_file("Lengths of the texts")
 
 
-def _baseline_figure(runs: GridScores) -> str:
-    """Return the paper's figure 3."""
-    groups = {
-        encoder: {
-            name: runs.cells[GridCell(encoder, BASELINE, 0, side)] for name, side in _SIDES.items()
-        }
-        for encoder in runs.encoders
-    }
-    return violin_plot("score", groups).svg_file("Cosine of the closing tokens (eot)")
-
-
 def _pooled_figure(runs: GridScores, title: str, field: str, names: Iterable[str]) -> str:
-    """Return the paper's figures 4 and 5: the pooled scores of all cells with each name."""
+    """Return the pooled scores of all cells with each name."""
     groups: dict[str, dict[str, Floats]] = {}
     for name in names:
         for label, side in _SIDES.items():
@@ -254,31 +239,6 @@ def _pooled_figure(runs: GridScores, title: str, field: str, names: Iterable[str
                 if cell.side == side and cell.algorithm != BASELINE and getattr(cell, field) == name
             ]
             groups.setdefault(name, {})[label] = np.concatenate(own)
-    return violin_plot("F", groups).svg_file(title)
-
-
-def _padding_figure(runs: GridScores, encoder: str) -> str:
-    """Return the paper's figure 2: pairs, padded to each length."""
-    groups = {
-        algorithm: {
-            padding_phrase(n): runs.cells[GridCell(encoder, algorithm, n, ALIGNED)]
-            for n in runs.lengths
-        }
-        for algorithm in runs.algorithms
-    }
-    return violin_plot("F", groups).svg_file(f"Effect of padding on pairs, {encoder}")
-
-
-def _separation_figure(runs: GridScores, encoder: str, length: int) -> str:
-    """Return the paper's figures 6 and 7, for every algorithm."""
-    groups = {
-        algorithm: {
-            name: runs.cells[GridCell(encoder, algorithm, length, side)]
-            for name, side in _SIDES.items()
-        }
-        for algorithm in runs.algorithms
-    }
-    title = f"Pairs and in-batch negatives, {encoder}, {padding_phrase(length)}"
     return violin_plot("F", groups).svg_file(title)
 
 

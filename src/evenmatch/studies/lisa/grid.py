@@ -28,25 +28,9 @@ from evenmatch.units.text import Pieces
 from evenmatch.vectors.transformer import Transformer
 
 GREEDY, BASELINE = "greedy", "eot"
-
-
-ALGORITHMS = (
-    GREEDY,
-    "lsa",
-    "row_mask",
-    "recursive",
-    "recursive(legacy=True)",
-    "topk",
-    "auction",
-)
-
-
+ALGORITHMS = (GREEDY, "lsa", "row_mask", "recursive", "recursive(legacy=True)", "topk", "auction")
 LENGTHS = (0, 128, 384)  # tokens that texts are padded to; 0 for no padding
-
-
 LAYERS: tuple[Layer, ...] = ("auto", "last")
-
-
 ALIGNED, SHUFFLED = "aligned", "shuffled"
 
 
@@ -105,16 +89,6 @@ class GridScores:
         return tuple(dict.fromkeys(cell.length for cell in self.cells))
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """Cells that are computed together: the layers of a model share one pass over the texts."""
-
-    algorithm: str
-    length: int
-    side: str
-    encoders: Mapping[str, tuple[str, int]]  # by label: model and layer
-
-
 def run_lisa_grid(
     sentences: SentencePairs, grid: Grid, folder: str | Path, *, seed: int = 0, **run: Any
 ) -> GridScores:
@@ -131,7 +105,8 @@ def run_lisa_grid(
     seconds = 0.0
     for done, step in enumerate(steps):
         shifted = offset_progress(settings, done * len(sentences), len(steps) * len(sentences))
-        for cell, found in _score_step(step, sides[step.side], store, shifted):
+        side = next(iter(step)).side
+        for cell, found in _score_step(step, sides[side], store, shifted):
             cells[cell] = np.array(found["values"])
             seconds += found["seconds"]
         if settings.progress:
@@ -141,57 +116,50 @@ def run_lisa_grid(
     return GridScores(sentences, cells, [len(each) for each in ids], seconds, seed)
 
 
-def _steps(grid: Grid) -> Iterator[_Step]:
+def _steps(grid: Grid) -> Iterator[dict[GridCell, AlignMetric]]:
+    """Yield cells that are computed together: the layers of a model share one pass over texts."""
     for model in grid.models:
         depths = dict.fromkeys(Transformer(model, layer).layer_index() for layer in grid.layers)
-        encoders = {f"{model} layer {depth}": (model, depth) for depth in depths}
         # The baseline compares closing tokens only, so padding does not change it.
         runs = [(BASELINE, 0), *((a, n) for n in grid.lengths for a in grid.algorithms)]
         for algorithm, length in runs:
             for side in (ALIGNED, SHUFFLED):
-                yield _Step(algorithm, length, side, encoders)
+                yield {
+                    GridCell(f"{model} layer {depth}", algorithm, length, side): _metric(
+                        model, depth, algorithm, length
+                    )
+                    for depth in depths
+                }
 
 
 def _score_step(
-    step: _Step, sentences: SentencePairs, store: ResultStore, run: Run
+    metrics: Mapping[GridCell, AlignMetric], sentences: SentencePairs, store: ResultStore, run: Run
 ) -> Iterator[tuple[GridCell, dict[str, Any]]]:
-    """Yield each encoder's cell of a step, loaded or scored now."""
-    metrics = {
-        GridCell(label, step.algorithm, step.length, step.side): _metric(step, *at)
-        for label, at in step.encoders.items()
-    }
+    """Yield each cell of a step, loaded or scored now."""
     cells = {f"{c.encoder} {c.algorithm} {c.length} {c.side}": c for c in metrics}
     recipes = {
         name: {"metric": metrics[cell].signature, "texts": sentences.digest}
         for name, cell in cells.items()
     }
-    found = store.load_or_compute(
-        recipes,
-        lambda missing: _score_metrics([metrics[cells[n]] for n in missing], sentences, run),
-    )
-    for name, each in found.items():
-        yield cells[name], each
+
+    def compute(missing: list[str]) -> list[dict[str, Any]]:
+        texts = zip(sentences.candidates, sentences.others, strict=True)
+        pairs = [Pair(candidate, (other,)) for candidate, other in texts]
+        started = time.perf_counter()
+        scores = score_metrics([metrics[cells[name]] for name in missing], pairs, run)
+        seconds = round((time.perf_counter() - started) / len(missing), 3)
+        return [
+            {"values": [round(s.value, 6) for s in each.segments], "seconds": seconds}
+            for each in scores
+        ]
+
+    for name, found in store.load_or_compute(recipes, compute).items():
+        yield cells[name], found
 
 
-def _score_metrics(
-    metrics: Sequence[AlignMetric], sentences: SentencePairs, run: Run
-) -> list[dict[str, Any]]:
-    pairs = [
-        Pair(candidate, (other,))
-        for candidate, other in zip(sentences.candidates, sentences.others, strict=True)
-    ]
-    started = time.perf_counter()
-    scores = score_metrics(metrics, pairs, run)
-    seconds = (time.perf_counter() - started) / len(metrics)
-    return [
-        {"values": [round(s.value, 6) for s in each.segments], "seconds": round(seconds, 3)}
-        for each in scores
-    ]
-
-
-def _metric(step: _Step, model: str, layer: int) -> AlignMetric:
-    if step.algorithm == BASELINE:
+def _metric(model: str, layer: int, algorithm: str, length: int) -> AlignMetric:
+    if algorithm == BASELINE:
         metric: AlignMetric = make_metric("eot", model=model, layer=layer)
         return metric
-    vectors = Transformer(model, layer, pad_to=step.length)
-    return AlignMetric(Pieces(marks=True), vectors, alignment=as_solver(step.algorithm))
+    vectors = Transformer(model, layer, pad_to=length)
+    return AlignMetric(Pieces(marks=True), vectors, alignment=as_solver(algorithm))

@@ -17,7 +17,7 @@ from evenmatch.alignment.assignment import Lsa
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.errors import InputError
 from evenmatch.evaluation.agreement import correlate
-from evenmatch.protocols import Encoder, Solver, Splitter
+from evenmatch.protocols import Encoder
 from evenmatch.registry import build
 from evenmatch.similarity.vectors import Cosine
 from evenmatch.stats.levels import correlation
@@ -59,22 +59,19 @@ def measure_quality(
     optimal = [_total_similarity(s, a) for s, a in zip(matrices, Lsa()(problems), strict=True)]
     rows = []
     for name in solvers:
-        found = _build_solver(name)(problems)
+        found = build(name)(problems)
         shares = [
             _total_similarity(s, a) / b
             for s, a, b in zip(matrices, found, optimal, strict=True)
             if b > 0
         ]
-        pairs = [_mutual_pairs(a) / min(s.shape) for s, a in zip(matrices, found, strict=True)]
+        pairs = [
+            float(np.minimum(a.rows, a.cols).sum()) / min(s.shape)
+            for s, a in zip(matrices, found, strict=True)
+        ]
+        means = float(np.mean(shares)), float(np.mean(pairs))
         rows.append(
-            AssignmentQuality(
-                name,
-                len(matrices),
-                float(np.mean(shares)),
-                min(shares),
-                float(np.mean(pairs)),
-                min(pairs),
-            )
+            AssignmentQuality(name, len(matrices), means[0], min(shares), means[1], min(pairs))
         )
     return rows
 
@@ -161,12 +158,10 @@ def random_matrices(size: int, count: int, seed: int = 0) -> list[Array]:
 
 
 def sentence_matrices(
-    candidates: Sequence[str],
-    references: Sequence[str],
-    encoder: Encoder,
-    units: Splitter = Pieces(marks=True),
+    candidates: Sequence[str], references: Sequence[str], encoder: Encoder
 ) -> list[Array]:
     """Return the similarity matrix of each pair; pairs with an empty side are dropped."""
+    units = Pieces(marks=True)
     x, y = (encoder([units(text) for text in side]) for side in (candidates, references))
     found = [Cosine()(a, b) for a, b in zip(x, y, strict=True)]
     return [s for s in found if s.size]
@@ -185,18 +180,13 @@ def _time_solvers(
     while done < least[0] or time.perf_counter() - began < least[1]:
         done += 1
         for name, problems in given.items():
-            solver = _build_solver(name)
+            solver = build(name)
             started = time.perf_counter()
             solver(problems)
             _synchronize(device)
             fastest[name] = min(fastest[name], time.perf_counter() - started)
     for name, seconds in fastest.items():
         yield AssignmentSpeed(name, size, batch, seconds / batch * 1e6, seconds / fastest["lsa"])
-
-
-def _build_solver(name: str) -> Solver:
-    solver: Solver = build(name)
-    return solver
 
 
 def _uniform_problem(similarity: Array) -> Problem:
@@ -222,7 +212,3 @@ def _synchronize(device: str) -> None:
 
 def _total_similarity(similarity: Array, alignment: Alignment) -> float:
     return float((np.maximum(alignment.rows, alignment.cols) * similarity).sum())
-
-
-def _mutual_pairs(alignment: Alignment) -> float:
-    return float(np.minimum(alignment.rows, alignment.cols).sum())

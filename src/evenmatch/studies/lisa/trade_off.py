@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -89,25 +90,19 @@ def measure_trade_off(
 def _qualities(
     cells: ResultStore, sentences: SentencePairs, encoder: Encoder, solvers: Sequence[str]
 ) -> dict[str, list[AssignmentQuality]]:
+    recipe: dict[str, Any] = {"texts": sentences.digest, "encoder": spec(encoder)}
+    recipe["solvers"] = solvers
+
     def on_sentences() -> list[AssignmentQuality]:
         matrices = sentence_matrices(sentences.candidates, sentences.others, encoder)
         return measure_quality(matrices, solvers)
 
-    recipe: dict[str, Any] = {
-        "texts": sentences.digest,
-        "encoder": spec(encoder),
-        "solvers": solvers,
-    }
-    found = {
-        "sentences": _load_or_measure(
-            cells, "quality sentences", recipe, AssignmentQuality, on_sentences
-        )
-    }
+    measured = _load_or_measure(cells, "quality sentences", recipe, AssignmentQuality, on_sentences)
+    found = {"sentences": measured}
     for size in _RANDOM_SIZES:
         name = f"random {size} × {size}"
-        matrices = random_matrices(size, _RANDOM_COUNT)
         recipe = {"size": size, "count": _RANDOM_COUNT, "solvers": solvers}
-        work = functools.partial(measure_quality, matrices, solvers)
+        work = functools.partial(measure_quality, random_matrices(size, _RANDOM_COUNT), solvers)
         found[name] = _load_or_measure(cells, f"quality {name}", recipe, AssignmentQuality, work)
     return found
 
@@ -165,27 +160,24 @@ def trade_off_report(measured: TradeOff) -> StudyReport:
         "speed: microseconds per pair, the fastest of several rounds on square random matrices, "
         "one thread; in brackets as a multiple of SciPy's exact assignment (lsa)",
     )
-    title = "Approximate assignment: quality and speed"
     return StudyReport(
-        title, recommendations(measured), tables, {"speed": _speed_figure(measured)}, notes
+        "Approximate assignment: quality and speed",
+        recommendations(measured),
+        tables,
+        {"speed": _speed_figure(measured)},
+        notes,
     )
 
 
 def quality_table(measured: TradeOff) -> TextTable:
     """Return a row per kind of matrix and solver."""
     header = ["matrices", "solver", "share", "lowest share", "one-to-one", "fewest one-to-one"]
-    return [
-        header,
-        *(
-            [
-                name,
-                row.solver,
-                *(f"{v:.4f}" for v in (row.share, row.lowest_share, row.pairs, row.fewest_pairs)),
-            ]
-            for name, rows in measured.qualities.items()
-            for row in rows
-        ),
-    ]
+    table = [header]
+    for name, rows in measured.qualities.items():
+        for row in rows:
+            numbers = (row.share, row.lowest_share, row.pairs, row.fewest_pairs)
+            table.append([name, row.solver, *(f"{value:.4f}" for value in numbers)])
+    return table
 
 
 def agreement_table(measured: TradeOff) -> TextTable:
@@ -236,17 +228,13 @@ def _speed_cell(row: AssignmentSpeed | None) -> str:
 
 def _speed_figure(measured: TradeOff) -> str:
     """Plot time as a multiple of exact assignment, in the largest batch of each size."""
-    largest = {
-        size: max(row.batch for row in measured.speeds if row.size == size)
-        for size in dict.fromkeys(row.size for row in measured.speeds)
-    }
-    lines = {
-        solver: [
-            (float(np.log2(row.size)), row.times_exact)
-            for row in measured.speeds
-            if row.solver == solver and row.batch == largest[row.size]
-        ]
-        for solver in dict.fromkeys(row.solver for row in measured.speeds)
-    }
+    largest: dict[int, int] = {}
+    for row in measured.speeds:
+        largest[row.size] = max(row.batch, largest.get(row.size, 0))
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in measured.speeds:
+        own = lines.setdefault(row.solver, [])
+        if row.batch == largest[row.size]:
+            own.append((math.log2(row.size), row.times_exact))
     axes = ("log2 of the number of units", "time, as a multiple of exact")
     return line_plot_svg("Time against exact assignment, in the largest batch", axes, lines)
