@@ -113,7 +113,8 @@ def unpack_scores(data: bytes) -> list[Scores]:
     found = []
     for record in json.loads(data):
         segments = tuple(
-            Score(*numbers, frozenset(flags)) for *numbers, flags in record["segments"]
+            Score(value, precision, recall, frozenset(flags))
+            for value, precision, recall, flags in record["segments"]
         )
         counts = None if record["counts"] is None else np.array(record["counts"], dtype=np.float64)
         found.append(Scores(segments, record["signature"], record["corpus"], counts))
