@@ -111,7 +111,7 @@ def check(folder: Path) -> None:
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_by_twenty_kills_of_workers_and_drivers(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "in.jsonl", ROWS)
-    victims = {"worker": "evenmatch.distributed.worker_process", "driver": ""}
+    victims = {"worker": "evenmatch.distributed.processes", "driver": ""}
     assert killed_at_random(tmp_path, "processes", victims, 20) == {"worker": 10, "driver": 10}
     check(tmp_path)
 

@@ -91,7 +91,7 @@ def test_a_second_run_does_only_what_is_missing(given: Path, tmp_path: Path) -> 
     out, seen = tmp_path / "out.jsonl", []
     run(given, out)
     (tmp_path / "out.jsonl.parts" / "part-000003.jsonl").unlink()
-    found = run(given, out, on=Here(lambda task: seen.append(task.number)), resume=True)
+    found = run(given, out, on=Here(lambda task: seen.append(task.shard.number)), resume=True)
     assert seen == [3]
     assert found.resumed_rows == 43
     assert read_jsonl(out) == expected(ROWS, METRICS)
@@ -137,10 +137,10 @@ def test_a_shard_that_fails_is_tried_again(given: Path, tmp_path: Path) -> None:
     tries: list[int] = []
 
     def fail_twice(task: ShardTask) -> ShardFailed | None:
-        tries.append(task.number)
+        tries.append(task.shard.number)
         return (
-            ShardFailed(task.number, "bad luck")
-            if tries.count(2) < 3 and task.number == 2
+            ShardFailed(task.shard.number, "bad luck")
+            if tries.count(2) < 3 and task.shard.number == 2
             else None
         )
 
@@ -152,9 +152,9 @@ def test_a_row_that_always_fails_is_found_and_the_others_are_done(
     given: Path, tmp_path: Path
 ) -> None:
     def choke(task: ShardTask) -> ShardFailed | None:
-        low, high = task.only_rows or (0, task.chunk.rows)
-        bad = task.number == 2 and low <= 4 < high
-        return ShardFailed(task.number, "choked") if bad else None
+        low, high = task.only_rows or (0, task.shard.rows)
+        bad = task.shard.number == 2 and low <= 4 < high
+        return ShardFailed(task.shard.number, "choked") if bad else None
 
     found = run(given, tmp_path / "out.jsonl", on=Here(choke))
     assert [str(f) for f in found.failures] == [
@@ -171,7 +171,9 @@ def test_a_failure_that_no_single_row_shows_is_told_without_one(
 ) -> None:
     def choke(task: ShardTask) -> ShardFailed | None:
         return (
-            ShardFailed(task.number, "odd") if task.number == 2 and task.only_rows is None else None
+            ShardFailed(task.shard.number, "odd")
+            if task.shard.number == 2 and task.only_rows is None
+            else None
         )
 
     found = run(given, tmp_path / "out.jsonl", on=Here(choke))
@@ -194,7 +196,9 @@ def test_a_corrupt_row_is_named_and_mended_and_the_run_goes_on(given: Path, tmp_
 def test_too_many_failures_end_the_run_and_keep_what_is_done(given: Path, tmp_path: Path) -> None:
     def choke(task: ShardTask) -> ShardFailed | None:
         return (
-            ShardFailed(task.number, "choked", row=0, retryable=False) if task.number > 3 else None
+            ShardFailed(task.shard.number, "choked", row=0, retryable=False)
+            if task.shard.number > 3
+            else None
         )
 
     with pytest.raises(em.DataError, match="2 shards have failed, more than --max-failures 1"):

@@ -18,9 +18,7 @@ from tests.distributed.conftest import records, write_jsonl
 
 def candidates(shards: list[Shard]) -> list[str]:
     with closing(ShardLoader()) as load:
-        return [
-            pair.candidate for s in shards for pair in parse_shard_pairs(load(s), s.chunk, s.file)
-        ]
+        return [pair.candidate for s in shards for pair in parse_shard_pairs(load(s), s)]
 
 
 @pytest.fixture
@@ -73,7 +71,7 @@ def test_a_blank_line_in_the_middle_keeps_its_place_and_is_refused(tmp_path: Pat
 
 def test_a_shard_says_where_it_lies(corpus: Path) -> None:
     second = plan_shards(str(corpus), 10)[1]
-    assert second.description == f"rows 10 to 16 ({corpus}/a.jsonl lines 11 to 17)"
+    assert str(second) == f"rows 10 to 16 ({corpus}/a.jsonl lines 11 to 17)"
     assert second.describe_rows(2, 3) == f"row 12 ({corpus}/a.jsonl line 13)"
 
 
@@ -82,7 +80,7 @@ def test_the_name_of_a_content_does_not_depend_on_how_a_table_is_stored(tmp_path
     pq.write_table(table, tmp_path / "a.parquet", compression="none", use_dictionary=False)
     pq.write_table(table, tmp_path / "b.parquet", compression="zstd")
     a, b = (plan_shards(str(tmp_path / f"{name}.parquet"), 4) for name in "ab")
-    assert [s.chunk for s in a] == [s.chunk for s in b]
+    assert [s.content_hash for s in a] == [s.content_hash for s in b]
 
 
 def test_input_that_changes_under_way_is_noticed(tmp_path: Path) -> None:

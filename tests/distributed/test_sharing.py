@@ -87,7 +87,7 @@ def test_parts_that_are_kept_are_not_done_again(tmp_path: Path) -> None:
     seen: list[int] = []
     first = shared(["chrf"], PAIRS, parts=str(tmp_path))
     next(tmp_path.glob("*/part-000002.json")).unlink()
-    noted = Here(lambda task: seen.append(task.number))
+    noted = Here(lambda task: seen.append(task.shard.number))
     assert shared(["chrf"], PAIRS, parts=str(tmp_path), on=noted)[0] == first[0]
     assert seen == [2]
 
@@ -101,9 +101,9 @@ def test_other_pairs_have_parts_of_their_own(tmp_path: Path) -> None:
 
 def test_a_pair_that_fails_is_named() -> None:
     def choke(task: ShardTask) -> ShardFailed | None:
-        low, high = task.only_rows or (0, task.chunk.rows)
-        bad = task.number == 1 and low <= 2 < high
-        return ShardFailed(task.number, "choked", retryable=False) if bad else None
+        low, high = task.only_rows or (0, task.shard.rows)
+        bad = task.shard.number == 1 and low <= 2 < high
+        return ShardFailed(task.shard.number, "choked", retryable=False) if bad else None
 
     with pytest.raises(em.DataError, match=r"1 of 5 shards failed: rows 7 to 13 .* at row 9 "):
         shared(["chrf"], PAIRS, on=Here(choke))

@@ -47,19 +47,12 @@ class MetricCard:
             f"## {what}\n\n{_markdown_table(table)}" for what, table in self.evaluations.items()
         ]
         facts = "\n".join(f"- {name}: {value}" for name, value in self.facts.items())
-        return (
-            "\n\n".join(
-                [
-                    f"# {self.title}",
-                    f"Made by evenmatch {__version__}. To use it, give this folder as the metric: "
-                    "`evenmatch score -c CANDIDATES -r REFERENCES -m ./FOLDER`.",
-                    facts,
-                    *tables,
-                    f"Signature: `{self.signature}`",
-                ]
-            )
-            + "\n"
+        use = (
+            f"Made by evenmatch {__version__}. To use it, give this folder as the metric: "
+            "`evenmatch score -c CANDIDATES -r REFERENCES -m ./FOLDER`."
         )
+        parts = [f"# {self.title}", use, facts, *tables, f"Signature: `{self.signature}`"]
+        return "\n\n".join(parts) + "\n"
 
 
 def write_card(card: MetricCard) -> None:

@@ -30,6 +30,8 @@ ATTRIBUTES = ("age", "gender", "physical-appearance", "race", "religion", "socio
 
 PUBLIC_TERM_LISTS = ("winobias", "bias-words")
 
+_TEXT_FIELDS = ("cand_a", "ref_a", "cand_b", "ref_b")
+
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".tsv", ".tsv.gz")
 
 # Published scores of the first and the second candidate, by metric.
@@ -104,12 +106,13 @@ def template_pairs(attribute: str) -> list[FairnessPair]:
     The carpenter told us that she had finished early.
     The carpenter told us that the carpenter had finished early.
     """
-    return [pair for family in _load_families(attribute) for pair in family_pairs(family)]
+    text = (files("evenmatch.data") / "fairness" / f"{attribute}.toml").read_text("utf-8")
+    return [pair for family in tomllib.loads(text)["family"] for pair in family_pairs(family)]
 
 
 def gender_training_pairs() -> list[FairnessPair]:
     """Generate gender pairs for training; their sentences differ from those of the audit."""
-    return [pair for family in _load_families("lessons") for pair in family_pairs(family)]
+    return template_pairs("lessons")
 
 
 def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
@@ -223,39 +226,20 @@ def _read_files(paths: Sequence[Path]) -> dict[str, list[FairnessPair]]:
 def _iter_pairs(path: Path) -> Iterator[tuple[str, FairnessPair]]:
     named = path.name.partition(".")[0]
     for where, record in read_records(str(path)):
-        texts = [
-            _require_text(record, name, where) for name in ("cand_a", "ref_a", "cand_b", "ref_b")
-        ]
-        scores = _pair_scores(_scores(record, "scores_a"), _scores(record, "scores_b"), where)
-        pair = make_fairness_pair(*texts, scores=scores)
+        for name in _TEXT_FIELDS:
+            if not isinstance(record.get(name), str):
+                raise InputError(
+                    f"{where} has no text {name!r}; each line has cand_a, ref_a, cand_b and ref_b"
+                )
+        given = (record.get(name) for name in ("scores_a", "scores_b"))
+        a, b = (each if isinstance(each, Mapping) else {} for each in given)
+        if a.keys() != b.keys():
+            raise InputError(
+                f"{where} has scores of different metrics for a and b; give both or none"
+            )
+        scores = {metric: (float(a[metric]), float(b[metric])) for metric in a}
+        pair = make_fairness_pair(*(record[name] for name in _TEXT_FIELDS), scores=scores)
         yield str(record.get("attribute") or named), pair
-
-
-def _require_text(record: Mapping[str, Any], name: str, where: str) -> str:
-    value = record.get(name)
-    if not isinstance(value, str):
-        raise InputError(
-            f"{where} has no text {name!r}; each line has cand_a, ref_a, cand_b and ref_b"
-        )
-    return value
-
-
-def _scores(record: Mapping[str, Any], name: str) -> Mapping[str, float]:
-    scores = record.get(name)
-    return scores if isinstance(scores, Mapping) else {}
-
-
-def _pair_scores(a: Mapping[str, float], b: Mapping[str, float], where: str) -> PublishedScores:
-    if a.keys() != b.keys():
-        raise InputError(f"{where} has scores of different metrics for a and b; give both or none")
-    return {metric: (float(a[metric]), float(b[metric])) for metric in a}
-
-
-@cache
-def _load_families(attribute: str) -> list[dict[str, Any]]:
-    text = (files("evenmatch.data") / "fairness" / f"{attribute}.toml").read_text("utf-8")
-    families: list[dict[str, Any]] = tomllib.loads(text)["family"]
-    return families
 
 
 def _unique_terms(pairs: Any) -> tuple[GroupTerm, ...]:

@@ -231,13 +231,12 @@ def parquet_writer(path: str, types: dict[str, str]) -> Iterator[Callable[[Colum
 
 def concatenate_parquet(paths: Sequence[str], out: str) -> None:
     """Concatenate the rows of tables with the same columns into one table."""
-    pyarrow = load_pyarrow()
-    tables = map(_read_parquet, paths)
-    first = next(tables)
-    with pyarrow.parquet.ParquetWriter(out, first.schema) as file:
-        file.write_table(first)
-        for table in tables:
-            file.write_table(table)
+    with open_parquet(paths[0]) as first:
+        schema = first.schema_arrow
+    with load_pyarrow().parquet.ParquetWriter(out, schema) as file:
+        for path in paths:
+            with open_parquet(path) as part:
+                file.write_table(part.read())
 
 
 @contextmanager
@@ -263,11 +262,6 @@ def load_pyarrow() -> Any:
             "Parquet files need pyarrow; install it with: pip install 'evenmatch[parquet]'"
         ) from None
     return pyarrow
-
-
-def _read_parquet(path: str) -> Any:
-    with open_parquet(path) as file:
-        return file.read()
 
 
 def is_url(path: str) -> bool:

@@ -136,9 +136,14 @@ def linearise_amr(text: str, *, where: str = "the graph", first: int = 1) -> str
     >>> linearise_amr('(w / want-01 :ARG0 (b / boy) :ARG1 (g / go-02 :ARG0 b))')
     '( want :ARG0 ( boy ) :ARG1 ( go :ARG0 boy ) )'
     """
-    node = _parse_penman(text, where, first)
-    concepts = dict(_concepts(node))
-    return " ".join(_tokens(node, concepts, f"{where} line {first}"))
+    tree = _parse_penman(text, where, first)
+    concepts = {
+        variable: _strip_alignment(target)
+        for variable, branches in tree.nodes()
+        for role, target in branches
+        if role == "/" and target is not None
+    }
+    return " ".join(_tokens(tree.node, concepts, f"{where} line {first}"))
 
 
 def _is_penman(path: str) -> bool:
@@ -242,7 +247,7 @@ def _format_json_line(each: GraphText) -> str:
 
 
 def _parse_penman(text: str, where: str, first: int) -> Any:
-    """Parse a text with exactly one graph into nested nodes."""
+    """Parse a text with exactly one graph into a tree of nodes."""
     try:
         import penman
     except ImportError:
@@ -251,7 +256,7 @@ def _parse_penman(text: str, where: str, first: int) -> Any:
         ) from None
     _check_brackets(text, where, first)
     try:
-        return penman.parse(text).node
+        return penman.parse(text)
     except penman.DecodeError as error:
         line = first - 1 + (error.lineno or 1)
         reason = error.message[:1].lower() + error.message[1:]
@@ -281,16 +286,6 @@ def _check_brackets(text: str, where: str, first: int) -> None:
         raise InputError(f"{where} line {opened[-1]} opens a bracket that is never closed")
     if not closed:
         raise InputError(f"{where} line {first} has no graph; give one in brackets")
-
-
-def _concepts(node: Any) -> Iterator[tuple[str, str]]:
-    """Yield each variable with its concept."""
-    variable, branches = node
-    for role, target in branches:
-        if role == "/" and target is not None:
-            yield variable, _strip_alignment(target)
-        elif isinstance(target, tuple):
-            yield from _concepts(target)
 
 
 def _tokens(node: Any, concepts: dict[str, str], where: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -102,8 +103,12 @@ class LineAlignedFiles:
 
     def __iter__(self) -> Iterator[Pair]:
         last = 1 + len(self.references)
-        for texts in self._rows():
-            yield Pair(texts[0], tuple(texts[1:last]), texts[last] if self.sources else None)
+        counts = [0] * len(self._paths)
+        for texts in zip_longest(*map(read_lines, self._paths)):
+            counts = [n + (text is not None) for n, text in zip(counts, texts, strict=True)]
+            if None not in texts:
+                yield Pair(texts[0], texts[1:last], texts[last] if self.sources else None)
+        self._check(counts)
 
     @property
     def rereadable(self) -> bool:
@@ -122,23 +127,6 @@ class LineAlignedFiles:
     @property
     def _paths(self) -> tuple[str, ...]:
         return (self.candidates, *self.references, *([self.sources] if self.sources else []))
-
-    def _rows(self) -> Iterator[list[str]]:
-        files = [read_lines(path) for path in self._paths]
-        given = 0
-        while True:
-            row = [next(file, None) for file in files]
-            texts = [text for text in row if text is not None]
-            if len(texts) < len(files):
-                break
-            given += 1
-            yield texts
-        self._check(
-            [
-                given + (text is not None) + sum(1 for _ in file)
-                for text, file in zip(row, files, strict=True)
-            ]
-        )
 
     def _check(self, counts: Sequence[int]) -> None:
         for path, lines in zip(self._paths, counts, strict=True):
@@ -181,7 +169,8 @@ def read_sentence_pairs(data: str, split: str = "") -> list[Pair]:
         path = find_data_set(data) / f"{split or TRAINING_SPLITS[data]}.jsonl.gz"
         if not path.is_file():
             raise DataError(f"the data set {data!r} has no split {split!r}")
-        return list(_read_public_pairs(path))
+        records = (record for _, record in read_json_records(str(path)))
+        return [Pair(str(record["s1"]), (str(record["s2"]),)) for record in records]
     if not Path(data).is_file():
         raise InputError(
             f"no set of sentence pairs is called {data!r}; give a file, or one of "
@@ -211,11 +200,6 @@ def _find_field(record: Mapping[str, Any], names: tuple[str, str], where: str) -
             return record[name]
     fields = ", ".join(map(repr, record)) or "none"
     raise InputError(f"{where} has no field {names[0]!r} or {names[1]!r}; its fields: {fields}")
-
-
-def _read_public_pairs(path: Path) -> Iterator[Pair]:
-    for _, record in read_json_records(str(path)):
-        yield Pair(str(record["s1"]), (str(record["s2"]),))
 
 
 def _format_line_count(count: int) -> str:

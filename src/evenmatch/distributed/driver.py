@@ -1,19 +1,18 @@
 """The driver of a distributed run: sends shards to workers, saves results, retries failures.
 
 `build_run_metrics` prepares the metrics before any shard is sent (specs, signatures, idf tables).
-`ShardCheckpointer` starts a `Driver` for the missing shards and saves each result in the manifest.
-The row that makes a shard fail is found by bisection (`RowSearch`).
+A `Driver` has workers score the missing shards and saves each result in the manifest. The row that
+makes a shard fail is found by bisection.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -38,7 +37,7 @@ from evenmatch.scoring.metric import as_metric
 from evenmatch.types import Pair, Run
 from evenmatch.vectors.weighting import load_idf_table
 
-DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LAYOUT_VERSION = 1
 _CONTENT_HASH = re.compile(r"sha256:[0-9a-f]{16}\b")
 
@@ -51,61 +50,71 @@ class Driver:
     than `max_failures` failed shards stop the run.
     """
 
-    pool: WorkerPool
+    manifest: Manifest
+    metrics: RunMetrics
+    suffix: str
+    run: Run
+    shards: Sequence[Shard]
     load: Callable[[Shard], bytes]
-    on_done: Callable[[Shard, ShardDone], None]
-    check_signatures: Callable[[Mapping[str, str]], None]  # those of a worker that is ready
     retries: int
     max_failures: int | None
 
-    def __call__(self, shards: Iterable[Shard]) -> list[ShardFailure]:
-        """Score the shards and return those that failed; results go to `on_done`."""
-        self._todo = deque(shards)
+    def __call__(self, on: Runner) -> list[ShardFailure]:
+        """Score the shards that are not in the manifest; return those that failed."""
+        self._todo = deque(s for s in self.shards if s.number not in self.manifest.done)
         self._in_flight: dict[int, Shard] = {}
         self._tries: Counter[int] = Counter()
-        self._searches: dict[int, RowSearch] = {}
+        self._searches: dict[int, _RowSearch] = {}
         self._failures: list[ShardFailure] = []
-        self._dispatch()
-        while self._todo or self._in_flight or self._searches:
-            finished: list[tuple[Shard, ShardDone]] = []
-            for reply in self.pool.replies():
-                if isinstance(reply, WorkerReady):
-                    self.check_signatures(reply.signatures)
-                elif (done := self._handle_reply(reply)) is not None:
-                    finished.append(done)
-            # Send new tasks before writing to disk, so that no worker waits while a file is synced.
-            self._dispatch()
-            for shard, result in finished:
-                self.on_done(shard, result)
+        self._report_progress()
+        if self._todo:
+            with on(self._job()) as pool:
+                self._score_shards(pool)
         return self._failures
 
-    def _dispatch(self) -> None:
-        for number, search in list(self._searches.items()):
-            if self.pool.idle_count() and number not in self._in_flight:
-                self._submit(search.shard, search.next_rows)
-        while self._todo and self.pool.idle_count():
-            self._submit(self._todo.popleft())
+    def _job(self) -> WorkerJob:
+        names = ("device", "threads", "batch_tokens", "cache")
+        settings = {name: getattr(self.run, name) for name in names}
+        metrics = self.metrics
+        return WorkerJob(metrics.specs, self.suffix, settings, os.getcwd(), metrics.idf_tables)
 
-    def _submit(self, shard: Shard, only_rows: tuple[int, int] | None = None) -> None:
+    def _score_shards(self, pool: WorkerPool) -> None:
+        self._dispatch(pool)
+        while self._todo or self._in_flight or self._searches:
+            finished: list[tuple[Shard, ShardDone]] = []
+            for reply in pool.replies():
+                if isinstance(reply, WorkerReady):
+                    self.metrics.check_signatures(reply.signatures)
+                    continue
+                shard = self._in_flight.pop(reply.number)
+                if reply.number in self._searches:
+                    self._narrow(self._searches[reply.number], reply)
+                elif isinstance(reply, ShardDone):
+                    finished.append((shard, reply))
+                else:
+                    self._handle_failure(shard, reply)
+            # Send new tasks before writing to disk, so that no worker waits while a file is synced.
+            self._dispatch(pool)
+            for shard, done in finished:
+                self._save_shard(shard, done)
+
+    def _dispatch(self, pool: WorkerPool) -> None:
+        for number, search in list(self._searches.items()):
+            if pool.idle_count() and number not in self._in_flight:
+                self._submit(pool, search.shard, search.next_rows)
+        while self._todo and pool.idle_count():
+            self._submit(pool, self._todo.popleft())
+
+    def _submit(
+        self, pool: WorkerPool, shard: Shard, only_rows: tuple[int, int] | None = None
+    ) -> None:
         try:
             data = self.load(shard)
         except (EvenmatchError, OSError) as error:
             self._give_up(ShardFailure(shard, " ".join(str(error).split())))
             return
         self._in_flight[shard.number] = shard
-        task = ShardTask(shard.number, shard.first, shard.file, shard.chunk, data, only_rows)
-        self.pool.submit(task)
-
-    def _handle_reply(self, reply: ShardDone | ShardFailed) -> tuple[Shard, ShardDone] | None:
-        shard = self._in_flight.pop(reply.number)
-        search = self._searches.get(reply.number)
-        if search is not None:
-            self._narrow(search, reply)
-        elif isinstance(reply, ShardDone):
-            return shard, reply
-        else:
-            self._handle_failure(shard, reply)
-        return None
+        pool.submit(ShardTask(shard, data, only_rows))
 
     def _handle_failure(self, shard: Shard, reply: ShardFailed) -> None:
         self._tries[shard.number] += 1
@@ -114,15 +123,19 @@ class Driver:
         elif reply.row is not None:
             self._give_up(ShardFailure(shard, reply.reason, reply.row))
         else:
-            self._searches[shard.number] = RowSearch(shard, reply.reason, 0, shard.rows)
+            self._searches[shard.number] = _RowSearch(shard, reply.reason, 0, shard.rows)
 
-    def _narrow(self, search: RowSearch, reply: ShardDone | ShardFailed) -> None:
-        found = search.narrow(reply)
-        if found.finished:
-            del self._searches[search.shard.number]
-            self._give_up(ShardFailure(search.shard, found.reason, found.row))
+    def _narrow(self, search: _RowSearch, reply: ShardDone | ShardFailed) -> None:
+        """Continue the search with the reply for its `next_rows`."""
+        low, middle = search.next_rows
+        if isinstance(reply, ShardFailed):
+            search.high, search.reason = middle, reply.reason
+            if middle - low == 1:
+                self._give_up(ShardFailure(search.shard, search.reason, low))
         else:
-            self._searches[search.shard.number] = found
+            search.low = middle
+            if middle == search.high:  # no row fails alone
+                self._give_up(ShardFailure(search.shard, search.reason))
 
     def _give_up(self, failure: ShardFailure) -> None:
         self._searches.pop(failure.shard.number, None)
@@ -134,6 +147,28 @@ class Driver:
                 f"{count} {what} failed, more than --max-failures {self.max_failures}; "
                 f"the last: {failure}"
             )
+
+    def _save_shard(self, shard: Shard, done: ShardDone) -> None:
+        """Save a shard's scores, add it to the manifest, and report progress."""
+        self.metrics.check_signatures(
+            {name: tally["signature"] for name, tally in done.tallies.items()}
+        )
+        entry = {
+            "form": self.suffix,
+            "tallies": done.tallies,
+            "flags": done.flags,
+            "seconds": {k: round(v, 4) for k, v in done.seconds.items()},
+        }
+        stored = f"{len(self.manifest.done)} of {len(self.shards)} shards are scored and stored"
+        with explain_full_disk(stored):
+            self.manifest.add_shard(shard, done.data, entry)
+        self._report_progress()
+
+    def _report_progress(self) -> None:
+        if self.run.progress is not None:
+            last = self.shards[-1]
+            done = sum(line["rows"] for line in self.manifest.done.values())
+            self.run.progress(done, last.first + last.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +182,11 @@ class ShardFailure:
     def __str__(self) -> str:
         """One-line description."""
         at = "" if self.row is None else f", at {self.shard.describe_rows(self.row, self.row + 1)}"
-        return f"{self.shard.description} failed{at}: {self.reason}"
+        return f"{self.shard} failed{at}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class RowSearch:
+@dataclass
+class _RowSearch:
     """Bisection for the failing row of a shard, which is at `low` or later and before `high`.
 
     A score depends on its pair alone, so a row that fails among others also fails alone. The last
@@ -162,95 +197,25 @@ class RowSearch:
     reason: str
     low: int
     high: int
-    finished: bool = False
 
     @property
     def next_rows(self) -> tuple[int, int]:
         """The rows to try next: the first half of the interval."""
         return self.low, max(self.low + 1, (self.low + self.high) // 2)
 
-    @property
-    def row(self) -> int | None:
-        """The failing row; None if no row fails alone."""
-        return self.low if self.finished and self.low < self.high else None
 
-    def narrow(self, reply: ShardDone | ShardFailed) -> RowSearch:
-        """Return the search after the reply for `next_rows`."""
-        low, middle = self.next_rows
-        if isinstance(reply, ShardFailed):
-            alone = middle - low == 1
-            return dataclasses.replace(self, high=middle, finished=alone, reason=reply.reason)
-        return dataclasses.replace(self, low=middle, finished=middle == self.high)
-
-
-@dataclass(frozen=True)
-class ShardCheckpointer:
-    """Saves the results of workers in the manifest and reports progress."""
-
-    manifest: Manifest
-    run_metrics: RunMetrics
-    suffix: str
-    run: Run
-    shards: Sequence[Shard]
-
-    def score_missing(
-        self,
-        on: Runner,
-        load: Callable[[Shard], bytes],
-        retries: int,
-        max_failures: int | None,
-    ) -> list[ShardFailure]:
-        """Score the shards that are not in the manifest; return those that failed."""
-        todo = [shard for shard in self.shards if shard.number not in self.manifest.done]
-        self._report_progress()
-        if not todo:
-            return []
-        check = self.run_metrics.check_signatures
-        with on(self._job()) as pool:
-            return Driver(pool, load, self._save_shard, check, retries, max_failures)(todo)
-
-    def _job(self) -> WorkerJob:
-        run = self.run
-        settings = {
-            "device": run.device,
-            "threads": run.threads,
-            "batch_tokens": run.batch_tokens,
-            "cache": run.cache,
-        }
-        wanted = self.run_metrics
-        return WorkerJob(wanted.specs, self.suffix, settings, os.getcwd(), wanted.idf_tables)
-
-    def _save_shard(self, shard: Shard, done: ShardDone) -> None:
-        """Save a shard's scores, add it to the manifest, and report progress."""
-        self.run_metrics.check_signatures(
-            {name: tally["signature"] for name, tally in done.tallies.items()}
-        )
-        entry = {
-            "form": self.suffix,
-            "tallies": done.tallies,
-            "flags": done.flags,
-            "seconds": {k: round(v, 4) for k, v in done.seconds.items()},
-        }
-        try:
-            self.manifest.add_shard(shard, done.data, entry)
-        except OSError as error:
-            raise self._disk_full_error(error) from None
-        self._report_progress()
-
-    def _disk_full_error(self, error: OSError) -> OSError:
-        if error.errno not in DISK_FULL_ERRNOS:
-            return error
-        return DataError(
-            f"{error.filename}: {(error.strerror or '').lower()}; {len(self.manifest.done)} of "
-            f"{len(self.shards)} shards are scored and stored; free disk space and continue with "
-            "--resume"
-        )
-
-    def _report_progress(self) -> None:
-        if self.run.progress is not None:
-            last = self.shards[-1]
-            done = sum(line["rows"] for line in self.manifest.done.values())
-            self.run.progress(done, last.first + last.rows)
+@contextmanager
+def explain_full_disk(stored: str, name: str = "") -> Iterator[None]:
+    """Convert the error of a full disk to a `DataError` that says what is stored already."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _DISK_FULL_ERRNOS:
+            raise
+        raise DataError(
+            f"{name or error.filename}: {(error.strerror or '').lower()}; {stored}; "
+            "free disk space and continue with --resume"
+        ) from None
 
 
 def manifest_header(wanted: RunMetrics, form: str, shard_rows: int, run: Run) -> dict[str, Any]:
@@ -306,7 +271,10 @@ def build_run_metrics(
     if not names:
         raise InputError("the list of metrics is empty; give at least one")
     parts = {name: fit_idf(as_metric(name), _ShardPairs(shards, load)) for name in names}
-    sample = list(_ShardPairs(shards[:1], load, lenient=True))
+    sample: list[Pair] = []
+    with suppress(InputError, DataError):  # workers report an invalid row
+        for pair in _ShardPairs(shards[:1], load):
+            sample.append(pair)
     if sample:
         warn_of_other_languages(list(parts.values()), sample)
     return RunMetrics(parts)
@@ -320,14 +288,11 @@ def fit_idf(metric: Metric, pairs: Iterable[Pair]) -> Metric:
 
 @dataclass(frozen=True)
 class _ShardPairs:
-    """Iterable over all pairs of shards; `lenient` ends at the first invalid row."""
+    """Iterable over all pairs of shards, as often as wanted."""
 
     shards: Sequence[Shard]
     load: Callable[[Shard], bytes]
-    lenient: bool = False
 
     def __iter__(self) -> Iterator[Pair]:
-        errors = (InputError, DataError) if self.lenient else ()
-        with suppress(*errors):
-            for shard in self.shards:
-                yield from parse_shard_pairs(self.load(shard), shard.chunk, shard.file)
+        for shard in self.shards:
+            yield from parse_shard_pairs(self.load(shard), shard)

@@ -43,16 +43,8 @@ class Manifest:
         """Write a shard's scores to a file, then append a line for the shard."""
         part = self.part_path(shard.number, entry["form"])
         write_atomic(part, data)
-        rows = {"rows": shard.rows, "first": shard.first, "content": shard.chunk.content_hash}
+        rows = {"rows": shard.rows, "first": shard.first, "content": shard.content_hash}
         line = {"shard": shard.number, **rows, "part": part.name, "bytes": len(data), **entry}
-        self._append(line)
-        self.done[shard.number] = line
-
-    def part_path(self, number: int, suffix: str) -> Path:
-        """Path of a shard's scores."""
-        return self.folder / f"part-{number:06d}{suffix}"
-
-    def _append(self, line: Mapping[str, Any]) -> None:
         end = self.file.seek(0, os.SEEK_END)
         try:
             self.file.write(json.dumps(line).encode() + b"\n")
@@ -61,6 +53,11 @@ class Manifest:
         except OSError as error:
             self.file.truncate(end)  # leave no incomplete line
             raise OSError(error.errno, error.strerror, str(self.folder / MANIFEST_NAME)) from None
+        self.done[shard.number] = line
+
+    def part_path(self, number: int, suffix: str) -> Path:
+        """Path of a shard's scores."""
+        return self.folder / f"part-{number:06d}{suffix}"
 
 
 @contextmanager
@@ -80,53 +77,51 @@ def open_manifest(
             f"{folder} already contains a run; continue it with --resume, or remove the folder"
         )
     with path.open("r+b", buffering=0) as file:
-        _lock_manifest(file, folder)
-        lines = _read_lines(file, path)
-        check_header(folder, lines[0], header)
-        done = {line["shard"]: line for line in lines[1:]}
-        check_shards(folder, done.values(), shards)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataError(f"another run is writing to {folder}; wait for it or stop it") from None
+        stored, *lines = _read_lines(file, path)
+        done = {line["shard"]: line for line in lines}
+        reason = _find_change(stored, header) or _find_changed_rows(done.values(), shards)
+        if reason:
+            raise InputError(
+                f"the run in {folder} cannot be resumed: {reason}; use the same settings and "
+                "input, or another --out"
+            )
         yield Manifest(
             folder, file, {n: line for n, line in done.items() if _part_exists(folder, line)}
         )
 
 
-def check_header(folder: Path, stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
-    """Raise `InputError` if the settings of a stored run differ, naming the difference."""
-    for key, value in current.items():
-        if stored.get(key) == value:
+def _find_change(stored: Mapping[str, Any], current: Mapping[str, Any]) -> str:
+    """Describe the first setting that differs from a stored run; empty if there is none."""
+    for key, now in current.items():
+        before = stored.get(key)
+        if before == now:
             continue
-        was, now = _differing_values(stored.get(key), value)
-        raise _mismatch_error(folder, f"{_SETTING_LABELS[key]} changed from {was} to {now}")
+        if isinstance(before, dict) and isinstance(now, dict):  # metrics
+            name = next(n for n in {**before, **now} if before.get(n) != now.get(n))
+            before, now = (each.get(name, f"without {name}") for each in (before, now))
+        return f"{_SETTING_LABELS[key]} changed from {before} to {now}"
+    return ""
 
 
-def check_shards(folder: Path, done: Iterable[Mapping[str, Any]], shards: Sequence[Shard]) -> None:
-    """Raise `InputError` if rows have changed since they were scored.
+def _find_changed_rows(done: Iterable[Mapping[str, Any]], shards: Sequence[Shard]) -> str:
+    """Describe the first rows that have changed since they were scored; empty if none have.
 
     Rows that are not scored yet may change, so that a corrupt row can be corrected.
     """
     for line in done:
-        last = line["first"] + line["rows"] - 1
+        first, last = line["first"], line["first"] + line["rows"] - 1
         if line["shard"] >= len(shards):
-            raise _mismatch_error(
-                folder,
-                f"it has scores of row {last}, but the input now ends with row "
-                f"{shards[-1].first + shards[-1].rows - 1}",
-            )
+            end = shards[-1].first + shards[-1].rows - 1
+            return f"it has scores of row {last}, but the input now ends with row {end}"
         shard = shards[line["shard"]]
-        found = (shard.first, shard.rows, shard.chunk.content_hash)
-        if found != (line["first"], line["rows"], line["content"]):
-            raise _mismatch_error(
-                folder,
-                f"rows {line['first']} to {last} of {shard.file} have changed since they were "
-                "scored",
-            )
-
-
-def _lock_manifest(file: IO[bytes], folder: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise DataError(f"another run is writing to {folder}; wait for it or stop it") from None
+        found = (shard.first, shard.rows, shard.content_hash)
+        if found != (first, line["rows"], line["content"]):
+            return f"rows {first} to {last} of {shard.file} have changed since they were scored"
+    return ""
 
 
 def _read_lines(file: IO[bytes], path: Path) -> list[dict[str, Any]]:
@@ -151,20 +146,3 @@ def _part_exists(folder: Path, line: Mapping[str, Any]) -> bool:
     """Whether a shard's file exists in full; otherwise the shard is scored again."""
     part = folder / str(line["part"])
     return part.is_file() and part.stat().st_size == int(line["bytes"])
-
-
-def _differing_values(before: Any, now: Any) -> tuple[Any, Any]:
-    """Return the two values of a setting; for metrics, those of the first that differs."""
-    if not (isinstance(before, dict) and isinstance(now, dict)):
-        return before, now
-    names = [n for n in {**before, **now} if before.get(n) != now.get(n)]
-    if not names:
-        return ", ".join(before), ", ".join(now)
-    return before.get(names[0], f"without {names[0]}"), now.get(names[0], f"without {names[0]}")
-
-
-def _mismatch_error(folder: Path, why: str) -> InputError:
-    return InputError(
-        f"the run in {folder} cannot be resumed: {why}; use the same settings and input, "
-        "or another --out"
-    )

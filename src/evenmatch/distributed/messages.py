@@ -6,11 +6,12 @@ Messages contain specs and settings, never metric objects. A `Runner` (`Processe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from evenmatch.distributed.shards import FileChunk
+from evenmatch.distributed.shards import Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,7 @@ class WorkerJob:
 class ShardTask:
     """A shard to score; with `only_rows`, score only those rows and return no data."""
 
-    number: int
-    first: int
-    file: str
-    chunk: FileChunk
+    shard: Shard
     data: bytes
     only_rows: tuple[int, int] | None = None
 
@@ -73,7 +71,7 @@ class ShardFailed:
     retryable: bool = True
 
 
-WorkerReply = WorkerReady | ShardDone | ShardFailed
+WorkerReply: TypeAlias = WorkerReady | ShardDone | ShardFailed
 
 
 class WorkerPool(Protocol):
@@ -87,7 +85,5 @@ class WorkerPool(Protocol):
     def replies(self) -> list[WorkerReply]: ...
 
 
-class Runner(Protocol):
-    """Opens a pool for a job; the workers are stopped when the block ends."""
-
-    def __call__(self, job: WorkerJob, /) -> AbstractContextManager[WorkerPool]: ...
+# Opens a pool for a job; the workers are stopped when the block ends.
+Runner: TypeAlias = Callable[[WorkerJob], AbstractContextManager[WorkerPool]]

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from evenmatch.distributed.messages import ShardFailed, ShardTask, WorkerReady, WorkerReply
 from evenmatch.errors import DataError, EvenmatchError
@@ -27,6 +27,9 @@ class WorkerDied:
     reason: str
 
 
+BackendMessage: TypeAlias = WorkerReply | EvenmatchError | WorkerDied
+
+
 class WorkerBackend(Protocol):
     """Starts workers and carries messages; a worker is any hashable object of the backend.
 
@@ -36,9 +39,7 @@ class WorkerBackend(Protocol):
 
     def start(self) -> Any: ...
     def send(self, worker: Any, task: ShardTask, /) -> None: ...
-    def receive(
-        self, workers: Collection[Any], /
-    ) -> list[tuple[Any, WorkerReply | EvenmatchError | WorkerDied]]: ...
+    def receive(self, workers: Collection[Any], /) -> list[tuple[Any, BackendMessage]]: ...
     def stop(self, worker: Any, /) -> None: ...
 
 
@@ -77,10 +78,21 @@ class ReplacingPool:
 
     def replies(self) -> list[WorkerReply]:
         """Wait for replies and return them; replace workers that died."""
-        messages = self._backend.receive(self._workers.keys())
-        found = [self._handle(worker, message) for worker, message in messages]
+        found: list[WorkerReply] = []
+        for worker, message in self._backend.receive(self._workers.keys()):
+            if isinstance(message, EvenmatchError):
+                raise message
+            if isinstance(message, WorkerDied):
+                found += self._remove_dead(worker, message.reason)
+                continue
+            if isinstance(message, WorkerReady):
+                self._workers[worker].ready = True
+                self._startup_failures = 0
+            else:
+                self._workers[worker].task = None
+            found.append(message)
         self.start_missing()
-        return [reply for reply in found if reply is not None]
+        return found
 
     def start_missing(self) -> None:
         while len(self._workers) < self._size:
@@ -93,21 +105,7 @@ class ReplacingPool:
     def _idle_workers(self) -> list[Any]:
         return [w for w, state in self._workers.items() if state.ready and state.task is None]
 
-    def _handle(
-        self, worker: Any, message: WorkerReply | EvenmatchError | WorkerDied
-    ) -> WorkerReply | None:
-        if isinstance(message, EvenmatchError):
-            raise message
-        if isinstance(message, WorkerDied):
-            return self._remove_dead(worker, message.reason)
-        if isinstance(message, WorkerReady):
-            self._workers[worker].ready = True
-            self._startup_failures = 0
-        else:
-            self._workers[worker].task = None
-        return message
-
-    def _remove_dead(self, worker: Any, why: str) -> ShardFailed | None:
+    def _remove_dead(self, worker: Any, why: str) -> list[ShardFailed]:
         """Remove a worker that died, and return the failure of its task if it had one."""
         state = self._workers.pop(worker)
         self._backend.stop(worker)
@@ -115,7 +113,7 @@ class ReplacingPool:
             self._startup_failures += 1
             if self._startup_failures >= _MAX_STARTUP_FAILURES:
                 raise DataError(f"workers fail to start: {why}")
-        return ShardFailed(state.task.number, why) if state.task is not None else None
+        return [] if state.task is None else [ShardFailed(state.task.shard.number, why)]
 
 
 def available_cores() -> int:

@@ -1,4 +1,8 @@
-"""Workers as local processes, connected to the driver by pipes."""
+"""Workers as local processes, connected to the driver by pipes.
+
+A worker process is `python -m evenmatch.distributed.processes FD`, where FD is the file descriptor
+of an inherited pipe, through which the job and tasks arrive.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Collection
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -14,9 +20,18 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import IO, Any
 
-from evenmatch.distributed.messages import ShardTask, WorkerJob, WorkerPool, WorkerReply
-from evenmatch.distributed.pool import WorkerDied, available_cores, open_pool, thread_environment
+from evenmatch.distributed.messages import ShardTask, WorkerJob, WorkerPool
+from evenmatch.distributed.pool import (
+    BackendMessage,
+    WorkerDied,
+    available_cores,
+    open_pool,
+    thread_environment,
+)
+from evenmatch.distributed.worker import Worker
 from evenmatch.errors import EvenmatchError, InputError
+
+_POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -45,20 +60,19 @@ class _WorkerProcess:
     pipe: Connection[Any, Any]
     errors: IO[bytes]
 
-    def receive(self) -> WorkerReply | EvenmatchError | WorkerDied:
+    def receive(self) -> BackendMessage:
+        """Receive a reply, or how the process ended and the last line of its output if any."""
         try:
-            reply: WorkerReply | EvenmatchError = self.pipe.recv()
+            reply: BackendMessage = self.pipe.recv()
         except (EOFError, ConnectionError):
-            return WorkerDied(self._exit_reason())
+            code = self.popen.wait()
+            how = (
+                f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+            )
+            self.errors.seek(0)
+            lines = self.errors.read().decode("utf-8", "replace").strip().splitlines()
+            return WorkerDied(f"the worker {how}" + (f" ({lines[-1].strip()})" if lines else ""))
         return reply
-
-    def _exit_reason(self) -> str:
-        """Describe how the process ended, with the last line of its output if any."""
-        code = self.popen.wait()
-        self.errors.seek(0)
-        lines = self.errors.read().decode("utf-8", "replace").strip().splitlines()
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        return f"the worker {how}" + (f" ({lines[-1].strip()})" if lines else "")
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,7 @@ class _ProcessBackend:
             raise InputError("--on processes needs Linux or macOS; use --on ray here")
         ours, theirs = Pipe()
         errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
-        module = "evenmatch.distributed.worker_process"
+        module = "evenmatch.distributed.processes"
         popen = subprocess.Popen(
             [sys.executable, "-m", module, str(theirs.fileno())],
             env={**os.environ, **thread_environment(self.threads)},
@@ -91,7 +105,7 @@ class _ProcessBackend:
 
     def receive(
         self, workers: Collection[_WorkerProcess]
-    ) -> list[tuple[_WorkerProcess, WorkerReply | EvenmatchError | WorkerDied]]:
+    ) -> list[tuple[_WorkerProcess, BackendMessage]]:
         readable = wait([worker.pipe for worker in workers])
         return [(worker, worker.receive()) for worker in workers if worker.pipe in readable]
 
@@ -100,3 +114,30 @@ class _ProcessBackend:
         worker.popen.wait()
         worker.pipe.close()
         worker.errors.close()
+
+
+def main() -> None:
+    """Serve the pipe with the file descriptor given on the command line."""
+    # An interrupt is sent to the whole process group; only the driver handles it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
+    with Connection(int(sys.argv[1])) as pipe, suppress(EOFError, ConnectionError):
+        try:
+            worker = Worker(pipe.recv())
+        except EvenmatchError as error:
+            pipe.send(error)
+            return
+        pipe.send(worker.ready)
+        while True:  # until the driver closes the pipe
+            pipe.send(worker(pipe.recv()))
+
+
+def _exit_with_parent(parent: int) -> None:
+    """End this process soon after its parent ends, because nobody reads its results then."""
+    while os.getppid() == parent:
+        time.sleep(_POLL_SECONDS)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,9 +15,14 @@ from evenmatch.distributed.messages import (
     WorkerJob,
     WorkerPool,
     WorkerReady,
-    WorkerReply,
 )
-from evenmatch.distributed.pool import WorkerDied, available_cores, open_pool, thread_environment
+from evenmatch.distributed.pool import (
+    BackendMessage,
+    WorkerDied,
+    available_cores,
+    open_pool,
+    thread_environment,
+)
 from evenmatch.distributed.worker import Worker, one_line_message
 from evenmatch.errors import DataError, EvenmatchError, InputError, MissingExtraError
 
@@ -42,7 +47,13 @@ class Ray:
 
         Ray is shut down too, unless it was initialised before.
         """
-        ray = load_ray()
+        try:
+            import ray
+        except ImportError:
+            raise MissingExtraError(
+                "--on ray needs Ray; install it with: pip install 'evenmatch[ray]', "
+                "or use --on processes"
+            ) from None
         ours = not ray.is_initialized()
         if ours:
             self._connect(ray)
@@ -82,20 +93,8 @@ class Ray:
         variables = thread_environment(self.threads or 1)
         if self.models:
             variables["EVENMATCH_MODELS"] = self.models
-        environment: dict[str, Any] = {"env_vars": variables}
-        return environment | ({"working_dir": self.working_dir} if self.working_dir else {})
-
-
-def load_ray() -> Any:
-    """Import ray; raise `MissingExtraError` if it is not installed."""
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError(
-            "--on ray needs Ray; install it with: pip install 'evenmatch[ray]', "
-            "or use --on processes"
-        ) from None
-    return ray
+        directory = {"working_dir": self.working_dir} if self.working_dir else {}
+        return {"env_vars": variables, **directory}
 
 
 class _Actor:
@@ -126,16 +125,14 @@ class _ActorBackend:
     def send(self, actor: Any, task: ShardTask) -> None:
         self._pending[actor.work.remote(task)] = actor
 
-    def receive(
-        self, actors: Collection[Any]
-    ) -> list[tuple[Any, WorkerReply | EvenmatchError | WorkerDied]]:
+    def receive(self, actors: Collection[Any]) -> list[tuple[Any, BackendMessage]]:
         self._ray.wait(list(self._pending), num_returns=1)
         finished, _ = self._ray.wait(list(self._pending), num_returns=len(self._pending), timeout=0)
         return [(self._pending.pop(reference), self._get(reference)) for reference in finished]
 
-    def _get(self, reference: Any) -> WorkerReply | EvenmatchError | WorkerDied:
+    def _get(self, reference: Any) -> BackendMessage:
         try:
-            reply: WorkerReply | EvenmatchError = self._ray.get(reference)
+            reply: BackendMessage = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
             return WorkerDied(f"the worker died ({str(error).strip().splitlines()[-1].strip()})")
         return reply

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from evenmatch.data.files import (
     concatenate_parquet,
@@ -27,17 +27,16 @@ from evenmatch.data.files import (
 )
 from evenmatch.data.scores import atomic_write, is_score_file
 from evenmatch.distributed.driver import (
-    DISK_FULL_ERRNOS,
-    RunMetrics,
-    ShardCheckpointer,
+    Driver,
     ShardFailure,
     build_run_metrics,
+    explain_full_disk,
     manifest_header,
 )
-from evenmatch.distributed.manifest import Manifest, open_manifest
+from evenmatch.distributed.manifest import open_manifest
 from evenmatch.distributed.messages import Runner
 from evenmatch.distributed.processes import Processes
-from evenmatch.distributed.shards import Shard, ShardLoader, plan_shards
+from evenmatch.distributed.shards import ShardLoader, plan_shards
 from evenmatch.distributed.worker import merge_tallies
 from evenmatch.errors import DataError, InputError
 from evenmatch.scoring.inputs import make_run
@@ -78,12 +77,25 @@ def score_files(
         metrics = build_run_metrics(names, shards, load)
         header = manifest_header(metrics, suffix, shard_rows, settings)
         with open_manifest(folder, header, shards, resume=resume) as manifest:
-            before = dict(manifest.done)
-            checkpointer = ShardCheckpointer(manifest, metrics, suffix, settings, shards)
-            failures = checkpointer.score_missing(on, load, retries, max_failures)
+            resumed = sum(line["rows"] for line in manifest.done.values())
+            limits = (retries, max_failures)
+            driver = Driver(manifest, metrics, suffix, settings, shards, load, *limits)
+            failures = driver(on)
             if not failures and is_score_file(out):
-                _join_output([manifest.part_path(s.number, suffix) for s in shards], out)
-            return _collect_result(manifest, metrics, failures, shards, before)
+                with explain_full_disk(f"every shard is scored and stored in {folder}", out):
+                    join_parts([manifest.part_path(s.number, suffix) for s in shards], out)
+            lines = [manifest.done[number] for number in sorted(manifest.done)]
+    tallies = {
+        name: merge_tallies(part, [line["tallies"][name] for line in lines])
+        for name, part in metrics.metrics.items()
+    }
+    flagged: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    for line in lines:
+        flagged.update(line["flags"])
+        seconds.update(line["seconds"])
+    rows = sum(line["rows"] for line in lines)
+    return ScoreFilesResult(tallies, flagged, tuple(failures), rows, resumed, seconds)
 
 
 @dataclass(frozen=True)
@@ -120,7 +132,11 @@ def join_parts(parts: Sequence[Path], out: str) -> None:
         else:
             open_file: Any = gzip.open if out.lower().endswith(".gz") else open
             with open_file(temporary, "wb") as sink:
-                _concatenate_files(parts, sink, has_header=part_suffix(out) == ".tsv")
+                for n, part in enumerate(parts):
+                    with part.open("rb") as source:
+                        if n and part.suffix == ".tsv":
+                            source.readline()  # the header is that of the first part
+                        shutil.copyfileobj(source, sink, 1 << 20)
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
 
@@ -149,49 +165,3 @@ def _parts_folder(out: str) -> tuple[Path, str]:
             "give a .jsonl, .tsv or .parquet file, or a folder"
         )
     return Path(out), ".jsonl"
-
-
-def _join_output(parts: Sequence[Path], out: str) -> None:
-    try:
-        join_parts(parts, out)
-    except OSError as error:
-        if error.errno not in DISK_FULL_ERRNOS:
-            raise
-        raise DataError(
-            f"{out}: {(error.strerror or '').lower()}; every shard is scored and stored in "
-            f"{parts[0].parent}; free disk space and continue with --resume"
-        ) from None
-
-
-def _collect_result(
-    manifest: Manifest,
-    metrics: RunMetrics,
-    failures: Sequence[ShardFailure],
-    shards: Sequence[Shard],
-    before: Mapping[int, Mapping[str, Any]],
-) -> ScoreFilesResult:
-    lines = [manifest.done[s.number] for s in shards if s.number in manifest.done]
-    tallies = {
-        name: merge_tallies(part, [line["tallies"][name] for line in lines])
-        if lines
-        else RunningMean()
-        for name, part in metrics.metrics.items()
-    }
-    flagged: Counter[str] = Counter()
-    seconds: Counter[str] = Counter()
-    for line in lines:
-        flagged.update(line["flags"])
-        for what, spent in line["seconds"].items():
-            seconds[what] += spent
-    resumed = sum(line["rows"] for line in before.values())
-    rows = sum(line["rows"] for line in lines)
-    return ScoreFilesResult(tallies, flagged, tuple(failures), rows, resumed, seconds)
-
-
-def _concatenate_files(parts: Sequence[Path], sink: IO[bytes], *, has_header: bool) -> None:
-    """Concatenate text files; with `has_header`, keep only the header of the first."""
-    for n, part in enumerate(parts):
-        with part.open("rb") as source:
-            if has_header and n:
-                source.readline()
-            shutil.copyfileobj(source, sink, 1 << 20)

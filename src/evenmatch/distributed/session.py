@@ -1,7 +1,7 @@
 """Worker sessions: score pairs that are in memory by workers (`worker_session`).
 
 A session is the value of the run setting `on`. Pairs are split into shards as if they came from a
-file (`PairShards`), and workers stay alive between calls (`PersistentRunner`).
+file, and workers stay alive between calls (`PersistentRunner`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from evenmatch.distributed.driver import (
-    RunMetrics,
-    ShardCheckpointer,
-    fit_idf,
-    manifest_header,
-)
+from evenmatch.distributed.driver import Driver, RunMetrics, fit_idf, manifest_header
 from evenmatch.distributed.manifest import open_manifest
 from evenmatch.distributed.messages import Runner, WorkerJob, WorkerPool
 from evenmatch.distributed.run import RETRIES, SHARD_ROWS
-from evenmatch.distributed.shards import FileChunk, Shard, hash_content
+from evenmatch.distributed.shards import Shard, hash_content
 from evenmatch.distributed.worker import (
     PACKED_SUFFIX,
     WARMUP_PAIRS,
@@ -84,7 +79,7 @@ class WorkerSession:
             return []
         _check_corpus_scores(named)
         run_metrics = RunMetrics({name: fit_idf(metric, pairs) for name, metric in named.items()})
-        parts = self._score_shards(run_metrics, PairShards(pairs, self.shard_rows), run)
+        parts = self._score_shards(run_metrics, pairs, run)
         found = {
             name: concatenate_scores(metric, [part[n] for part in parts])
             for n, (name, metric) in enumerate(run_metrics.metrics.items())
@@ -92,52 +87,30 @@ class WorkerSession:
         return [found[spec(metric)] for metric in metrics]
 
     def _score_shards(
-        self, metrics: RunMetrics, pair_shards: PairShards, run: Run
+        self, metrics: RunMetrics, pairs: Sequence[Pair], run: Run
     ) -> list[list[Scores]]:
         """Score all shards and return their parts in order."""
         header = manifest_header(metrics, PACKED_SUFFIX, self.shard_rows, run)
-        shards = pair_shards.shards()
-        with open_manifest(
-            self._call_folder(header, shards), header, shards, resume=True
-        ) as manifest:
-            checkpointer = ShardCheckpointer(manifest, metrics, PACKED_SUFFIX, run, shards)
-            failures = checkpointer.score_missing(
-                self.runner, pair_shards.load, self.retries, self.max_failures
+        shards = list(_split_pairs(pairs, self.shard_rows))
+        # A subfolder for these pairs and metrics, so that one folder can serve many calls.
+        content = json.dumps([header, [shard.content_hash for shard in shards]])
+        folder = Path(self.folder) / hash_content(content.encode())
+        with open_manifest(folder, header, shards, resume=True) as manifest:
+            driver = Driver(
+                manifest,
+                metrics,
+                PACKED_SUFFIX,
+                run,
+                shards,
+                lambda shard: _pairs_to_jsonl(pairs[shard.first : shard.first + shard.rows]),
+                self.retries,
+                self.max_failures,
             )
+            failures = driver(self.runner)
             if failures:
                 raise DataError(f"{len(failures)} of {len(shards)} shards failed: {failures[0]}")
             parts = [manifest.part_path(shard.number, PACKED_SUFFIX) for shard in shards]
             return [unpack_scores(part.read_bytes()) for part in parts]
-
-    def _call_folder(self, header: Mapping[str, object], shards: Sequence[Shard]) -> Path:
-        """Subfolder for these pairs and metrics, so that one folder can serve many calls."""
-        content = json.dumps([header, [shard.chunk.content_hash for shard in shards]])
-        return Path(self.folder) / hash_content(content.encode())
-
-
-@dataclass(frozen=True)
-class PairShards:
-    """Pairs split into shards of `rows` rows, as JSONL; the bytes are created on demand."""
-
-    pairs: Sequence[Pair]
-    rows: int
-
-    def shards(self) -> list[Shard]:
-        """The shards, as of a JSONL file."""
-        found = []
-        for number, first in enumerate(range(0, len(self.pairs), self.rows)):
-            count, data = min(self.rows, len(self.pairs) - first), self._bytes(first)
-            chunk = FileChunk(first, count, (first, count), hash_content(data))
-            found.append(Shard(number, first, _PSEUDO_FILE, chunk))
-        return found
-
-    def load(self, shard: Shard) -> bytes:
-        """The bytes of a shard."""
-        return self._bytes(shard.first)
-
-    def _bytes(self, first: int) -> bytes:
-        rows = self.pairs[first : first + self.rows]
-        return "\n".join(map(_pair_json, rows)).encode()
 
 
 class PersistentRunner:
@@ -171,14 +144,23 @@ class PersistentRunner:
 def _check_corpus_scores(metrics: Mapping[str, Metric]) -> None:
     """Raise `InputError` for a corpus score that cannot be computed from summed counts."""
     for name, metric in metrics.items():
-        if isinstance(metric, CorpusMetric | Openable):
-            continue
-        if metric(WARMUP_PAIRS).corpus is not None:
+        summable = isinstance(metric, CorpusMetric | Openable)
+        if not summable and metric(WARMUP_PAIRS).corpus is not None:
             raise InputError(
                 f"the corpus score of {name} cannot be computed from shards; score it without --on"
             )
 
 
-def _pair_json(pair: Pair) -> str:
-    record = {"candidate": pair.candidate, "references": pair.references, "source": pair.source}
-    return json.dumps(record)
+def _split_pairs(pairs: Sequence[Pair], rows: int) -> Iterator[Shard]:
+    """Split pairs into shards, as of a JSONL file."""
+    for number, first in enumerate(range(0, len(pairs), rows)):
+        part = pairs[first : first + rows]
+        place = (first, len(part), (first, len(part)))
+        yield Shard(number, first, _PSEUDO_FILE, *place, hash_content(_pairs_to_jsonl(part)))
+
+
+def _pairs_to_jsonl(pairs: Sequence[Pair]) -> bytes:
+    records = (
+        {"candidate": p.candidate, "references": p.references, "source": p.source} for p in pairs
+    )
+    return "\n".join(map(json.dumps, records)).encode()

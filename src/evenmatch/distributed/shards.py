@@ -7,19 +7,19 @@ shard is sent as bytes, a Parquet shard (rows of one row group) as an Arrow stre
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TypeAlias
 
 from evenmatch.data.files import (
     check_seekable,
     decode_line,
     is_json,
+    is_parquet,
     is_url,
     list_files,
     load_pyarrow,
@@ -32,48 +32,38 @@ from evenmatch.data.pairs import PAIR_FIELDS, pair_from_record
 from evenmatch.errors import DataError, InputError
 from evenmatch.types import Pair
 
+# The number of rows, the position and the content hash of a shard.
+_Chunk: TypeAlias = tuple[int, tuple[int, int], str]
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A chunk of one file; `first` is its first row, counted over the whole input."""
+    """Consecutive rows of a file, and the hash of their content.
+
+    `first` is the first row counted over the whole input, `first_in_file` the same row counted in
+    its file. `position` is the byte offset and length in a JSONL file, the row group and row in a
+    Parquet file.
+    """
 
     number: int
     first: int
     file: str
-    chunk: FileChunk
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.chunk.rows
-
-    def describe_rows(self, begin: int, end: int) -> str:
-        """Describe rows `begin` to `end` (exclusive) of the shard, for messages."""
-        low, high = self.first + begin, self.first + end - 1
-        in_file = self.chunk.first_row + begin + 1, self.chunk.first_row + end
-        rows = f"row {low}" if low == high else f"rows {low} to {high}"
-        what = "line" if is_json(self.file) else "row"
-        place = f"{what} {in_file[0]}" if low == high else f"{what}s {in_file[0]} to {in_file[1]}"
-        return f"{rows} ({self.file} {place})"
-
-    @property
-    def description(self) -> str:
-        """Description of all rows of the shard, for messages."""
-        return self.describe_rows(0, self.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class FileChunk:
-    """Consecutive rows of a file, beginning with `first_row`, and the hash of their content.
-
-    `position` is the byte offset and length in a JSONL file, the row group and row in a Parquet
-    file.
-    """
-
-    first_row: int
+    first_in_file: int
     rows: int
     position: tuple[int, int]
     content_hash: str
+
+    def __str__(self) -> str:
+        return self.describe_rows(0, self.rows)
+
+    def describe_rows(self, begin: int, end: int) -> str:
+        """Describe rows `begin` to `end` (exclusive) of the shard, for messages."""
+        what = "line" if is_json(self.file) else "row"
+        low, low_in_file = self.first + begin, self.first_in_file + begin + 1
+        if end - begin == 1:
+            return f"row {low} ({self.file} {what} {low_in_file})"
+        high, high_in_file = self.first + end - 1, self.first_in_file + end
+        return f"rows {low} to {high} ({self.file} {what}s {low_in_file} to {high_in_file})"
 
 
 def plan_shards(path: str, rows: int) -> list[Shard]:
@@ -87,10 +77,12 @@ def plan_shards(path: str, rows: int) -> list[Shard]:
     shards: list[Shard] = []
     first = 0
     for file in _input_files(local_path(path)):
-        split = split_jsonl if is_json(file) else split_parquet
-        for chunk in split(file, rows):
-            shards.append(Shard(len(shards), first, file, chunk))
-            first += chunk.rows
+        split = _split_jsonl if is_json(file) else _split_parquet
+        before = first
+        for count, position, content_hash in split(file, rows):
+            place = (file, first - before, count, position)
+            shards.append(Shard(len(shards), first, *place, content_hash))
+            first += count
     if not shards:
         raise InputError("nothing to score: the input has no pairs")
     return shards
@@ -107,7 +99,7 @@ class ShardLoader:
     def __call__(self, shard: Shard) -> bytes:
         """Load a shard; raise `DataError` if the file has changed since it was planned."""
         data = self._load_jsonl(shard) if is_json(shard.file) else self._load_parquet(shard)
-        if hash_content(data) != shard.chunk.content_hash:
+        if hash_content(data) != shard.content_hash:
             raise DataError(f"{shard.file} changed while it was being scored; start again")
         return data
 
@@ -116,17 +108,17 @@ class ShardLoader:
         self._files.close()
 
     def _load_jsonl(self, shard: Shard) -> bytes:
-        offset, size = shard.chunk.position
+        offset, size = shard.position
         file = self._open_file(shard.file, open_binary)
         file.seek(offset)
         data: bytes = file.read(size)
         return data
 
     def _load_parquet(self, shard: Shard) -> bytes:
-        group, row = shard.chunk.position
+        group, row = shard.position
         file = self._open_file(shard.file, open_parquet)
         if self._group[:2] != (shard.file, group):
-            self._group = (shard.file, group, read_row_group(file, group))
+            self._group = (shard.file, group, _read_row_group(file, group))
         return _arrow_bytes(self._group[2].slice(row, shard.rows))
 
     def _open_file(self, path: str, opener: Any) -> Any:
@@ -136,10 +128,21 @@ class ShardLoader:
         return self._open[1]
 
 
-def parse_shard_pairs(data: bytes, chunk: FileChunk, path: str) -> Iterator[Pair]:
-    """Parse the pairs of a shard; the name of its file determines the format."""
-    parse = parse_jsonl_pairs if is_json(path) else parse_arrow_pairs
-    return parse(data, chunk, path)
+def parse_shard_pairs(data: bytes, shard: Shard) -> Iterator[Pair]:
+    """Parse the pairs of a shard one by one; an invalid row raises an error naming it."""
+    if is_json(shard.file):
+        lines = data.split(b"\n")[: shard.rows]
+        for number, raw in enumerate(lines, shard.first_in_file + 1):
+            line = decode_line(raw, number, shard.file)
+            where = f"{shard.file} line {number}"
+            if not line.strip():
+                raise InputError(f"{where} is blank; expected JSON")
+            yield pair_from_record(parse_json_object(line, where), where)
+        return
+    with load_pyarrow().ipc.open_stream(data) as stream:
+        records = stream.read_all().to_pylist()
+    for number, record in enumerate(records, shard.first_in_file + 1):
+        yield pair_from_record(record, f"{shard.file} row {number}")
 
 
 def hash_content(data: bytes) -> str:
@@ -147,98 +150,37 @@ def hash_content(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def split_jsonl(path: str, rows: int) -> Iterator[FileChunk]:
+def _split_jsonl(path: str, rows: int) -> Iterator[_Chunk]:
     """Split a JSONL file into chunks; blank lines at its end are ignored."""
-    pending: list[tuple[FileChunk, int]] = []  # chunks, with their rows up to the last non-blank
+    offset = filled = 0
+    pending: list[_Chunk] = []  # the last chunk with text, and the blank ones after it
     with open_binary(path) as file:
-        for chunk, filled in _line_chunks(file, rows):
-            if filled:
-                yield from (before for before, _ in pending)
+        while lines := list(islice(file, rows)):
+            data = b"".join(lines)
+            if data.strip():
+                yield from pending
                 pending = []
-            pending.append((chunk, filled))
-    last, filled = pending[0] if pending else (None, 0)
-    if last is not None and filled:
-        yield dataclasses.replace(last, rows=filled)
+                filled = data.rstrip().count(b"\n") + 1
+            pending.append((len(lines), (offset, len(data)), hash_content(data)))
+            offset += len(data)
+    if filled:
+        yield filled, *pending[0][1:]
 
 
-def parse_jsonl_pairs(data: bytes, chunk: FileChunk, path: str) -> Iterator[Pair]:
-    """Parse the pairs of a JSONL chunk one by one; an invalid line raises an error naming it."""
-    lines = data.split(b"\n")
-    for number, raw in enumerate(lines[: chunk.rows], chunk.first_row + 1):
-        line = decode_line(raw, number, path)
-        where = f"{path} line {number}"
-        if not line.strip():
-            raise InputError(f"{where} is blank; expected JSON")
-        yield pair_from_record(parse_json_object(line, where), where)
-
-
-def split_parquet(path: str, rows: int) -> Iterator[FileChunk]:
+def _split_parquet(path: str, rows: int) -> Iterator[_Chunk]:
     """Split a Parquet file into chunks, each within one row group."""
-    begin = 0
     with open_parquet(path) as file:
         for group in range(file.num_row_groups):
-            table = read_row_group(file, group)
+            table = _read_row_group(file, group)
             for row in range(0, table.num_rows, rows):
                 part = table.slice(row, rows)
-                yield FileChunk(
-                    begin, part.num_rows, (group, row), hash_content(_arrow_bytes(part))
-                )
-                begin += part.num_rows
+                yield part.num_rows, (group, row), hash_content(_arrow_bytes(part))
 
 
-def read_row_group(file: Any, group: int) -> Any:
+def _read_row_group(file: Any, group: int) -> Any:
     """Read the columns of a pair from one row group."""
     columns = [name for name in file.schema_arrow.names if name in PAIR_FIELDS]
     return file.read_row_group(group, columns=columns)
-
-
-def parse_arrow_pairs(data: bytes, chunk: FileChunk, path: str) -> Iterator[Pair]:
-    """Parse the pairs of an Arrow stream one by one; an invalid row raises an error naming it."""
-    pyarrow = load_pyarrow()
-    with pyarrow.ipc.open_stream(data) as stream:
-        records = stream.read_all().to_pylist()
-    for number, record in enumerate(records, chunk.first_row + 1):
-        yield pair_from_record(record, f"{path} row {number}")
-
-
-def _input_files(path: str) -> list[str]:
-    if is_url(path):
-        # Do not check whether the URL is a folder: a web server would send the whole file.
-        found = _supported_files(path, [path] if _is_supported(path) else list_files(path))
-        check_seekable(found[0])
-        return found
-    place = Path(path)
-    if place.is_dir():
-        return _supported_files(path, sorted(str(p) for p in place.rglob("*") if p.is_file()))
-    if place.exists() and not place.is_file():
-        raise InputError(f"{path} can be read only once; save it to a file first")
-    return _supported_files(path, [path])
-
-
-def _supported_files(path: str, files: list[str]) -> list[str]:
-    """Select the JSONL and Parquet files among the files of a path."""
-    found = [file for file in files if _is_supported(file)]
-    if not found and files == [path]:
-        raise InputError(
-            f"cannot split {path} into shards; give a .jsonl or .parquet file, or a folder of them"
-        )
-    if not found:
-        raise DataError(f"the folder {path} contains no .jsonl or .parquet file")
-    return found
-
-
-def _is_supported(path: str) -> bool:
-    return path != "-" and (is_json(path) or path.lower().endswith(".parquet"))
-
-
-def _line_chunks(file: IO[bytes], rows: int) -> Iterator[tuple[FileChunk, int]]:
-    begin = offset = 0
-    while lines := list(islice(file, rows)):
-        data = b"".join(lines)
-        filled = max((n for n, line in enumerate(lines, 1) if line.strip()), default=0)
-        yield FileChunk(begin, len(lines), (offset, len(data)), hash_content(data)), filled
-        begin += len(lines)
-        offset += len(data)
 
 
 def _arrow_bytes(table: Any) -> bytes:
@@ -250,3 +192,30 @@ def _arrow_bytes(table: Any) -> bytes:
         stream.write_table(whole)
     packed: bytes = sink.getvalue().to_pybytes()
     return packed
+
+
+def _input_files(path: str) -> list[str]:
+    """List the JSONL and Parquet files of a path."""
+    place = Path(path)
+    files = [path]
+    # Do not check whether a URL of a file is a folder: a web server would send the whole file.
+    if is_url(path) and not _is_supported(path):
+        files = list_files(path)
+    elif place.is_dir():
+        files = sorted(str(p) for p in place.rglob("*") if p.is_file())
+    elif place.exists() and not place.is_file():
+        raise InputError(f"{path} can be read only once; save it to a file first")
+    found = [file for file in files if _is_supported(file)]
+    if not found and files == [path]:
+        raise InputError(
+            f"cannot split {path} into shards; give a .jsonl or .parquet file, or a folder of them"
+        )
+    if not found:
+        raise DataError(f"the folder {path} contains no .jsonl or .parquet file")
+    if is_url(path):
+        check_seekable(found[0])
+    return found
+
+
+def _is_supported(path: str) -> bool:
+    return path != "-" and (is_json(path) or is_parquet(path))

@@ -116,9 +116,12 @@ class BERTScorer:
     ) -> None:
         self.model_type = choose_model(model_type, lang)
         self._checkpoint = find_checkpoint(self.model_type)
-        self.num_layers = resolve_layer(_requested_layer(num_layers), self._checkpoint)
+        if num_layers is not None and type(num_layers) is not int:
+            raise InputError(f"num_layers must be a whole number, got {num_layers!r}")
+        layer: Layer = "auto" if num_layers is None else num_layers
+        self.num_layers = resolve_layer(layer, self._checkpoint)
         self.batch_size, self.nthreads, self.all_layers = batch_size, nthreads, all_layers
-        self.device = device or _best_device()
+        self.device = device or ("cuda" if _import_torch().cuda.is_available() else "cpu")
         self.lang, self.idf = lang, bool(idf)
         self.rescale_with_baseline, self.baseline_path = rescale_with_baseline, baseline_path
         self.use_fast_tokenizer = use_fast_tokenizer
@@ -221,16 +224,6 @@ class BERTScorer:
         return (
             f"BERTScorer(hash={self.hash}, batch_size={self.batch_size}, nthreads={self.nthreads})"
         )
-
-
-def _requested_layer(num_layers: int | None) -> Layer:
-    if num_layers is not None and type(num_layers) is not int:
-        raise InputError(f"num_layers must be a whole number, got {num_layers!r}")
-    return "auto" if num_layers is None else num_layers
-
-
-def _best_device() -> str:
-    return "cuda" if _import_torch().cuda.is_available() else "cpu"
 
 
 def _import_torch() -> Any:

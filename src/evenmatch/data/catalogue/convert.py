@@ -36,6 +36,8 @@ _LANGUAGE_PAIRS = {
     19: "de-en fi-en gu-en kk-en lt-en ru-en zh-en en-de",
 }
 
+_DATA_TO_TEXT_CRITERIA = ("informativeness", "naturalness", "quality")
+
 _GZIPPED_SUFFIX = ".conllu"
 
 
@@ -124,14 +126,19 @@ def _fairness_records(path: Path) -> Iterator[dict[str, Any]]:
     if len(rows) % 2:
         raise ValueError(f"{path.name} has {len(rows)} rows, expected an even number")
     for number, (first, second) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
-        texts = dict(
-            zip(("cand_a", "ref_a", "cand_b", "ref_b"), first[:2] + second[:2], strict=True)
-        )
         scores = [
             dict(zip(metrics, map(float, row[2 : 2 + len(metrics)]), strict=True))
             for row in (first, second)
         ]
-        yield {"pair": number, **texts, "scores_a": scores[0], "scores_b": scores[1]}
+        yield {
+            "pair": number,
+            "cand_a": first[0],
+            "ref_a": first[1],
+            "cand_b": second[0],
+            "ref_b": second[1],
+            "scores_a": scores[0],
+            "scores_b": scores[1],
+        }
 
 
 def convert_kp20k(originals: Path) -> Iterator[ConvertedFile]:
@@ -225,7 +232,7 @@ def _format_ranks(ranks: Iterable[Any], segments: Sequence[dict[str, Any]]) -> I
 
 
 def convert_summaries(
-    originals: Path, name: str, references: str, criteria: Sequence[str]
+    originals: Path, name: str, references: str, criteria: str
 ) -> Iterator[ConvertedFile]:
     """REALSumm or SummEval; the field `references` holds one reference or a list."""
     documents = read_pickle(originals / _BARTSCORE / f"SUM/{name}/data.pkl")
@@ -239,7 +246,7 @@ def convert_summaries(
                 "out": {
                     system: {
                         "text": output["sys_summ"],
-                        "human": _human_scores(output["scores"], criteria),
+                        "human": {c: float(output["scores"][c]) for c in criteria.split()},
                     }
                     for system, output in document["sys_summs"].items()
                 },
@@ -263,14 +270,10 @@ def _output_record(number: Any, output: dict[str, Any]) -> dict[str, Any]:
         "id": str(number),
         "src": output["src"],
         "out": output["sys_summ"],
-        "human": _human_scores(output["scores"], ["informativeness", "naturalness", "quality"]),
+        "human": {c: float(output["scores"][c]) for c in _DATA_TO_TEXT_CRITERIA},
         "refs": list(dict.fromkeys(references)),
         "n_refs_with_repeats": len(references),
     }
-
-
-def _human_scores(scores: dict[str, Any], criteria: Sequence[str]) -> dict[str, float]:
-    return {criterion: float(scores[criterion]) for criterion in criteria}
 
 
 def copy_unchanged(originals: Path) -> Iterator[ConvertedFile]:
@@ -368,10 +371,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "kp20k": convert_kp20k,
     "menli": convert_menli,
     "realsumm": partial(
-        convert_summaries,
-        name="REALSumm",
-        references="ref_summ",
-        criteria=["litepyramid_recall"],
+        convert_summaries, name="REALSumm", references="ref_summ", criteria="litepyramid_recall"
     ),
     "sick": convert_sick,
     "snli": convert_snli,
@@ -380,7 +380,7 @@ CONVERTERS: Mapping[str, Converter] = {
         convert_summaries,
         name="SummEval",
         references="ref_summs",
-        criteria=["coherence", "consistency", "fluency", "relevance"],
+        criteria="coherence consistency fluency relevance",
     ),
     "unchanged": copy_unchanged,
     "wmt18": partial(convert_wmt, year=18),

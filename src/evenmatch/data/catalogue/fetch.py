@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from evenmatch.data.catalogue.catalogue import DataSet, Upstream, data_dir, data_set
+from evenmatch.data.catalogue.catalogue import DataSet, data_dir, data_set
 from evenmatch.data.catalogue.convert import CONVERTERS, write_converted
 from evenmatch.errors import DataError, MissingExtraError
 
@@ -42,7 +42,10 @@ def fetch_data_set(
     with _temporary_folder(wanted) as place:
         originals, converted = place / "upstream", place / "converted"
         for source in wanted.upstream:
-            _fetch_upstream(source, originals / source.repository, address=address, checked=checked)
+            for path in source.paths:
+                url = f"{address}/{quote(f'{source.repository}/{source.commit}/{path}')}"
+                known = source.sha256.get(path) if checked else None
+                _download(url, originals / source.repository / path, known)
         checksums = write_converted(CONVERTERS[wanted.converter](originals), converted)
         if checked:
             _check_checksums(wanted, checksums)
@@ -68,17 +71,14 @@ def _temporary_folder(wanted: DataSet) -> Iterator[Path]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _fetch_upstream(source: Upstream, folder: Path, *, address: str, checked: bool) -> None:
-    for path in source.paths:
-        where = quote(f"{source.repository}/{source.commit}/{path}")
-        known = source.sha256.get(path) if checked else None
-        _download(f"{address}/{where}", folder / path, known)
-
-
 def _download(url: str, target: Path, sha256: str | None) -> None:
-    pooch = _load_pooch()
-    import requests
-
+    try:
+        import pooch
+        import requests
+    except ImportError:
+        raise MissingExtraError(
+            "fetching data sets needs pooch; install it with: pip install 'evenmatch[data]'"
+        ) from None
     level = pooch.get_logger().level
     pooch.get_logger().setLevel("WARNING")
     try:
@@ -110,16 +110,6 @@ def _failure_reason(error: Any) -> str:
     if isinstance(error, requests.Timeout):
         return f"no response for {_TIMEOUT} seconds; try again"
     return "no connection; check the network, or give another address with --mirror"
-
-
-def _load_pooch() -> Any:
-    try:
-        import pooch
-    except ImportError:
-        raise MissingExtraError(
-            "fetching data sets needs pooch; install it with: pip install 'evenmatch[data]'"
-        ) from None
-    return pooch
 
 
 def _check_checksums(wanted: DataSet, checksums: dict[str, str]) -> None:

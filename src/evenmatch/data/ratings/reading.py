@@ -70,23 +70,19 @@ def _find_reader(given: str) -> tuple[Path, RatingsReader]:
             f"the data set {given!r} has no ratings; sets with ratings: {', '.join(RATING_READERS)}"
         )
     path = Path(given)
+    if (path / SYSTEM_SCORES_FILE).is_file():
+        return path, read_wmt
     if path.is_dir():
-        return path, _folder_reader(path)
+        name = path.resolve().name
+        if name in RATING_READERS:
+            return path, RATING_READERS[name]
+        raise DataError(
+            f"the folder {path} has no {SYSTEM_SCORES_FILE}; "
+            "expected it together with a PAIR.jsonl.gz for each language pair"
+        )
     if not path.exists():
         raise DataError(
             f"there is no data set, folder or file {given!r}; "
             f"data sets with ratings: {', '.join(RATING_READERS)}"
         )
     return path, read_rating_table
-
-
-def _folder_reader(folder: Path) -> RatingsReader:
-    if (folder / SYSTEM_SCORES_FILE).is_file():
-        return read_wmt
-    name = folder.resolve().name
-    if name not in RATING_READERS:
-        raise DataError(
-            f"the folder {folder} has no {SYSTEM_SCORES_FILE}; "
-            "expected it together with a PAIR.jsonl.gz for each language pair"
-        )
-    return RATING_READERS[name]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -48,46 +48,48 @@ class Rating:
     rater: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RelativeRank:
-    """A judgement that one system's output of a segment is better than another's."""
-
-    segment: str
-    better: str
-    worse: str
-
-
-@dataclass(frozen=True, slots=True)
-class RatingRecords:
-    """Human judgements: ratings of outputs, ratings of systems and relative ranks."""
-
-    ratings: Sequence[Rating] = ()
-    systems: Mapping[str, float] = field(default_factory=dict)
-    ranks: Sequence[RelativeRank] = ()
-    humans: frozenset[str] = frozenset()
-    outliers: frozenset[str] = frozenset()
-    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    degrees: int = 1  # delta degrees of freedom of each rater's standard deviation
+# A segment, and two systems of which the first has the better output.
+RelativeRank: TypeAlias = tuple[str, str, str]
 
 
 def build_rated_set(
     name: str,
     subset: str,
     segments: Sequence[RatedSegment],
-    records: RatingRecords,
+    ratings: Sequence[Rating],
     *,
     criterion: str = "",
+    official: Mapping[str, float] = {},
+    ranks: Sequence[RelativeRank] = (),
+    humans: frozenset[str] = frozenset(),
+    outliers: frozenset[str] = frozenset(),
+    published: Mapping[str, Mapping[str, float]] = {},
+    degrees: int = 1,
 ) -> RatedSet:
     """Build a rated set; ratings of one output are averaged, after z-scoring by rater if known.
 
-    Systems are in the order of the organisers' scores, then of the outputs, then of the ratings.
+    `official` are the organisers' ratings of systems. Systems are in their order, then that of the
+    outputs, then of the ratings. `degrees` are the delta degrees of freedom of each rater's
+    standard deviation.
     """
-    systems = _order_systems(segments, records)
+    outputs = [system for segment in segments for system in segment.outputs]
+    systems = tuple(dict.fromkeys([*official, *outputs, *(rating.system for rating in ratings)]))
     columns = {segment.name: number for number, segment in enumerate(segments)}
     rows = {system: number for number, system in enumerate(systems)}
-    judgements = _index_ratings(records.ratings, rows, columns)
-    official = [records.systems.get(system, np.nan) for system in systems]
-    with_raters = any(rating.rater for rating in records.ratings)
+    raters = {rater: n for n, rater in enumerate(dict.fromkeys(r.rater for r in ratings))}
+    judgements = Judgements(
+        systems=_as_indexes([rows[r.system] for r in ratings]),
+        segments=_as_indexes([columns[r.segment] for r in ratings]),
+        raters=_as_indexes([raters[r.rater] for r in ratings]),
+        values=np.array([r.value for r in ratings], dtype=np.float64),
+    )
+    relative = RelativeRanks(
+        segments=_as_indexes([columns[segment] for segment, _, _ in ranks]),
+        better=_as_indexes([rows[better] for _, better, _ in ranks]),
+        worse=_as_indexes([rows[worse] for _, _, worse in ranks]),
+    )
+    with_raters = any(raters)
+    shape = (len(rows), len(columns))
     return RatedSet(
         name=name,
         subset=subset,
@@ -96,19 +98,14 @@ def build_rated_set(
         candidates=tuple(tuple(s.outputs.get(system) for s in segments) for system in systems),
         references=tuple(s.references for s in segments),
         sources=tuple(s.source for s in segments),
-        ratings=_mean_ratings(
-            judgements, (len(rows), len(columns)), records.degrees if with_raters else None
-        ),
-        system_ratings=np.array(official, dtype=np.float64),
+        ratings=_mean_ratings(judgements, shape, degrees if with_raters else None),
+        system_ratings=_by_system(official, systems),
         criterion=criterion,
-        humans=records.humans & rows.keys(),
-        outliers=records.outliers & rows.keys(),
-        ranks=_index_ranks(records.ranks, rows, columns),
+        humans=humans & rows.keys(),
+        outliers=outliers & rows.keys(),
+        ranks=relative if ranks else None,
         judgements=judgements if with_raters else None,
-        published={
-            metric: np.array([scores.get(s, np.nan) for s in systems], dtype=np.float64)
-            for metric, scores in records.published.items()
-        },
+        published={metric: _by_system(scores, systems) for metric, scores in published.items()},
     )
 
 
@@ -164,24 +161,6 @@ def require_number(record: Mapping[str, Any], name: str, where: str) -> float:
     return number
 
 
-def _order_systems(segments: Sequence[RatedSegment], records: RatingRecords) -> tuple[str, ...]:
-    outputs = dict.fromkeys(system for segment in segments for system in segment.outputs)
-    rated = dict.fromkeys(rating.system for rating in records.ratings)
-    return tuple({**dict.fromkeys(records.systems), **outputs, **rated})
-
-
-def _index_ratings(
-    ratings: Sequence[Rating], rows: Mapping[str, int], columns: Mapping[str, int]
-) -> Judgements:
-    raters = {rater: n for n, rater in enumerate(dict.fromkeys(r.rater for r in ratings))}
-    return Judgements(
-        systems=_as_indexes([rows[r.system] for r in ratings]),
-        segments=_as_indexes([columns[r.segment] for r in ratings]),
-        raters=_as_indexes([raters[r.rater] for r in ratings]),
-        values=np.array([r.value for r in ratings], dtype=np.float64),
-    )
-
-
 def _mean_ratings(judgements: Judgements, shape: tuple[int, int], degrees: int | None) -> Floats:
     """Average the ratings of each output; with `degrees`, z-score them by rater first."""
     values = judgements.values
@@ -196,16 +175,8 @@ def _mean_ratings(judgements: Judgements, shape: tuple[int, int], degrees: int |
     return means
 
 
-def _index_ranks(
-    ranks: Sequence[RelativeRank], rows: Mapping[str, int], columns: Mapping[str, int]
-) -> RelativeRanks | None:
-    if not ranks:
-        return None
-    return RelativeRanks(
-        segments=_as_indexes([columns[rank.segment] for rank in ranks]),
-        better=_as_indexes([rows[rank.better] for rank in ranks]),
-        worse=_as_indexes([rows[rank.worse] for rank in ranks]),
-    )
+def _by_system(scores: Mapping[str, float], systems: Sequence[str]) -> Floats:
+    return np.array([scores.get(system, np.nan) for system in systems], dtype=np.float64)
 
 
 def _as_indexes(values: Sequence[int]) -> Indexes:

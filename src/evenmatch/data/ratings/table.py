@@ -16,7 +16,6 @@ from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.records import (
     RatedSegment,
     Rating,
-    RatingRecords,
     build_rated_set,
     check_texts,
     require_name,
@@ -53,9 +52,9 @@ def read_rating_table(path: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
     for subset in rows:
         if not subsets or subset in subsets:
             segments = _build_segments(rows[subset])
-            yield build_rated_set(
-                path.name.split(".")[0], subset, segments, _build_records(rows[subset])
-            )
+            _check_raters(rows[subset])
+            ratings = [row.rating for row in rows[subset]]
+            yield build_rated_set(path.name.split(".")[0], subset, segments, ratings)
 
 
 def _parse_row(record: Mapping[str, Any], where: str) -> _RatingRow:
@@ -109,7 +108,8 @@ def _consistent_values(
     return {known: value(row) for known, row in first.items()}
 
 
-def _build_records(rows: Sequence[_RatingRow]) -> RatingRecords:
+def _check_raters(rows: Sequence[_RatingRow]) -> None:
+    """Raise if only some rows have a rater, or if an output is rated twice by the same."""
     seen: dict[tuple[str, str, str], str] = {}
     for row in rows:
         rating = row.rating
@@ -125,4 +125,3 @@ def _build_records(rows: Sequence[_RatingRow]) -> RatingRecords:
                 "give each output one row, or one per rater in a column 'rater'"
             )
         seen[key] = row.where
-    return RatingRecords([row.rating for row in rows])

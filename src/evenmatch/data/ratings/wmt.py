@@ -16,7 +16,6 @@ from evenmatch.data.ratings.records import (
     UNNAMED_SYSTEM,
     RatedSegment,
     Rating,
-    RatingRecords,
     RelativeRank,
     build_rated_set,
     check_texts,
@@ -33,7 +32,9 @@ _METRIC_SCORES_FILE = "metric_system_scores.tsv.gz"
 
 _TEST_SET = "newstest2020"
 
-_HUMAN_NAMES = ("Human-", "ref-")
+_CRITERION = "direct assessment"
+
+_HUMAN_NAMES = ("Human-", "ref-")  # how the names that WMT gives to human references begin
 
 
 def read_wmt(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
@@ -54,7 +55,7 @@ def read_daseg(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
     for path in sorted(folder.glob("wmt*.jsonl.gz")):
         subset = path.name.removesuffix(".jsonl.gz")
         if not subsets or subset in subsets:
-            yield _read_daseg_file(path, folder.name, subset)
+            yield _read_daseg_file(path, subset)
 
 
 def _read_language_pair(
@@ -67,28 +68,24 @@ def _read_language_pair(
     ratings = list(_read_ratings(folder / f"{pair}.seg.tsv.gz", texts))
     for rating in ratings:  # without texts, the segments are those that have ratings
         texts.setdefault(rating.segment, RatedSegment(rating.segment))
-    records = RatingRecords(
-        ratings=ratings,
-        systems={
+    # Some human translations have segment ratings but no system score, so no row among `rows`.
+    humans = {row["system"] for _, row in rows if row.get("human") == "1"}
+    humans |= {r.system for r in ratings if r.system.startswith(_HUMAN_NAMES)}
+    return build_rated_set(
+        folder.name,
+        pair,
+        list(texts.values()),
+        ratings,
+        criterion=_CRITERION,
+        official={
             require_name(row, "system", where): require_number(row, "z", where)
             for where, row in rows
         },
         ranks=list(_read_ranks(folder / f"{pair}.rr.tsv.gz", texts)),
-        humans=_find_humans(rows, ratings),
+        humans=frozenset(humans),
         outliers=frozenset(row["system"] for _, row in rows if row.get("outlier") == "1"),
         published=published,
     )
-    segments = list(texts.values())
-    return build_rated_set(folder.name, pair, segments, records, criterion="direct assessment")
-
-
-def _find_humans(rows: Sequence[LocatedRecord], ratings: Sequence[Rating]) -> frozenset[str]:
-    """Find the human references, by the column `human` or by the names WMT uses.
-
-    Some human translations have segment ratings but no system score, so no row among `rows`.
-    """
-    flagged = {row["system"] for _, row in rows if row.get("human") == "1"}
-    return frozenset(flagged | {r.system for r in ratings if r.system.startswith(_HUMAN_NAMES)})
 
 
 def _read_segments(path: Path) -> Iterator[RatedSegment]:
@@ -134,11 +131,11 @@ def _match_system(system: str, outputs: Mapping[str, Any]) -> str:
 def _read_ranks(path: Path, texts: Mapping[str, RatedSegment]) -> Iterator[RelativeRank]:
     records = read_tsv_records(str(path)) if path.exists() else ()
     for where, record in records:
-        names = [require_name(record, field, where) for field in ("sid", "better", "worse")]
-        segment = texts.get(names[0])
-        if segment is None or not {*names[1:]} <= segment.outputs.keys():
+        names = ("sid", "better", "worse")
+        segment, better, worse = (require_name(record, name, where) for name in names)
+        if segment not in texts or not {better, worse} <= texts[segment].outputs.keys():
             raise DataError(f"{where} ranks outputs that are not among the texts")
-        yield RelativeRank(*names)
+        yield segment, better, worse
 
 
 def _read_metric_scores(path: Path) -> dict[str, dict[str, dict[str, float]]]:
@@ -155,13 +152,11 @@ def _read_metric_scores(path: Path) -> dict[str, dict[str, dict[str, float]]]:
     return scores
 
 
-def _read_daseg_file(path: Path, name: str, subset: str) -> RatedSet:
+def _read_daseg_file(path: Path, subset: str) -> RatedSet:
     segments, ratings = [], []
     for number, (where, record) in enumerate(read_json_records(str(path)), 1):
         references = check_texts(require_field(record, "ref", where), "ref", where)
         outputs = {UNNAMED_SYSTEM: require_text(record, "out", where)}
         segments.append(RatedSegment(str(number), record.get("src"), references, outputs))
         ratings.append(Rating(UNNAMED_SYSTEM, str(number), require_number(record, "z", where)))
-    return build_rated_set(
-        name, subset, segments, RatingRecords(ratings), criterion="direct assessment"
-    )
+    return build_rated_set(path.parent.name, subset, segments, ratings, criterion=_CRITERION)
