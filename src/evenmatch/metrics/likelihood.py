@@ -66,7 +66,6 @@ class Likelihood(EngineMetric):
     long: Literal["truncate", "error"] = "truncate"
     trust_remote_code: bool = False
     adapter: str = ""
-    higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
 
     def __post_init__(self) -> None:

@@ -49,7 +49,6 @@ class Regression(EngineMetric):
     long: Literal["truncate", "error"] = "truncate"
     trust_remote_code: bool = False
     adapter: str = ""
-    higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     def __post_init__(self) -> None:

@@ -67,6 +67,11 @@ class EngineMetric(Protocol):
         return OpenMetrics([self], pairs, run).score(pairs)[0]
 
     @property
+    def higher_is_better(self) -> bool:
+        """True, unless the metric says otherwise."""
+        return True
+
+    @property
     def signature(self) -> str:
         """The metric's spec, with settings resolved, files by content hash, and versions."""
         return make_signature(self)

@@ -117,11 +117,6 @@ class AlignMetric(EngineMetric):
         return chunk.share(("similarity", self.units, keys, self.similarity), compute)
 
     @property
-    def higher_is_better(self) -> bool:
-        """True: similar texts score higher."""
-        return True
-
-    @property
     def bounds(self) -> tuple[float, float]:
         """The range of scores; infinite where the similarity or the reducer declares no bounds."""
         low, high = similarity_bounds(self.similarity)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -64,7 +64,6 @@ class KeyphraseMetric(EngineMetric):
     similarity: Similarity = PhraseStringSimilarity()
     alignment: Solver = Greedy()
     scoring: Reducer = FineGrained()
-    higher_is_better: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self)

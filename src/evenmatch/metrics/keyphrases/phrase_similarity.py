@@ -95,7 +95,6 @@ class PhraseScorer(EngineMetric):
     """
 
     model: str = DEFAULT_SCORER
-    higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def open(self, context: CallContext) -> ReadyMetric:
