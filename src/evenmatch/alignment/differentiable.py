@@ -74,7 +74,8 @@ class StraightThrough:
         cells, mask = _flatten_stack(similarity, present)
         logits = soft_logits(cells, mask, self.base, self.temperature)
         if self.seed is not None:
-            logits = logits + cells.new_tensor(gumbel_noise(*cells.shape[1:], self.seed))
+            _, m, n = cells.shape
+            logits = logits + cells.new_tensor(gumbel_noise(m, n, self.seed))
         strength, chosen = soft_choice(logits, mask)
         gradient_only = strength - strength.detach()  # 0 in value
         rows, cols = (
