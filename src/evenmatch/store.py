@@ -78,7 +78,10 @@ class Store:
     def _transaction(self, *, write: bool) -> Iterator[tuple[_Table, _Table, _Table]]:
         import lmdb
 
-        environment, names = _open_environment(self.folder, _map_size(self.max_bytes), os.getpid())
+        # Address space to reserve. It takes no disk space, except on Windows; elsewhere it does not
+        # depend on `max_bytes`, since processes that share a store must use the same value.
+        map_size = 1 << 40 if os.name == "posix" else 2 * self.max_bytes + (64 << 20)
+        environment, names = _open_environment(self.folder, map_size, os.getpid())
         try:
             with environment.begin(write=write, buffers=True) as transaction:
                 yield tuple(_Table(transaction, name) for name in names)  # type: ignore[misc]  # three names
@@ -116,12 +119,6 @@ class _Table:
 
     def drop(self) -> None:
         self.transaction.drop(self.database, delete=False)
-
-
-def _map_size(max_bytes: int) -> int:
-    """Return the address space to reserve; it takes no disk space, except on Windows."""
-    # Independent of `max_bytes`, since processes that share a store must use the same value.
-    return 1 << 40 if os.name == "posix" else 2 * max_bytes + (64 << 20)
 
 
 @lru_cache(maxsize=8)

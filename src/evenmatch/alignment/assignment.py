@@ -34,16 +34,16 @@ class Greedy:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """Align each problem; rows and columns choose independently."""
-        return [self._solve_one(p) for p in problems]
-
-    def _solve_one(self, problem: Problem) -> Alignment:
-        similarity = np.asarray(problem.similarity)
-        m, n = similarity.shape
-        rows, cols = np.zeros((m, n)), np.zeros((m, n))
-        if m and n:
-            rows[np.arange(m), similarity.argmax(1)] = 1.0
-            cols[similarity.argmax(0), np.arange(n)] = 1.0
-        return Alignment(rows, cols)
+        alignments = []
+        for problem in problems:
+            similarity = np.asarray(problem.similarity)
+            m, n = similarity.shape
+            rows, cols = np.zeros((m, n)), np.zeros((m, n))
+            if m and n:
+                rows[np.arange(m), similarity.argmax(1)] = 1.0
+                cols[similarity.argmax(0), np.arange(n)] = 1.0
+            alignments.append(Alignment(rows, cols))
+        return alignments
 
 
 @register("alignment", "lsa")

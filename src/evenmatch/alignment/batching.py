@@ -5,10 +5,10 @@ which give the same result to the last bit:
 
 - Arrays: problems of similar size are stacked into one padded array (`PaddedBatch`), and numpy or
   torch takes each step for all of them at once.
-- Compiled loops (`compiled.py`): matrices are packed one after another (`PackedMatrices`), and
-  numba loops over the cells of each. This takes a fifth of the time, but importing numba takes
-  about a second, as long as arrays need for a thousand pairs. So a process begins with arrays and
-  switches once they have taken `MAX_ARRAY_SECONDS`. Without numba, arrays do everything.
+- Compiled loops (`compiled.py`): matrices are packed one after another, and numba loops over the
+  cells of each. This takes a fifth of the time, but importing numba takes about a second, as long
+  as arrays need for a thousand pairs. So a process begins with arrays and switches once they have
+  taken `MAX_ARRAY_SECONDS`. Without numba, arrays do everything.
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from evenmatch.alignment.assignment import map_in_threads
 from evenmatch.types import Alignment, Array, Problem
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 # Seconds that arrays may take in a process before importing numba pays off.
 MAX_ARRAY_SECONDS = 0.25
@@ -71,21 +68,12 @@ class PaddedBatch:
         return in_rows[:, :, None] & in_cols[:, None, :]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PackedMatrices:
-    """The cells of many matrices in one flat array, each matrix with its long side as rows.
-
-    `sizes` has shape (matrices, 2): the number of units on the long and on the short side.
-    """
-
-    cells: Array
-    sizes: Array
-
-
 # Shares of the long side's units, shares of the short side's units, and steps taken per matrix.
 SolverResult = tuple[Array, Array, Sequence[int]]
 BatchSolve = Callable[[PaddedBatch], SolverResult]
-CompiledLoop = Callable[[PackedMatrices], SolverResult]
+# A compiled loop takes the cells of many matrices in one flat array, each matrix with its long side
+# as rows, and their sizes (matrices, 2): the number of units on the long and on the short side.
+CompiledLoop = Callable[[Array, Array], SolverResult]
 
 
 def solve_in_batches(
@@ -145,6 +133,12 @@ def _empty_alignment(similarity: Array) -> Alignment:
     return Alignment(empty, empty, exact=False, steps=0)
 
 
+def _upright_alignment(long: Array, short: Array, transposed: bool, steps: int) -> Alignment:
+    """Return the alignment with the candidate's units as rows, given the shares of each side."""
+    rows, cols = (short.T, long.T) if transposed else (long, short)
+    return Alignment(rows, cols, exact=False, steps=steps)
+
+
 # Padded arrays: group problems by size, stack each group, solve it, cut the results out again.
 
 
@@ -153,16 +147,13 @@ def _solve_with_arrays(problems: Sequence[Problem], solve: BatchSolve) -> list[A
     for indexes in _group_by_size([p.similarity for p in problems]):
         matrices = [problems[i].similarity for i in indexes]
         by_long, by_short, steps = solve(_stack_matrices(matrices))
-        by_long, by_short = (_as_same_type(matrices[0], plan) for plan in (by_long, by_short))
+        if (xp := array_namespace(matrices[0])) is not np:
+            dtype = matrices[0].dtype
+            by_long, by_short = (xp.as_tensor(plan).to(dtype) for plan in (by_long, by_short))
         for k, index in enumerate(indexes):
             m, n = matrices[k].shape
             cells = (k, slice(max(m, n)), slice(min(m, n)))
-            rows, cols = (
-                (by_short[cells].T, by_long[cells].T)
-                if m < n
-                else (by_long[cells], by_short[cells])
-            )
-            solved[index] = Alignment(rows, cols, exact=False, steps=steps[k])
+            solved[index] = _upright_alignment(by_long[cells], by_short[cells], m < n, steps[k])
     return [
         solved[i] if i in solved else _empty_alignment(p.similarity) for i, p in enumerate(problems)
     ]
@@ -212,12 +203,6 @@ def _device_key(similarity: Array) -> tuple[str, str]:
     return similarity.device.type, f"{similarity.device} {similarity.dtype}"
 
 
-def _as_same_type(similarity: Array, plan: Array) -> Array:
-    """Convert a plan to a tensor of the similarity's type if the similarity is a tensor."""
-    xp = array_namespace(similarity)
-    return plan if xp is np else xp.as_tensor(plan).to(similarity.dtype)
-
-
 def _stack_matrices(similarities: Sequence[Array]) -> PaddedBatch:
     """Stack the matrices; all their cells are written with one indexed assignment."""
     transposed = np.array([s.shape[0] < s.shape[1] for s in similarities])
@@ -254,7 +239,8 @@ def _concatenate_cells(matrices: Sequence[Array]) -> Array:
 
 def _solve_with_loops(problems: Sequence[Problem], loop: CompiledLoop) -> list[Alignment]:
     chunks = list(_iter_chunks([p.similarity for p in problems if p.similarity.size]))
-    results = map_in_threads(loop, map(_pack_matrices, chunks), len(chunks))
+    packed = map(_pack_matrices, chunks)
+    results = map_in_threads(lambda each: loop(*each), packed, len(chunks))
     solved = _unpack_alignments(chunks, results)
     return [next(solved) if p.similarity.size else _empty_alignment(p.similarity) for p in problems]
 
@@ -273,10 +259,10 @@ def _iter_chunks(similarities: Sequence[Array]) -> Iterator[list[Array]]:
         yield chunk
 
 
-def _pack_matrices(similarities: Sequence[Array]) -> PackedMatrices:
+def _pack_matrices(similarities: Sequence[Array]) -> tuple[Array, Array]:
     upright = [s.T if s.shape[0] < s.shape[1] else s for s in similarities]
     cells = np.concatenate([s.ravel() for s in upright], dtype=np.float64)
-    return PackedMatrices(cells, np.array([s.shape for s in upright]))
+    return cells, np.array([s.shape for s in upright])
 
 
 def _unpack_alignments(
@@ -286,9 +272,6 @@ def _unpack_alignments(
         stop = 0
         for (m, n), count in zip((s.shape for s in chunk), steps, strict=True):
             start, stop = stop, stop + m * n
-            long_shares, short_shares = by_long[start:stop], by_short[start:stop]
-            if m < n:
-                rows, cols = short_shares.reshape(n, m).T, long_shares.reshape(n, m).T
-            else:
-                rows, cols = long_shares.reshape(m, n), short_shares.reshape(m, n)
-            yield Alignment(rows, cols, exact=False, steps=count)
+            shape = (max(m, n), min(m, n))
+            long, short = by_long[start:stop].reshape(shape), by_short[start:stop].reshape(shape)
+            yield _upright_alignment(long, short, m < n, count)

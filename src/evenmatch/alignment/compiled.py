@@ -5,8 +5,8 @@ from its first step to its shares. Sums are computed in the same order as with a
 results are the same to the last bit; read the algorithms in `lisa.py` and `transport.py`.
 
 - `refine_and_choose` serves `recursive`, `auction` and `topk`; `row_mask_plans` serves `row_mask`.
-  Both take packed matrices (`batching.PackedMatrices`): the cells of all matrices in one flat
-  array, and their sizes (long side, short side). The long side is the rows.
+  Both take packed matrices: the cells of all matrices in one flat array, and their sizes (long
+  side, short side). The long side is the rows.
 - `scale_kernel` serves `sinkhorn`, one matrix at a time.
 
 Importing this module imports numba.

@@ -4,8 +4,8 @@ A `TensorSolver` takes a tensor of similarities (..., m, n) and a mask of the ce
 padding, and returns one `Alignment` of that shape; `scoring.reducers.precision_recall` turns it
 into scores. Tensor solvers have no spec, since they are for training and not for scoring.
 
-- `StraightThrough`: forward the choices of a LiSAScore solver, backward those of a softmax.
-- `Gumbel`: the same with sampled choices.
+- `StraightThrough`: forward the choices of `recursive` (LiSAScore) or samples of them, backward
+  those of a softmax.
 - `FixedAlignment`: any solver, with its alignment as a constant.
 
 The softmax needs refined cells with a gradient. Refined cells are scaled to the range from -1
@@ -19,27 +19,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
 from evenmatch.alignment.assignment import Lsa
-from evenmatch.alignment.batching import arange_like, array_namespace
-from evenmatch.alignment.lisa import (
-    Auction,
-    Recursive,
-    TopK,
-    cell_indexes,
-    credit_shares,
-    highest_left_out,
-    refine_cells,
-    step_counts,
-)
+from evenmatch.alignment.batching import array_namespace
+from evenmatch.alignment.lisa import Recursive, cell_indexes, credit_shares, refine_cells
 from evenmatch.errors import InputError
 from evenmatch.protocols import Solver
 from evenmatch.types import Alignment, Array, Problem
-
-RefiningSolver: TypeAlias = Recursive | TopK | Auction
 
 # For the rows and for the columns of every matrix: the index of the best cell, the index of the
 # second-best cell, and whether there is a second one.
@@ -58,48 +47,42 @@ class TensorSolver(Protocol):
 
 @dataclass(frozen=True)
 class StraightThrough:
-    """Straight-through estimator of a refining solver: hard choices forward, softmax backward.
+    """Straight-through estimator of `recursive`: hard choices forward, softmax backward.
 
     The score is the one the metric gives, and its gradient still says which cells should have been
     chosen. A lower `temperature` brings the softmax closer to the hard choice, and its gradient
     closer to 0.
+
+    With a `seed`, each line samples a cell with the softmax probability (the Gumbel-max trick), so
+    that training also sees nearly optimal alignments. The noise of a cell depends only on the seed
+    and the cell's position: an equal solver samples the same again, in any batch. Use a new seed
+    for every step.
     """
 
-    base: RefiningSolver = Recursive()
+    base: Recursive = Recursive()
     temperature: float = 0.1
+    seed: int | None = None
 
     def __post_init__(self) -> None:
-        _check_base(self.base, self.temperature)
+        if self.base.legacy:
+            raise InputError("recursive(legacy=True) has no useful gradient; leave out legacy=True")
+        if self.temperature <= 0:
+            raise InputError(f"a temperature must be above 0, got {self.temperature}")
 
     def __call__(self, similarity: Array, present: Array) -> Alignment:
-        """Return shares with the values of `base` and the gradient of the softmax."""
+        """Return shares with the values of the choice and the gradient of the softmax."""
         cells, mask = _flatten_stack(similarity, present)
         logits = soft_logits(cells, mask, self.base, self.temperature)
-        return _straight_through(similarity, *soft_choice(logits, mask, self.base))
-
-
-@dataclass(frozen=True)
-class Gumbel:
-    """A refining solver with sampled choices; backward the softmax they were sampled from.
-
-    Each line samples a cell with the softmax probability (the Gumbel-max trick), so that training
-    also sees nearly optimal alignments. The noise of a cell depends only on `seed` and the cell's
-    position: an equal solver samples the same again, in any batch. Use a new seed for every step.
-    """
-
-    base: RefiningSolver = Recursive()
-    temperature: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check_base(self.base, self.temperature)
-
-    def __call__(self, similarity: Array, present: Array) -> Alignment:
-        """Return shares with the values of the sampled choice and the gradient of the softmax."""
-        cells, mask = _flatten_stack(similarity, present)
-        noise = cells.new_tensor(gumbel_noise(cells.shape[1], cells.shape[2], self.seed))
-        logits = soft_logits(cells, mask, self.base, self.temperature) + noise
-        return _straight_through(similarity, *soft_choice(logits, mask, self.base))
+        if self.seed is not None:
+            _, m, n = cells.shape
+            logits = logits + cells.new_tensor(gumbel_noise(m, n, self.seed))
+        strength, chosen = soft_choice(logits, mask)
+        gradient_only = strength - strength.detach()  # 0 in value
+        rows, cols = (
+            (plan + gradient_only).reshape(similarity.shape)
+            for plan in credit_shares(cells.detach(), chosen)
+        )
+        return Alignment(rows, cols, exact=False)
 
 
 @dataclass(frozen=True)
@@ -128,52 +111,27 @@ class FixedAlignment:
         return Alignment(rows, cols, exact=all(alignment.exact for alignment in alignments))
 
 
-def _check_base(base: RefiningSolver, temperature: float) -> None:
-    if isinstance(base, Recursive) and base.legacy:
-        raise InputError("recursive(legacy=True) has no useful gradient; leave out legacy=True")
-    if temperature <= 0:
-        raise InputError(f"a temperature must be above 0, got {temperature}")
-
-
 def _flatten_stack(similarity: Array, present: Array) -> tuple[Array, Array]:
     """Reshape both to (matrices, m, n), whatever dimensions come before the last two."""
     shape = (-1, *similarity.shape[-2:])
     return similarity.reshape(shape), present.expand(similarity.shape).reshape(shape)
 
 
-def _straight_through(similarity: Array, strength: Array, chosen: Array) -> Alignment:
-    """Return shares with the values of the `chosen` cells and the gradient of `strength`."""
-    cells = similarity.detach().reshape(strength.shape)
-    gradient_only = strength - strength.detach()  # 0 in value
-    rows, cols = (plan + gradient_only for plan in credit_shares(cells, chosen))
-    return Alignment(rows.reshape(similarity.shape), cols.reshape(similarity.shape), exact=False)
-
-
 # Soft choices
 
 
-def soft_logits(
-    similarity: Array, present: Array, base: RefiningSolver, temperature: float
-) -> Array:
+def soft_logits(similarity: Array, present: Array, base: Recursive, temperature: float) -> Array:
     """Return (matrices, m, n): refined cells divided by the temperature; padding is far below."""
-    # `refine_cells` needs the number of steps not to increase: the longest short side goes first.
-    order = _short_side_lengths(present).argsort(descending=True, stable=True)
-    steps = step_counts(base.iterations, _short_side_lengths(present)[order])
-    masked = similarity.masked_fill(~present, -float("inf"))[order]
-    cells = refine_with_gradient(masked, steps, base.factor)[order.argsort()]
+    masked = similarity.masked_fill(~present, -float("inf"))
+    cells = refine_with_gradient(masked, base.iterations, base.factor)
     return (_scale_to_unit_range(cells, present) / temperature).masked_fill(~present, _ABSENT_LOGIT)
 
 
-def soft_choice(logits: Array, present: Array, base: RefiningSolver) -> tuple[Array, Array]:
-    """Return how strongly each cell is chosen, from 0 to 1, and the cells that `base` chooses.
+def soft_choice(logits: Array, present: Array) -> tuple[Array, Array]:
+    """Return how strongly each cell is chosen, from 0 to 1, and the cells that are chosen.
 
-    For `recursive` and `auction` the strengths are a softmax over each line of the shorter side.
-    For `topk` a strength is the sigmoid of the cell's distance above the highest cell left out.
+    The strengths are a softmax over each line of the shorter side.
     """
-    if isinstance(base, TopK):
-        masked = logits.detach().masked_fill(~present, -float("inf"))
-        cut = highest_left_out(masked, _short_side_lengths(present))[:, None, None]
-        return (logits - cut).sigmoid() * present, (masked > cut) & present
     tall = (present.any(2).sum(1) >= present.any(1).sum(1))[:, None, None]
     strength = logits.softmax(1).where(tall, logits.softmax(2)) * present
     return strength, _is_best(logits, 1).where(tall, _is_best(logits, 2)) & present
@@ -192,11 +150,6 @@ def gumbel_noise(m: int, n: int, seed: int) -> Array:
     return -np.log(-np.log(uniform.clip(min=_TINY)))
 
 
-def _short_side_lengths(present: Array) -> Array:
-    """Return the number of units on the shorter side of each matrix."""
-    return present.any(2).sum(1).minimum(present.any(1).sum(1))
-
-
 def _scale_to_unit_range(cells: Array, present: Array) -> Array:
     """Scale the present cells of each matrix to [-1, 0]; equal cells all become 0."""
     high = cells.masked_fill(~present, -float("inf")).amax((1, 2), keepdim=True)
@@ -209,13 +162,8 @@ def _scale_to_unit_range(cells: Array, present: Array) -> Array:
 
 
 def _is_best(logits: Array, axis: int) -> Array:
-    return logits.argmax(axis, keepdim=True) == _indexes_along(logits, axis)
-
-
-def _indexes_along(cells: Array, axis: int) -> Array:
-    shape = [1, 1, 1]
-    shape[axis] = -1
-    return arange_like(cells.shape[axis], cells).reshape(shape)
+    best = logits.argmax(axis, keepdim=True)
+    return logits.new_zeros(logits.shape).bool().scatter(axis, best, True)
 
 
 # Refinement with a gradient. Once it is known which cells are whose rivals, a step is linear, and
@@ -224,9 +172,9 @@ def _indexes_along(cells: Array, axis: int) -> Array:
 # that autograd would store for the step.
 
 
-def refine_with_gradient(similarity: Array, iterations: Sequence[int], factor: float) -> Array:
+def refine_with_gradient(similarity: Array, iterations: int, factor: float) -> Array:
     """Compute `lisa.refine_cells` of a tensor, with a gradient."""
-    refined: Array = _autograd_function().apply(similarity, tuple(iterations), factor)
+    refined: Array = _autograd_function().apply(similarity, iterations, factor)
     return refined
 
 
@@ -237,7 +185,7 @@ def _autograd_function() -> Any:
 
     class Refine(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, similarity: Any, iterations: tuple[int, ...], factor: float) -> Any:
+        def forward(ctx: Any, similarity: Any, iterations: int, factor: float) -> Any:
             cells, ctx.history = _forward(_as_numpy(similarity), iterations, factor)
             ctx.factor = factor
             return torch.as_tensor(cells)
@@ -256,16 +204,13 @@ def _autograd_function() -> Any:
 
 
 def _forward(
-    similarity: Array, iterations: Sequence[int], factor: float
+    similarity: Array, iterations: int, factor: float
 ) -> tuple[Array, list[Rivals | Array]]:
-    """Return the refined cells and, in order, the rivals of each step and powers of rescalings.
-
-    Of the batch, the first matrices take part in a step, as many as it has rivals or powers.
-    """
+    """Return the refined cells and, in order, the rivals of each step and powers of rescalings."""
     history: list[Rivals | Array] = []
     cells = refine_cells(
         similarity,
-        iterations,
+        [iterations] * len(similarity),
         factor,
         on_rescale=history.append,
         on_step=lambda before: history.append(_find_rivals(before)),
@@ -292,14 +237,12 @@ def _find_second_best(cells: Array, best: tuple[Array, ...], axis: int) -> tuple
 
 
 def _backward(gradient: Array, history: Sequence[Rivals | Array], factor: float) -> Array:
-    back = gradient + 0.0
     for step in reversed(history):
         if isinstance(step, tuple):
-            active = len(step[0][0])
-            back[:active] = _backward_step(back[:active], step, factor)
+            gradient = _backward_step(gradient, step, factor)
         else:
-            back[: len(step)] /= step[:, None, None]
-    return back
+            gradient = gradient / step[:, None, None]
+    return gradient
 
 
 def _backward_step(gradient: Array, rivals: Rivals, factor: float) -> Array:

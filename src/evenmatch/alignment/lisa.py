@@ -29,7 +29,6 @@ from typing import Literal
 import numpy as np
 
 from evenmatch.alignment.batching import (
-    PackedMatrices,
     PaddedBatch,
     SolverResult,
     arange_like,
@@ -70,11 +69,11 @@ class RowMask:
         plan = xp.where(chosen, xp.ones_like(batch.similarity), 0.0)
         return plan, plan, batch.short.tolist()
 
-    def _loop(self, packed: PackedMatrices) -> SolverResult:
+    def _loop(self, cells: Array, sizes: Array) -> SolverResult:
         from evenmatch.alignment.compiled import row_mask_plans
 
-        plan = row_mask_plans(packed.cells, packed.sizes, _TAKEN)
-        return plan, plan, packed.sizes[:, 1].tolist()
+        plan = row_mask_plans(cells, sizes, _TAKEN)
+        return plan, plan, sizes[:, 1].tolist()
 
 
 @register("alignment", "recursive")
@@ -222,7 +221,7 @@ def _solve_by_refinement(
     """Refine, choose the best cell of each column or the highest cells, and give credit."""
 
     def solve(batch: PaddedBatch) -> SolverResult:
-        steps = step_counts(iterations, batch.short)
+        steps = _step_counts(iterations, batch.short)
         cells = refine_cells(batch.similarity, steps, factor)
         if legacy:
             own = _legacy_cells(batch, steps[0], factor)
@@ -234,12 +233,12 @@ def _solve_by_refinement(
             chosen = arange_like(cells.shape[1], cells)[None, :, None] == best
         return *credit_shares(batch.similarity, chosen), steps
 
-    def loop(packed: PackedMatrices) -> SolverResult:
+    def loop(cells: Array, sizes: Array) -> SolverResult:
         from evenmatch.alignment.compiled import refine_and_choose
 
-        steps = step_counts(iterations, packed.sizes[:, 1])
+        steps = _step_counts(iterations, sizes[:, 1])
         settings = (np.array(steps), factor, _steps_between_rescaling(factor), top_cells)
-        return *refine_and_choose(packed.cells, packed.sizes, *settings), steps
+        return *refine_and_choose(cells, sizes, *settings), steps
 
     return solve_in_batches(problems, solve, None if legacy else loop)
 
@@ -256,7 +255,7 @@ def _legacy_cells(batch: PaddedBatch, steps: int, factor: float) -> Array:
     return xp.where(batch.present, signed, -xp.inf)
 
 
-def step_counts(iterations: int | Literal["short"], short: Array) -> list[int]:
+def _step_counts(iterations: int | Literal["short"], short: Array) -> list[int]:
     """Return the number of steps of each matrix, given the lengths of their short sides."""
     lengths: list[int] = short.tolist()
     return lengths if iterations == "short" else [iterations] * len(lengths)

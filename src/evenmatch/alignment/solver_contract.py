@@ -12,11 +12,9 @@ import numpy as np
 
 from evenmatch.protocols import Solver
 from evenmatch.registry.contracts import Promise, check_promises
-from evenmatch.types import Alignment, Array, Problem
+from evenmatch.types import Alignment, Problem
 
 _TOLERANCE = 1e-6
-
-
 _SHAPES = ((1, 1), (1, 5), (4, 1), (3, 3), (4, 6), (7, 3))
 
 
@@ -90,14 +88,11 @@ def _check_shares(solver: Solver) -> Iterator[str]:
 
 def _check_inputs(solver: Solver) -> Iterator[str]:
     for problem in sample_problems():
-        before = [np.array(a) for a in _arrays(problem)]
+        arrays = (problem.similarity, problem.row_mass, problem.col_mass)
+        before = [array.copy() for array in arrays]
         solver([problem])
-        if not all(np.array_equal(a, b) for a, b in zip(before, _arrays(problem), strict=True)):
+        if not all(map(np.array_equal, before, arrays)):
             yield "it changed the similarity or a mass"
-
-
-def _arrays(problem: Problem) -> tuple[Array, Array, Array]:
-    return problem.similarity, problem.row_mass, problem.col_mass
 
 
 def _check_independence(solver: Solver) -> Iterator[str]:

@@ -195,6 +195,8 @@ def save_bi_encoder_head(head: BiEncoderHead, folder: Path) -> None:
 @lru_cache(maxsize=8)
 def load_bi_encoder_head(checkpoint: Checkpoint) -> BiEncoderHead:
     """Load the head from a model's folder."""
+    from safetensors import SafetensorError, safe_open
+
     path = checkpoint.folder / HEAD_FILE
     if not path.is_file():
         raise DataError(
@@ -202,19 +204,10 @@ def load_bi_encoder_head(checkpoint: Checkpoint) -> BiEncoderHead:
             "give a folder that evenmatch fit or distil wrote"
         )
     try:
-        return _read_head(path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"cannot read {path} ({error}); train the metric again") from None
-
-
-def _read_head(path: Path) -> BiEncoderHead:
-    from safetensors import SafetensorError, safe_open
-
-    try:
         with safe_open(path, framework="numpy") as file:
             facts = json.loads((file.metadata() or {})[_METADATA_KEY])
             weights = file.get_tensor("weights").astype(np.float64)
             bias = float(file.get_tensor("bias")[0])
-    except SafetensorError as error:
-        raise ValueError(str(error)) from None
-    return BiEncoderHead(tuple(facts["layers"]), weights, bias, bool(facts["higher_is_better"]))
+        return BiEncoderHead(tuple(facts["layers"]), weights, bias, bool(facts["higher_is_better"]))
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise DataError(f"cannot read {path} ({error}); train the metric again") from None

@@ -8,7 +8,7 @@ model input, and `log_probabilities` computes the mean log-probability of the ta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -30,7 +30,7 @@ from evenmatch.models.tokenizer import (
 from evenmatch.registry import CallContext, check_settings, make_signature, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_text_flags
-from evenmatch.types import Array, Pair, Run, Score
+from evenmatch.types import Array, Run, Score
 
 SOURCE_PLACEHOLDER, TARGET_PLACEHOLDER = "{source}", "{target}"
 DEFAULT_PROMPT = "{source}\nIn other words: {target}"
@@ -66,7 +66,6 @@ class Likelihood(EngineMetric):
     long: Literal["truncate", "error"] = "truncate"
     trust_remote_code: bool = False
     adapter: str = ""
-    higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
 
     def __post_init__(self) -> None:
@@ -81,22 +80,15 @@ class Likelihood(EngineMetric):
         adapter = context.once(find_adapter, self.adapter) if self.adapter else None
 
         def score_chunk(chunk: Chunk) -> ChunkScores:
-            texts = list(
-                dict.fromkeys(
-                    two for pair in chunk.pairs for two in self._source_target_texts(pair)
-                )
-            )
+            sides = [(pair.candidate, r) for pair in chunk.pairs for r in pair.references]
+            texts = list(dict.fromkeys(two for s in sides for two in self.directions(*s).values()))
             inputs = tokenizer(texts)
             found = log_probabilities(
                 model.with_adapter(adapter), tokenizer.head, inputs, chunk.run
             )
             truncated = {two for two, given in zip(texts, inputs, strict=True) if given.truncated}
             known = dict(zip(texts, found, strict=True))
-            scores = (
-                self._score_texts(pair.candidate, reference, known, truncated)
-                for pair in chunk.pairs
-                for reference in pair.references
-            )
+            scores = (self._score_texts(*each, known, truncated) for each in sides)
             return chunk.best_scores(scores, lambda score: score.value), None
 
         return ReadyMetric(make_signature(self, context), score_chunk)
@@ -116,19 +108,7 @@ class Likelihood(EngineMetric):
             raise InputError(f"{self.model} is a causal model and takes no tags; write a prompt")
         if head == "seq2seq" and self.prompt != DEFAULT_PROMPT:
             raise InputError(f"{self.model} has an encoder and takes no prompt; leave it out")
-        return LikelihoodTokenizer(
-            checkpoint,
-            head,
-            self.prompt,
-            self.source_tag,
-            self.target_tag,
-            self.long,
-            self.trust_remote_code,
-        )
-
-    def _source_target_texts(self, pair: Pair) -> Iterator[SourceAndTarget]:
-        for reference in pair.references:
-            yield from self.directions(pair.candidate, reference).values()
+        return LikelihoodTokenizer(self, checkpoint, head)
 
     def directions(self, candidate: str, reference: str) -> dict[Direction, SourceAndTarget]:
         """Source and target of each log-probability whose mean is the value."""
@@ -193,40 +173,34 @@ class LikelihoodInput:
 class LikelihoodTokenizer:
     """Make the input of one model from source and target texts."""
 
+    metric: Likelihood
     checkpoint: Checkpoint
     head: HeadType
-    prompt: str
-    source_tag: str
-    target_tag: str
-    long: str
-    trust_remote_code: bool
 
     def __call__(self, texts: Sequence[tuple[str, str]]) -> list[LikelihoodInput]:
         """Tokenize (source, target) pairs of texts."""
-        loaded = load_transformers_tokenizer(self.checkpoint, self.trust_remote_code)
+        loaded = load_transformers_tokenizer(self.checkpoint, self.metric.trust_remote_code)
         limit = token_limit(self.checkpoint, int(loaded.model_max_length))
         clean = [tuple(replace_surrogates(t).strip() for t in pair) for pair in texts]
         sources, targets = [c[0] for c in clean], [c[1] for c in clean]
         with quiet_transformers():  # it warns about every text beyond the model's limit
             if self.head == "causal":
                 return self._encode_prompts(loaded, limit, sources, targets)
-            read = self._token_ids(loaded, limit, sources, self.source_tag)
-            written = self._token_ids(loaded, limit, targets, self.target_tag)
+            read = self._token_ids(loaded, limit, sources, self.metric.source_tag)
+            written = self._token_ids(loaded, limit, targets, self.metric.target_tag)
+        # All tokens count, special tokens included, except the language tag.
+        first = int(bool(self.metric.target_tag))
         return [
-            LikelihoodInput(source, target, self._scored_mask(target), longer or long)
+            LikelihoodInput(source, target, np.arange(len(target)) >= first, longer or long)
             for (source, longer), (target, long) in zip(read, written, strict=True)
         ]
-
-    def _scored_mask(self, target: Array) -> Array:
-        """All tokens count, special tokens included, except the language tag."""
-        return np.arange(len(target)) >= bool(self.target_tag)
 
     def _token_ids(
         self, loaded: Any, limit: int, texts: Sequence[str], tag: str
     ) -> list[tuple[Array, bool]]:
         """Each text's token ids with special tokens, and whether the text was truncated."""
         # With language tags the special tokens are set here; otherwise the tokenizer adds its own.
-        tagged = bool(self.source_tag or self.target_tag)
+        tagged = bool(self.metric.source_tag or self.metric.target_tag)
         opening = [self._tag_id(loaded, tag)] if tag else []
         closing = [loaded.eos_token_id] if tagged else []
         given = loaded(list(texts), add_special_tokens=not tagged)["input_ids"] if texts else []
@@ -256,7 +230,7 @@ class LikelihoodTokenizer:
         return np.concatenate([ids[: limit - closing], ids[len(ids) - closing :]]), True
 
     def _refuse_long(self, count: int, limit: int) -> None:
-        if self.long == "error":
+        if self.metric.long == "error":
             raise InputError(
                 f"a text has {count} tokens, but {self.checkpoint.display_name} takes {limit}; "
                 "shorten it, or set long='truncate'"
@@ -266,7 +240,7 @@ class LikelihoodTokenizer:
         self, loaded: Any, limit: int, sources: Sequence[str], targets: Sequence[str]
     ) -> list[LikelihoodInput]:
         backend = unpadded_backend(loaded)
-        before, rest = self.prompt.split(SOURCE_PLACEHOLDER)
+        before, rest = self.metric.prompt.split(SOURCE_PLACEHOLDER)
         between = rest.removesuffix(TARGET_PLACEHOLDER)
         # Source and target may each use half of the tokens that the prompt leaves.
         half = (limit - len(backend.encode(before + between).ids) - 2) // 2
@@ -303,45 +277,40 @@ def log_probabilities(
     found = [uniform] * len(inputs)
     scored = [i for i, given in enumerate(inputs) if given.scored_mask.any()]
     sizes = [(len(inputs[i].source), len(inputs[i].target)) for i in scored]
-    forward = _seq2seq_log_probabilities if head == "seq2seq" else _causal_log_probabilities
 
     def score_batch(batch: list[int]) -> None:
         import torch
 
         own = [scored[i] for i in batch]
         with torch.inference_mode():
-            for index, value in zip(own, forward(model, [inputs[i] for i in own]), strict=True):
-                found[index] = value
+            values = _batch_log_probabilities(model, head, [inputs[i] for i in own])
+        for index, value in zip(own, values, strict=True):
+            found[index] = value
 
     # Never padded: beside a longer text, SmolLM2's log-probabilities moved by up to 1e-5.
     run_in_threads(score_batch, list(equal_size_batches(sizes, run.batch_tokens)), run)
     return found
 
 
-def _seq2seq_log_probabilities(model: Any, batch: Sequence[LikelihoodInput]) -> list[float]:
-    input_ids = _stack_ids([given.source for given in batch], model.device)
-    # Passed as labels, so that each kind of model shifts them into its own decoder input.
-    labels = _stack_ids([given.target for given in batch], model.device)
-    logits = model(input_ids=input_ids, labels=labels, use_cache=False).logits
-    return [
-        _mean_log_probability(logits[row], given.target, given.scored_mask)
-        for row, given in enumerate(batch)
-    ]
-
-
-def _causal_log_probabilities(model: Any, batch: Sequence[LikelihoodInput]) -> list[float]:
-    input_ids = _stack_ids([given.target for given in batch], model.device)
-    logits = model(input_ids=input_ids, use_cache=False).logits
-    return [
-        _mean_log_probability(logits[row], given.target[1:], given.scored_mask[1:])
-        for row, given in enumerate(batch)
-    ]
-
-
-def _stack_ids(rows: Sequence[Array], device: Any) -> Any:
+def _batch_log_probabilities(
+    model: Any, head: HeadType, batch: Sequence[LikelihoodInput]
+) -> list[float]:
     import torch
 
-    return torch.from_numpy(np.stack(rows)).to(device)
+    sources, targets = (
+        torch.from_numpy(np.stack(rows)).to(model.device)
+        for rows in zip(*((given.source, given.target) for given in batch), strict=True)
+    )
+    if head == "seq2seq":
+        # Passed as labels, so that each kind of model shifts them into its own decoder input.
+        logits = model(input_ids=sources, labels=targets, use_cache=False).logits
+    else:
+        logits = model(input_ids=targets, use_cache=False).logits
+    first = 0 if head == "seq2seq" else 1  # row 0 of the logits predicts this token
+    return [
+        _mean_log_probability(logits[row], given.target[first:], given.scored_mask[first:])
+        for row, given in enumerate(batch)
+    ]
 
 
 def _mean_log_probability(logits: Any, target: Array, scored_mask: Array) -> float:

@@ -49,7 +49,6 @@ class Regression(EngineMetric):
     long: Literal["truncate", "error"] = "truncate"
     trust_remote_code: bool = False
     adapter: str = ""
-    higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     def __post_init__(self) -> None:
@@ -141,13 +140,8 @@ class PairTokenizer:
                     f"two texts have {count} tokens, but {self.checkpoint.display_name} reads "
                     f"{limit}; shorten them, or set long='truncate'"
                 )
-            given = loaded(
-                first,
-                second,
-                truncation="longest_first",
-                max_length=limit,
-                return_attention_mask=False,
-            )
+            cut = {"truncation": "longest_first", "max_length": limit}
+            given = loaded(first, second, return_attention_mask=False, **cut)
         return TokenizedPair(
             {k: np.array(v, dtype=np.int64) for k, v in given.items()}, count > limit
         )
@@ -160,11 +154,10 @@ def predict_values(model: Any, tokenized: Sequence[TokenizedPair], run: Run) -> 
     found = [0.0] * len(tokenized)
 
     def predict_batch(batch: list[int]) -> None:
+        rows = [tokenized[i].inputs for i in batch]
         inputs = {
-            name: torch.from_numpy(np.stack([tokenized[i].inputs[name] for i in batch])).to(
-                model.device
-            )
-            for name in tokenized[batch[0]].inputs
+            name: torch.from_numpy(np.stack([row[name] for row in rows])).to(model.device)
+            for name in rows[0]
         }
         with torch.inference_mode():
             logits = model(**inputs).logits.float().reshape(-1)

@@ -19,17 +19,8 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from evenmatch import protocols
 from evenmatch.errors import InputError, MissingExtraError, UnknownNameError
-from evenmatch.protocols import (
-    Encoder,
-    Metric,
-    Parser,
-    Reducer,
-    Similarity,
-    Solver,
-    Splitter,
-    Weighting,
-)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -37,14 +28,14 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "evenmatch"
 
 KINDS: Mapping[str, type] = {
-    "units": Splitter,
-    "parser": Parser,
-    "vectors": Encoder,
-    "weighting": Weighting,
-    "similarity": Similarity,
-    "alignment": Solver,
-    "scoring": Reducer,
-    "metric": Metric,
+    "units": protocols.Splitter,
+    "parser": protocols.Parser,
+    "vectors": protocols.Encoder,
+    "weighting": protocols.Weighting,
+    "similarity": protocols.Similarity,
+    "alignment": protocols.Solver,
+    "scoring": protocols.Reducer,
+    "metric": protocols.Metric,
 }
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
@@ -70,7 +61,14 @@ def register(kind: str, name: str) -> Callable[[Factory], Factory]:
         raise InputError(f"the name of a part must be a plain identifier, not {name!r}")
 
     def decorate(factory: Factory) -> Factory:
-        _check_factory(name, factory)
+        # The instances of other classes cannot be compared, hashed or written as a spec.
+        if isinstance(factory, type) and not (
+            dataclasses.is_dataclass(factory) and issubclass(factory, Hashable)
+        ):
+            raise InputError(
+                f"the class of {name!r} must be a frozen dataclass; "
+                f"write @dataclass(frozen=True) above {factory.__name__}"
+            )
         known = _entries.get(name)
         # A reloaded module may register its own names again, but not those of another module.
         if known and (known.factory.__module__, known.factory.__qualname__) != (
@@ -236,17 +234,6 @@ def describe_type(hint: Any) -> str:
 def cast_setting(value: Any, hint: Any) -> Any:
     """Convert an integer to float if `hint` is float, so that equal parts have equal specs."""
     return float(value) if hint is float and isinstance(value, numbers.Integral) else value
-
-
-def _check_factory(name: str, factory: Callable[..., Any]) -> None:
-    """Reject a class whose instances cannot be compared, hashed or written as a spec."""
-    if isinstance(factory, type) and not (
-        dataclasses.is_dataclass(factory) and issubclass(factory, Hashable)
-    ):
-        raise InputError(
-            f"the class of {name!r} must be a frozen dataclass; "
-            f"write @dataclass(frozen=True) above {factory.__name__}"
-        )
 
 
 @cache

@@ -97,14 +97,10 @@ def _make_part(name: str, settings: dict[str, Any]) -> Any:
     factory = find_entry(name).factory
     hints = setting_types(factory)
     check_values(name, settings, hints, show=_describe_value)
-    required = [k for k, p in inspect.signature(factory).parameters.items() if _is_required(p)]
-    if missing := [k for k in required if k not in settings]:
-        raise InputError(f"{name} needs the setting {missing[0]!r}: {name}({missing[0]}=...)")
+    for key, parameter in inspect.signature(factory).parameters.items():
+        if parameter.default is inspect.Parameter.empty and key not in settings:
+            raise InputError(f"{name} needs the setting {key!r}: {name}({key}=...)")
     return factory(**{key: cast_setting(value, hints[key]) for key, value in settings.items()})
-
-
-def _is_required(parameter: inspect.Parameter) -> bool:
-    return parameter.default is inspect.Parameter.empty
 
 
 def _describe_value(value: Any) -> str:
@@ -151,9 +147,8 @@ def _format_literal(value: Any, inner: Callable[[Any], str]) -> str:
             return repr(str(value))  # the repr of numpy strings and numbers contains their type
         case numbers.Integral():
             return repr(int(value))
+        case numbers.Real() if math.isfinite(value):
+            return repr(float(value))
         case numbers.Real():
-            number = float(value)
-            if not math.isfinite(number):
-                raise InputError(f"a spec cannot contain {number}; use a finite number")
-            return repr(number)
+            raise InputError(f"a spec cannot contain {float(value)}; use a finite number")
     return inner(value)

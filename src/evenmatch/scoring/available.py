@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.models.checkpoints import without_downloads
@@ -12,7 +12,6 @@ from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.types import Pair, Run
 
 ALL_METRICS = "all"
-
 
 # `align` is what other metrics are made of, `reference_length` does not rate a candidate, and the
 # others score lists of phrases instead of texts.
@@ -33,21 +32,20 @@ def select_metrics(metrics: Sequence[str], run: Run) -> tuple[list[str], dict[st
     reasons: dict[str, str] = {}
     wanted: list[str] = []
     for name in metrics:
-        for each in _text_metrics() if name == ALL_METRICS else (name,):
-            why = _reason_unavailable(each, run) if name == ALL_METRICS else ""
-            if why:
+        if name != ALL_METRICS:
+            wanted.append(name)
+            continue
+        for each in names("metric"):
+            if each in _NON_TEXT_METRICS or _needs_settings(each):
+                continue
+            if why := _reason_unavailable(each, run):
                 reasons[each] = why
-            elif each not in wanted:
+            else:
                 wanted.append(each)
+    wanted = list(dict.fromkeys(wanted))
     if not wanted:
         raise InputError("no metric can run here; `evenmatch models list` shows what is missing")
     return wanted, {name: why for name, why in reasons.items() if name not in wanted}
-
-
-def _text_metrics() -> Iterator[str]:
-    for name in names("metric"):
-        if name not in _NON_TEXT_METRICS and not _needs_settings(name):
-            yield name
 
 
 def _needs_settings(name: str) -> bool:

@@ -67,6 +67,11 @@ class EngineMetric(Protocol):
         return OpenMetrics([self], pairs, run).score(pairs)[0]
 
     @property
+    def higher_is_better(self) -> bool:
+        """True, unless the metric says otherwise."""
+        return True
+
+    @property
     def signature(self) -> str:
         """The metric's spec, with settings resolved, files by content hash, and versions."""
         return make_signature(self)
@@ -188,19 +193,18 @@ class Chunk:
         self, units: Splitter, sides: tuple[OpenEncoder, OpenEncoder]
     ) -> list[tuple[Embedded, Embedded]]:
         """Embed each candidate and each of its references, in order."""
-        return self.share((units, sides), lambda: self._embed_pairs(units, *sides))
 
-    def _embed_pairs(
-        self, units: Splitter, for_candidates: OpenEncoder, for_references: OpenEncoder
-    ) -> list[tuple[Embedded, Embedded]]:
-        candidates = [pair.candidate for pair in self.pairs]
-        references = [reference for pair in self.pairs for reference in pair.references]
-        if for_candidates is for_references:
-            # together, so that they share batches
-            self._embedder.embed(units, for_candidates, [*candidates, *references])
-        x = self._embedder.embed(units, for_candidates, candidates)
-        y = self._embedder.embed(units, for_references, references)
-        return [(x[p.candidate], y[reference]) for p in self.pairs for reference in p.references]
+        def embed_pairs() -> list[tuple[Embedded, Embedded]]:
+            candidates = [pair.candidate for pair in self.pairs]
+            references = [reference for pair in self.pairs for reference in pair.references]
+            if sides[0] is sides[1]:
+                # together, so that they share batches
+                self._embedder.embed(units, sides[0], [*candidates, *references])
+            x = self._embedder.embed(units, sides[0], candidates)
+            y = self._embedder.embed(units, sides[1], references)
+            return [(x[p.candidate], y[r]) for p in self.pairs for r in p.references]
+
+        return self.share((units, sides), embed_pairs)
 
     def single_references(self) -> Chunk:
         """Return the chunk with every reference in a pair of its own."""
@@ -209,12 +213,9 @@ class Chunk:
         return self.share("single references", self._split_references)
 
     def _split_references(self) -> Chunk:
-        split = [
-            (row, Pair(pair.candidate, (reference,), pair.source))
-            for row, pair in zip(self.rows, self.pairs, strict=True)
-            for reference in pair.references
-        ]
-        return Chunk([p for _, p in split], [row for row, _ in split], self._embedder, self.run)
+        pairs = [Pair(p.candidate, (r,), p.source) for p in self.pairs for r in p.references]
+        rows = [row for row, p in zip(self.rows, self.pairs, strict=True) for _ in p.references]
+        return Chunk(pairs, rows, self._embedder, self.run)
 
     def best_scores(
         self, scores: Iterable[T], value: Callable[[T], float], *, highest: bool = True
@@ -267,13 +268,9 @@ def open_encoder(encoder: Encoder, context: CallContext) -> tuple[OpenEncoder, O
     if isinstance(encoder, Openable):
         opened: tuple[OpenEncoder, OpenEncoder] = context.open(encoder)
         return opened
-    sides = context.once(_open_callable, encoder)
-    return sides, sides
-
-
-def _open_callable(encoder: Encoder) -> OpenEncoder:
     key: Any = encoder  # parts are hashable
-    return OpenEncoder(encoder, key)
+    sides = context.once(OpenEncoder, encoder, key)
+    return sides, sides
 
 
 def _copy_vectors_if_view(embedded: Embedded) -> Embedded:
@@ -348,21 +345,25 @@ def texts_of_pair(pair: Pair) -> tuple[str, ...]:
 
 
 def _chunk_indexes(pairs: Sequence[Pair], min_size: int, cached: bool) -> Iterator[list[int]]:
+    first: dict[str, int] = {}
+    for index, pair in enumerate(pairs):
+        first.setdefault(pair.references[0], index)
     chunk: list[int] = []
     held: set[str] = set()
     size = area = 0
     max_size = _max_characters(cached)
-    for index in _order_by_reference(pairs):
+    for index in sorted(range(len(pairs)), key=lambda i: first[pairs[i].references[0]]):
         own = set(texts_of_pair(pairs[index]))
-        size += sum(_padded_size(text, min_size) for text in own - held)
-        area += _similarity_area(pairs[index], min_size)
+        sizes = {text: max(len(text), min_size) for text in own}
+        own_area = sizes[pairs[index].candidate] * sum(sizes[r] for r in pairs[index].references)
+        size += sum(sizes[text] for text in own - held)
+        area += own_area
         count = len(held) + len(own - held)
         if chunk and (count > MAX_TEXTS or size > max_size or area > MAX_AREA):
             yield chunk
             max_size = _max_characters(cached)
             chunk, held = [], set()
-            size = sum(_padded_size(text, min_size) for text in own)
-            area = _similarity_area(pairs[index], min_size)
+            size, area = sum(sizes.values()), own_area
         chunk.append(index)
         held |= own
     if chunk:
@@ -373,30 +374,12 @@ def _max_characters(cached: bool) -> int:
     return MAX_CACHED_CHARACTERS if cached and not torch_is_loaded() else MAX_CHARACTERS
 
 
-def _padded_size(text: str, min_size: int) -> int:
-    return max(len(text), min_size)
-
-
-def _similarity_area(pair: Pair, min_size: int) -> int:
-    return sum(
-        _padded_size(pair.candidate, min_size) * _padded_size(r, min_size) for r in pair.references
-    )
-
-
-def _order_by_reference(pairs: Sequence[Pair]) -> list[int]:
-    """Indexes of the pairs, those with the same first reference next to each other."""
-    first: dict[str, int] = {}
-    for index, pair in enumerate(pairs):
-        first.setdefault(pair.references[0], index)
-    return sorted(range(len(pairs)), key=lambda i: first[pairs[i].references[0]])
-
-
 def _take_one_chunk(texts: Iterable[str], min_size: int) -> list[str]:
     """The first texts, as many as fit in one chunk."""
     fitting: list[str] = []
     size = 0
     for text in islice(texts, MAX_TEXTS):
-        size += _padded_size(text, min_size)
+        size += max(len(text), min_size)
         if size > MAX_CHARACTERS:
             break
         fitting.append(text)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar
 
 import numpy as np
 
@@ -35,7 +34,6 @@ class Blend(EngineMetric):
     parts: tuple[Metric, ...]
     weights: tuple[float, ...]
     bias: float = 0.0
-    higher_is_better: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -89,7 +87,6 @@ class Monotone(EngineMetric):
     base: Metric
     at: tuple[float, ...]
     to: tuple[float, ...]
-    higher_is_better: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -21,18 +21,9 @@ from evenmatch.types import Cache, Pair, Run
 from evenmatch.vectors.transformer import Transformer
 
 ENGLISH_ONLY = frozenset(
-    {
-        "minilm",
-        "sentence-transformers/all-MiniLM-L6-v2",
-        "bert-base-uncased",
-        "bert-large-uncased",
-        "distilbert-base-uncased",
-        "roberta-base",
-        "roberta-large",
-        "albert-base-v2",
-    }
+    "minilm sentence-transformers/all-MiniLM-L6-v2 bert-base-uncased bert-large-uncased "
+    "distilbert-base-uncased roberta-base roberta-large albert-base-v2".split()
 )
-
 
 # Frequent function words that are rare in the other languages of this table.
 _FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
@@ -108,17 +99,14 @@ def _length_error(candidates: Sequence[Any], references: Sequence[Any]) -> str:
     one, many = "reference", "references"
     if not isinstance(first, str):
         one, many = "list of references", "lists of references"
+    given = "1 candidate" if len(candidates) == 1 else f"{len(candidates)} candidates"
     found = f"{len(references)} {one if len(references) == 1 else many}"
-    message = f"{_count_candidates(len(candidates))} but {found}; give one per candidate"
+    message = f"{given} but {found}; give one per candidate"
     if not isinstance(first, str) and isinstance(first, Sequence) and len(first) == len(candidates):
         message += (
             " (these look transposed: give one list per candidate, not one per reference stream)"
         )
     return message
-
-
-def _count_candidates(count: int) -> str:
-    return "1 candidate" if count == 1 else f"{count} candidates"
 
 
 def _check_references(value: Any, row: int) -> tuple[str, ...]:
@@ -215,7 +203,8 @@ def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> No
     english = sorted(models & ENGLISH_ONLY)
     if not english:
         return
-    other = likely_other_language(" ".join(_sample_references(pairs)))
+    sample = pairs[:: max(1, len(pairs) // _SAMPLE_SIZE)]
+    other = likely_other_language(" ".join(pair.references[0][:200] for pair in sample))
     if other:
         warnings.warn(
             f"the references look like {other}, but {english[0]} was trained on English only; "
@@ -240,11 +229,6 @@ def likely_other_language(text: str) -> str | None:
     hits = {name: sum(w in known for w in words) for name, known in _FUNCTION_WORDS.items()}
     best = max(hits, key=lambda name: hits[name])
     return best if best != "English" and hits[best] > 2 * hits["English"] + 2 else None
-
-
-def _sample_references(pairs: Sequence[Pair]) -> Iterator[str]:
-    step = max(1, len(pairs) // _SAMPLE_SIZE)
-    return (pair.references[0][:200] for pair in pairs[::step])
 
 
 def _transformers(part: Any) -> Iterator[Transformer]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import os
 import re
 import shutil
@@ -23,15 +22,7 @@ import numpy as np
 from evenmatch.alignment.assignment import Greedy
 from evenmatch.errors import DataError, InputError
 from evenmatch.packages import PACKAGES
-from evenmatch.protocols import (
-    BoundedReducer,
-    Encoder,
-    Metric,
-    Reducer,
-    Similarity,
-    Solver,
-    Splitter,
-)
+from evenmatch.protocols import Encoder, Metric, Reducer, Similarity, Solver, Splitter
 from evenmatch.registry import CallContext, build, kind_of, make_signature, register, spec
 from evenmatch.scoring.engine import (
     Chunk,
@@ -41,9 +32,9 @@ from evenmatch.scoring.engine import (
     open_encoder,
     small_matrix_threads,
 )
-from evenmatch.scoring.reducers import Prf
-from evenmatch.similarity.vectors import Cosine, similarity_bounds
-from evenmatch.types import Array, Embedded, OpenEncoder, Pair, Problem, Run, Score, Scores
+from evenmatch.scoring.reducers import Prf, reducer_bounds
+from evenmatch.similarity.vectors import Cosine
+from evenmatch.types import Array, OpenEncoder, Pair, Problem, Run, Score, Scores
 from evenmatch.units.text import Pieces
 from evenmatch.vectors.transformer import Transformer
 
@@ -78,8 +69,18 @@ class AlignMetric(EngineMetric):
 
     def _score_chunk(self, chunk: Chunk, sides: tuple[OpenEncoder, OpenEncoder]) -> list[Score]:
         embedded = chunk.embedded_pairs(self.units, sides)
+
+        def compare() -> list[Array]:
+            candidates = (pair.candidate for pair in chunk.pairs for _ in pair.references)
+            return [
+                check_similarity(self.similarity(x, y), candidate)
+                for candidate, (x, y) in zip(candidates, embedded, strict=True)
+            ]
+
+        # A similarity reads vectors only, so encoders that differ in weights or mass share it.
+        keys = tuple(side.vectors_key for side in sides)
         with small_matrix_threads(chunk.run):
-            matrices = self._similarity_matrices(chunk, sides, embedded)
+            matrices = chunk.share(("similarity", self.units, keys, self.similarity), compare)
             problems = chunk.share(
                 ("problems", self.units, sides, self.similarity),
                 lambda: [
@@ -97,42 +98,17 @@ class AlignMetric(EngineMetric):
             return scores
         return chunk.best_scores(scores, lambda score: score.value)
 
-    def _similarity_matrices(
-        self,
-        chunk: Chunk,
-        sides: tuple[OpenEncoder, OpenEncoder],
-        embedded: Sequence[tuple[Embedded, Embedded]],
-    ) -> list[Array]:
-        """Return one matrix per candidate and reference."""
-
-        def compute() -> list[Array]:
-            candidates = (pair.candidate for pair in chunk.pairs for _ in pair.references)
-            return [
-                check_similarity(self.similarity(x, y), candidate)
-                for candidate, (x, y) in zip(candidates, embedded, strict=True)
-            ]
-
-        # A similarity reads vectors only, so encoders that differ in weights or mass share it.
-        keys = tuple(side.vectors_key for side in sides)
-        return chunk.share(("similarity", self.units, keys, self.similarity), compute)
-
-    @property
-    def higher_is_better(self) -> bool:
-        """True: similar texts score higher."""
-        return True
-
     @property
     def bounds(self) -> tuple[float, float]:
         """The range of scores; infinite where the similarity or the reducer declares no bounds."""
-        low, high = similarity_bounds(self.similarity)
-        if isinstance(self.scoring, BoundedReducer):
-            return self.scoring.score_bounds(low, high)
-        return (-math.inf, math.inf)
+        return reducer_bounds(self.scoring, self.similarity)
 
 
 def as_metric(given: Any) -> Metric:
     """Return the metric given as a name, a spec, the folder it was saved in, or the part itself."""
-    metric = _metric_from_string(given) if isinstance(given, str) else given
+    metric = given
+    if isinstance(given, str):
+        metric = read_metric(given) if is_metric_path(given) else build(given)
     if isinstance(metric, type):
         raise InputError(
             f"expected a metric, got a class; create an instance: {metric.__name__}(...)"
@@ -143,10 +119,6 @@ def as_metric(given: Any) -> Metric:
         return cast(Metric, metric)
     what = f"the {kind} part {spec(metric)}" if kind else f"{type(metric).__name__}"
     raise InputError(f"expected a metric, got {what}; `evenmatch list metric` shows all metrics")
-
-
-def _metric_from_string(given: str) -> Any:
-    return read_metric(given) if is_metric_path(given) else build(given)
 
 
 def score_metrics(metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run) -> list[Scores]:

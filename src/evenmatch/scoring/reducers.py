@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.protocols import BoundedReducer, Reducer
+from evenmatch.protocols import BoundedReducer, Reducer, Similarity
 from evenmatch.registry import check_settings, register
+from evenmatch.similarity.vectors import similarity_bounds
 from evenmatch.types import NO_FLAGS, Alignment, Array, Embedded, Pair, Score
 
 NO_MATCH = frozenset({"no_match"})
@@ -173,6 +174,13 @@ class Nearness:
 
     def _from_distance(self, distance: float) -> float:
         return 1 - distance if self.linear else 1 / (1 + distance)
+
+
+def reducer_bounds(reducer: Reducer, similarity: Similarity) -> tuple[float, float]:
+    """The range of a reducer's scores; infinite where one of the two declares no bounds."""
+    if isinstance(reducer, BoundedReducer):
+        return reducer.score_bounds(*similarity_bounds(similarity))
+    return (-math.inf, math.inf)
 
 
 # Formulas that reducers share

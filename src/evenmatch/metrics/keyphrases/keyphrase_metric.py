@@ -2,15 +2,14 @@
 
 `KeyphraseMetric` cleans predicted and reference lists by named policies, aligns their phrases and
 reduces the alignment. FG, FB, F1@k and F1@M are presets of it (`metrics/presets.py`). Phrase lists,
-similarities and alignments that several metrics of a call share are computed once (`_ChunkLists`).
+similarities and alignments that several metrics of a call share are computed once (`_align_lists`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -26,11 +25,11 @@ from evenmatch.metrics.keyphrases.phrase_lists import (
 )
 from evenmatch.metrics.keyphrases.phrase_reducers import Counts, FineGrained
 from evenmatch.metrics.ngram.tokens import library_version
-from evenmatch.protocols import BoundedReducer, Encoder, Reducer, Similarity, Solver
+from evenmatch.protocols import Encoder, Reducer, Similarity, Solver
 from evenmatch.registry import CallContext, check_settings, make_signature, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric, open_encoder
+from evenmatch.scoring.reducers import reducer_bounds
 from evenmatch.similarity.strings import PhraseStringSimilarity
-from evenmatch.similarity.vectors import similarity_bounds
 from evenmatch.types import Alignment, Array, Embedded, OpenEncoder, Problem, Score
 from evenmatch.units.keyphrases import Phrases
 from evenmatch.vectors.hashed import Bare
@@ -64,7 +63,6 @@ class KeyphraseMetric(EngineMetric):
     similarity: Similarity = PhraseStringSimilarity()
     alignment: Solver = Greedy()
     scoring: Reducer = FineGrained()
-    higher_is_better: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -78,32 +76,63 @@ class KeyphraseMetric(EngineMetric):
         is_mean = not isinstance(self.scoring, CountingReducer) and self.no_reference == "count"
 
         def score_chunk(chunk: Chunk) -> ChunkScores:
-            found = self._score_lists(_ChunkLists(chunk, self, encoder))
+            found = self._score_lists(chunk, encoder)
             best = chunk.best_scores(found, lambda each: each[0].value)
             return [score for score, _ in best], np.array([row for _, row in best], np.float64)
 
         totals = None if is_mean else self.score_totals
         return ReadyMetric(make_signature(self, context), score_chunk, totals)
 
-    def _score_lists(self, lists: _ChunkLists) -> Iterator[tuple[Score, Counts]]:
+    def _score_lists(self, chunk: Chunk, encoder: OpenEncoder) -> Iterator[tuple[Score, Counts]]:
         """Yield the score and the counts of each candidate and reference list."""
         reducer, skip = self.scoring, self.no_reference == "skip"
-        counting = reducer if isinstance(reducer, CountingReducer) else None
-        matrices = lists.similarities()
-        for s, a, (x, y) in zip(matrices, lists.alignments(), lists.embedded(), strict=True):
-            if counting:
-                counts = counting.count_matches(s, a, x, y)
-                score = counting.score_counts(counts, x, y)
+        for s, a, (x, y) in self._align_lists(chunk, encoder):
+            if isinstance(reducer, CountingReducer):
+                counts = reducer.count_matches(s, a, x, y)
+                score = reducer.score_counts(counts, x, y)
             else:
                 score = reducer(s, a, x, y)
                 counts = (score.value, 1.0)
             yield score, (0.0,) * len(counts) if skip and not len(y.weights) else counts
 
+    def _align_lists(
+        self, chunk: Chunk, encoder: OpenEncoder
+    ) -> Iterator[tuple[Array, Alignment, EmbeddedPhrases]]:
+        """Yield similarity, alignment and phrases of each candidate list with a reference list.
+
+        Metrics with equal parts share each result; its key has all parts that it depends on.
+        """
+        cleaning, which, similarity = self.cleaning, self.which, self.similarity
+        split = chunk.share((cleaning,), lambda: [split_pair(p, cleaning) for p in chunk.pairs])
+        if isinstance(similarity, BatchSimilarity):
+            # Prepared with all phrases: present, absent and duplicate ones.
+            prepare = similarity.prepare
+            similarity = chunk.share(
+                (cleaning, encoder, similarity), lambda: prepare(_embed_lists(split, encoder))
+            )
+
+        def select_lists() -> list[PairPhrases]:
+            rows = zip(chunk.rows, split, strict=True)
+            return [select_phrases(each, which, cleaning, row) for row, each in rows]
+
+        def align() -> list[Alignment]:
+            sides = zip(matrices, embedded, strict=True)
+            return self.alignment([Problem(s, x.mass, y.mass) for s, (x, y) in sides])
+
+        selected = chunk.share((cleaning, which), select_lists)
+        key = (cleaning, which, encoder)
+        embedded = chunk.share(key, lambda: _embed_lists(selected, encoder))
+        matrices = chunk.share(
+            (*key, self.similarity), lambda: [similarity(x, y) for x, y in embedded]
+        )
+        alignments = chunk.share((*key, self.similarity, self.alignment), align)
+        yield from zip(matrices, alignments, embedded, strict=True)
+
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
         if isinstance(self.scoring, CountingReducer):
             return self.scoring.score_totals(totals)
-        return mean_from_totals(totals)
+        return totals[..., 0] / np.maximum(totals[..., 1], 1.0)  # totals of (score, 1)
 
     @property
     def cleaning(self) -> PhraseCleaning:
@@ -115,10 +144,7 @@ class KeyphraseMetric(EngineMetric):
     @property
     def bounds(self) -> tuple[float, float]:
         """The range of scores; infinite where the similarity or the reducer declares no bounds."""
-        low, high = similarity_bounds(self.similarity)
-        if isinstance(self.scoring, BoundedReducer):
-            return self.scoring.score_bounds(low, high)
-        return (-math.inf, math.inf)
+        return reducer_bounds(self.scoring, self.similarity)
 
     def resolve(self, context: CallContext) -> tuple[KeyphraseMetric, tuple[str, ...]]:
         """Return the metric with the version of the stemmer's library."""
@@ -143,77 +169,14 @@ class BatchSimilarity(Protocol):
     def prepare(self, sides: Sequence[EmbeddedPhrases], /) -> Similarity: ...
 
 
-def mean_from_totals(totals: Array) -> Array:
-    """Mean score, from totals of (score, 1)."""
-    return totals[..., 0] / np.maximum(totals[..., 1], 1.0)
-
-
-class _ChunkLists:
-    """The phrase lists of a chunk for one metric; metrics with equal parts share each result."""
-
-    def __init__(self, chunk: Chunk, metric: KeyphraseMetric, encoder: OpenEncoder) -> None:
-        self._chunk = chunk
-        self._metric = metric
-        self._encoder = encoder
-        # Each key extends the previous one: a result depends on all parts before it.
-        self._split_key = (metric.cleaning,)
-        self._list_key = (metric.cleaning, metric.which)
-        self._embedding_key = (*self._list_key, encoder)
-        self._similarity_key = (*self._embedding_key, metric.similarity)
-        self._alignment_key = (*self._similarity_key, metric.alignment)
-
-    def embedded(self) -> list[EmbeddedPhrases]:
-        """Return the embedded lists of each candidate and reference."""
-        return self._chunk.share(self._embedding_key, lambda: self._embed(self._selected_lists()))
-
-    def similarities(self) -> list[Array]:
-        """Return a similarity matrix per candidate and reference."""
-        similarity = self._prepared_similarity()
-        return self._chunk.share(
-            self._similarity_key, lambda: [similarity(x, y) for x, y in self.embedded()]
-        )
-
-    def alignments(self) -> list[Alignment]:
-        """Return an alignment per candidate and reference."""
-        matrices = zip(self.similarities(), self.embedded(), strict=True)
-        return self._chunk.share(
-            self._alignment_key,
-            lambda: self._metric.alignment([Problem(s, x.mass, y.mass) for s, (x, y) in matrices]),
-        )
-
-    def _split_lists(self) -> list[PairPhrases]:
-        cleaning = self._metric.cleaning
-        return self._chunk.share(
-            self._split_key, lambda: [split_pair(pair, cleaning) for pair in self._chunk.pairs]
-        )
-
-    def _selected_lists(self) -> list[PairPhrases]:
-        cleaning, which = self._list_key
-        lists = zip(self._chunk.rows, self._split_lists(), strict=True)
-        return self._chunk.share(
-            self._list_key,
-            lambda: [select_phrases(each, which, cleaning, row) for row, each in lists],
-        )
-
-    def _prepared_similarity(self) -> Similarity:
-        """Return the similarity, prepared for all phrases: present, absent and duplicate ones."""
-        similarity = self._metric.similarity
-        if not isinstance(similarity, BatchSimilarity):
-            return similarity
-        prepare = similarity.prepare
-        return self._chunk.share(
-            (*self._split_key, self._encoder, similarity),
-            lambda: prepare(self._embed(self._split_lists())),
-        )
-
-    def _embed(self, lists: Sequence[PairPhrases]) -> list[EmbeddedPhrases]:
-        """Embed both sides of every comparison; a candidate also carries the flags of its pair."""
-        flat = [side.units for each in lists for side in (each.candidate, *each.references)]
-        found = iter(self._encoder.encode(flat))
-        sides = []
-        for each in lists:
-            candidate = next(found)
-            if each.flags:
-                candidate = replace(candidate, flags=candidate.flags | each.flags)
-            sides += [(candidate, next(found)) for _ in each.references]
-        return sides
+def _embed_lists(lists: Sequence[PairPhrases], encoder: OpenEncoder) -> list[EmbeddedPhrases]:
+    """Embed both sides of every comparison; a candidate also carries the flags of its pair."""
+    flat = [side.units for each in lists for side in (each.candidate, *each.references)]
+    found = iter(encoder.encode(flat))
+    sides = []
+    for each in lists:
+        candidate = next(found)
+        if each.flags:
+            candidate = replace(candidate, flags=candidate.flags | each.flags)
+        sides += [(candidate, next(found)) for _ in each.references]
+    return sides

@@ -65,9 +65,12 @@ def split_pair(pair: Pair, cleaning: PhraseCleaning) -> PairPhrases:
     texts = (pair.source,) if pair.source else (pair.candidate, *pair.references)
     split = cleaning.units.resolve_tokens(*texts)
     candidate, *references = (_phrase_list(split(t)) for t in (pair.candidate, *pair.references))
-    flags = _pair_flags(pair, len(candidate.phrases), cleaning.most)
-    if "truncated" in flags:
+    flags = NO_FLAGS
+    if cleaning.most and len(candidate.phrases) > cleaning.most:
         candidate = candidate.select(range(cleaning.most))
+        flags |= {"truncated"}
+    if _is_other_language(pair.source or " ".join(pair.references)):
+        flags |= {"not_english"}
     source = None if pair.source is None else _source_words(split, pair.source)
     return PairPhrases(candidate, tuple(references), source, flags)
 
@@ -80,15 +83,6 @@ def _phrase_list(units: Units) -> PhraseList:
 @lru_cache(maxsize=64)
 def _source_words(split: Phrases, source: str) -> str:
     return _join_words(split.tokenize(source))
-
-
-def _pair_flags(pair: Pair, phrases: int, most: int) -> frozenset[str]:
-    found = set()
-    if most and phrases > most:
-        found.add("truncated")
-    if _is_other_language(pair.source or " ".join(pair.references)):
-        found.add("not_english")
-    return frozenset(found) if found else NO_FLAGS
 
 
 @lru_cache(maxsize=64)
@@ -104,10 +98,16 @@ def select_phrases(
     A phrase is present if its stemmed words occur consecutively in the source. The policy for
     invalid phrases applies to the candidate only: reference phrases count as correct.
     """
-    source = _require_source(lists, which, row)
+    if which != "all" and lists.source is None:
+        raise InputError(
+            f"row {row} has no source, but which='{which}' needs the document to find phrases in; "
+            "give sources="
+        )
+    source = lists.source or ""
     candidate = _filter_by_presence(lists.candidate, source, which)
     candidate = _apply_policy(candidate, _duplicate_indexes(candidate.phrases), cleaning.duplicates)
-    candidate = _apply_policy(candidate, _invalid_indexes(candidate.phrases), cleaning.invalid)
+    invalid = {i for i, p in enumerate(candidate.phrases) if not INVALID_WORDS.isdisjoint(p)}
+    candidate = _apply_policy(candidate, invalid, cleaning.invalid)
     references = []
     for each in lists.references:
         own = _filter_by_presence(each, source, which)
@@ -115,17 +115,6 @@ def select_phrases(
             _apply_policy(own, _duplicate_indexes(own.phrases), cleaning.reference_duplicates)
         )
     return PairPhrases(candidate, tuple(references), lists.source, lists.flags)
-
-
-def _require_source(lists: PairPhrases, which: PhraseSubset, row: int) -> str:
-    if which == "all":
-        return ""
-    if lists.source is None:
-        raise InputError(
-            f"row {row} has no source, but which='{which}' needs the document to find phrases in; "
-            "give sources="
-        )
-    return lists.source
 
 
 def _filter_by_presence(listed: PhraseList, source: str, which: PhraseSubset) -> PhraseList:
@@ -140,10 +129,6 @@ def _filter_by_presence(listed: PhraseList, source: str, which: PhraseSubset) ->
 def _duplicate_indexes(phrases: Sequence[Phrase]) -> set[int]:
     first: dict[Phrase, int] = {}
     return {i for i, phrase in enumerate(phrases) if first.setdefault(phrase, i) != i}
-
-
-def _invalid_indexes(phrases: Sequence[Phrase]) -> set[int]:
-    return {i for i, phrase in enumerate(phrases) if not INVALID_WORDS.isdisjoint(phrase)}
 
 
 def _apply_policy(listed: PhraseList, indexes: set[int], policy: str) -> PhraseList:

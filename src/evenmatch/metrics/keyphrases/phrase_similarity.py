@@ -7,7 +7,7 @@ phrases, so `ByMetric` takes it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -47,24 +47,19 @@ class ByMetric:
         texts = [(unit_texts(x.units), unit_texts(y.units)) for x, y in sides]
         pairs = dict.fromkeys((p, q) for rows, cols in texts for p in rows for q in cols if p and q)
         scored = self.metric([Pair(p, (q,)) for p, q in pairs]).segments
-        return _ScoreLookup({key: score.value for key, score in zip(pairs, scored, strict=True)})
+        known = {key: score.value for key, score in zip(pairs, scored, strict=True)}
+
+        def look_up(x: Embedded, y: Embedded) -> Array:
+            rows, cols = unit_texts(x.units), unit_texts(y.units)
+            found = [[known.get((p, q), 0.0) for q in cols] for p in rows]  # 0 without words
+            return np.array(found).reshape(len(rows), len(cols))
+
+        return look_up
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The bounds of the metric."""
         return self.metric.bounds
-
-
-@dataclass(frozen=True)
-class _ScoreLookup:
-    """Similarities looked up by text; 0 for a unit without words."""
-
-    scores: Mapping[tuple[str, str], float]
-
-    def __call__(self, x: Embedded, y: Embedded) -> Array:
-        rows, cols = unit_texts(x.units), unit_texts(y.units)
-        found = [[self.scores.get((p, q), 0.0) for q in cols] for p in rows]
-        return np.array(found).reshape(len(rows), len(cols))
 
 
 def unit_texts(units: Units) -> list[str]:
@@ -95,7 +90,6 @@ class PhraseScorer(EngineMetric):
     """
 
     model: str = DEFAULT_SCORER
-    higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def open(self, context: CallContext) -> ReadyMetric:

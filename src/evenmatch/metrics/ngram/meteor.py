@@ -45,7 +45,6 @@ class Meteor(EngineMetric):
     beta: float = 3.0
     gamma: float = 0.5
     tokenizer: WordTokenizer = "auto"
-    higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:

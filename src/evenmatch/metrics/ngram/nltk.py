@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal
 
 from evenmatch.errors import InputError
 from evenmatch.metrics.ngram.tokens import (
+    LibraryMetric,
     WordTokenizer,
     import_library,
-    library_version,
     tokenize_texts,
 )
 from evenmatch.registry import CallContext, make_signature, register
@@ -26,7 +26,7 @@ from evenmatch.types import Pair, Score, Scores
 
 @register("metric", "bleu_nltk")
 @dataclass(frozen=True)
-class BleuNltk:
+class BleuNltk(LibraryMetric):
     """BLEU by nltk, smoothed by one of the methods of Chen & Cherry (2014).
 
     `order` is the longest n-gram counted; unlike in `bleu`, orders longer than a sentence count.
@@ -40,6 +40,7 @@ class BleuNltk:
     smoothing: Literal[1, 2, 3, 4] = 1
     tokenizer: WordTokenizer = "auto"
     higher_is_better: ClassVar[bool] = True
+    library: ClassVar[str] = "nltk"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
@@ -64,19 +65,10 @@ class BleuNltk:
         ]
         return Scores(tuple(segments), self.signature, score(rows) if rows else None)
 
-    def resolve(self, context: CallContext) -> tuple[BleuNltk, tuple[str, ...]]:
-        """Return the metric with the versions of what it uses."""
-        return self, (library_version("nltk"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)
-
 
 @register("metric", "chrf_nltk")
 @dataclass(frozen=True)
-class ChrfNltk(EngineMetric):
+class ChrfNltk(LibraryMetric, EngineMetric):
     """chrF by nltk: F-score of character n-grams, averaged over orders.
 
     `min_order` and `max_order` are the shortest and the longest n-gram counted; unlike in `chrf`,
@@ -88,7 +80,7 @@ class ChrfNltk(EngineMetric):
     max_order: int = 6
     beta: float = 3.0
     whitespace: bool = False
-    higher_is_better: ClassVar[bool] = True
+    library: ClassVar[str] = "nltk"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
@@ -118,14 +110,10 @@ class ChrfNltk(EngineMetric):
             make_signature(self, context), lambda pair: best_over_references(pair, score)
         )
 
-    def resolve(self, context: CallContext) -> tuple[ChrfNltk, tuple[str, ...]]:
-        """Return the metric with the versions of what it uses."""
-        return self, (library_version("nltk"),)
-
 
 @register("metric", "nist")
 @dataclass(frozen=True)
-class Nist:
+class Nist(LibraryMetric):
     """NIST by nltk: n-gram precision, each n-gram weighted by its information in the references.
 
     The score has no upper bound. Identical one-word texts score 0, since the only word of a text
@@ -139,6 +127,7 @@ class Nist:
     order: int = 5
     tokenizer: WordTokenizer = "auto"
     higher_is_better: ClassVar[bool] = True
+    library: ClassVar[str] = "nltk"
     bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
 
     def __post_init__(self) -> None:
@@ -167,12 +156,3 @@ class Nist:
         if order == 0 or not any(map(any, references)):
             return 0.0
         return float(nist(references, candidates, order))
-
-    def resolve(self, context: CallContext) -> tuple[Nist, tuple[str, ...]]:
-        """Return the metric with the versions of what it uses."""
-        return self, (library_version("nltk"),)
-
-    @property
-    def signature(self) -> str:
-        """The metric's spec, with the library's version."""
-        return make_signature(self)

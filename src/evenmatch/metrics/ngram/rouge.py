@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from evenmatch.metrics.ngram.tokens import (
+    LibraryMetric,
     choose_tokenizer,
     import_library,
-    library_version,
     split_words,
 )
 from evenmatch.registry import CallContext, check_settings, make_signature, register
@@ -28,7 +28,7 @@ _MIN_STEMMED_LENGTH = 4  # rouge-score does not stem shorter words
 
 @register("metric", "rouge")
 @dataclass(frozen=True)
-class Rouge(EngineMetric):
+class Rouge(LibraryMetric, EngineMetric):
     """ROUGE by rouge-score: overlap of candidate and reference, with F1 as the value.
 
     `share` is the kind of overlap: '1' for words, '2' for bigrams, 'L' for the longest common
@@ -41,7 +41,7 @@ class Rouge(EngineMetric):
     share: Literal["1", "2", "L"] = "1"
     stemmer: bool = False
     tokenizer: RougeTokenizer = "auto"
-    higher_is_better: ClassVar[bool] = True
+    library: ClassVar[str] = "rouge-score"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
@@ -62,10 +62,6 @@ class Rouge(EngineMetric):
             make_signature(self, context),
             lambda pair: _with_precision_recall(best_over_references(pair, score)),
         )
-
-    def resolve(self, context: CallContext) -> tuple[Rouge, tuple[str, ...]]:
-        """Return the metric with the versions of what it uses."""
-        return self, (library_version("rouge-score"),)
 
 
 def _lower_words(text: str, stemmed: bool) -> list[str]:

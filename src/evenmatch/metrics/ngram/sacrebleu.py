@@ -19,7 +19,7 @@ import numpy as np
 
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.metrics.ngram.edit_rate import count_edits
-from evenmatch.metrics.ngram.tokens import import_library, library_version
+from evenmatch.metrics.ngram.tokens import LibraryMetric, import_library
 from evenmatch.registry import CallContext, make_signature, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_score, empty_side_flags, overlap_score
@@ -28,7 +28,7 @@ from evenmatch.types import Array, Pair, Score
 
 @register("metric", "bleu")
 @dataclass(frozen=True)
-class Bleu(EngineMetric):
+class Bleu(LibraryMetric, EngineMetric):
     """BLEU by sacrebleu: n-gram precision of the candidate, with a brevity penalty.
 
     `tokenizer` is sacrebleu's: '13a' reads a Chinese clause as one word, so use 'zh' for Chinese,
@@ -42,7 +42,7 @@ class Bleu(EngineMetric):
     lowercase: bool = False
     smoothing: Literal["exp", "floor", "add-k", "none"] = "exp"
     order: int = 4
-    higher_is_better: ClassVar[bool] = True
+    library: ClassVar[str] = "sacrebleu"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
@@ -75,14 +75,10 @@ class Bleu(EngineMetric):
                 f"install it with: pip install 'sacrebleu[{language}]'"
             ) from None
 
-    def resolve(self, context: CallContext) -> tuple[Bleu, tuple[str, ...]]:
-        """Return the metric with the library's version."""
-        return self, (library_version("sacrebleu"),)
-
 
 @register("metric", "chrf")
 @dataclass(frozen=True)
-class Chrf(EngineMetric):
+class Chrf(LibraryMetric, EngineMetric):
     """chrF by sacrebleu: F-score of character n-grams, with more weight on recall.
 
     `char_order` is the longest character n-gram counted. `word_order` adds word n-grams: 2 gives
@@ -97,7 +93,7 @@ class Chrf(EngineMetric):
     lowercase: bool = False
     whitespace: bool = False
     eps_smoothing: bool = False
-    higher_is_better: ClassVar[bool] = True
+    library: ClassVar[str] = "sacrebleu"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
@@ -123,14 +119,10 @@ class Chrf(EngineMetric):
         """Corpus score of each row of totals."""
         return chrf_from_totals(totals, beta=self.beta, eps_smoothing=self.eps_smoothing)
 
-    def resolve(self, context: CallContext) -> tuple[Chrf, tuple[str, ...]]:
-        """Return the metric with the library's version."""
-        return self, (library_version("sacrebleu"),)
-
 
 @register("metric", "ter")
 @dataclass(frozen=True)
-class Ter(EngineMetric):
+class Ter(LibraryMetric, EngineMetric):
     """TER by sacrebleu: word edits and shifts per word of the reference; 0 is best.
 
     An empty candidate needs one edit per word, so it scores 1; so does any text if the reference is
@@ -144,6 +136,7 @@ class Ter(EngineMetric):
     asian_support: bool = False
     case_sensitive: bool = False
     higher_is_better: ClassVar[bool] = False
+    library: ClassVar[str] = "sacrebleu"
     bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
 
     def open(self, context: CallContext) -> ReadyMetric:
@@ -174,10 +167,6 @@ class Ter(EngineMetric):
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
         return ter_from_totals(totals)
-
-    def resolve(self, context: CallContext) -> tuple[Ter, tuple[str, ...]]:
-        """Return the metric with the library's version."""
-        return self, (library_version("sacrebleu"),)
 
 
 def _open_overlap(metric: Bleu | Chrf, context: CallContext, scorer: Any) -> ReadyMetric:

@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from evenmatch.errors import MissingExtraError
 from evenmatch.registry import CallContext, make_signature, register
@@ -88,7 +88,6 @@ class ReferenceLength(EngineMetric):
     other parts: long texts have more chances to match.
     """
 
-    higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def open(self, context: CallContext) -> ReadyMetric:
@@ -98,6 +97,21 @@ class ReferenceLength(EngineMetric):
     def _score(self, pair: Pair) -> Score:
         words = max(len(reference.split()) for reference in pair.references)
         return Score(math.log1p(words), flags=empty_side_flags(pair))
+
+
+class LibraryMetric(Protocol):
+    """A metric that a library computes; its signature has the version of the library."""
+
+    library: ClassVar[str]
+
+    def resolve(self, context: CallContext) -> tuple[Any, tuple[str, ...]]:
+        """Return the metric with the version of its library."""
+        return self, (library_version(self.library),)
+
+    @property
+    def signature(self) -> str:
+        """The metric's spec, with the library's version."""
+        return make_signature(self)
 
 
 def import_library(module: str, *, package: str) -> ModuleType:

