@@ -81,8 +81,8 @@ def train_catseq(
     """
     parsed = plan if isinstance(plan, CatSeqPlan) else read_catseq_plan(plan)
     settings, folder = parsed.settings, Path(out).expanduser()
-    sides = (_read_documents(names) for names in (parsed.train, parsed.valid))
-    data = prepare_catseq_data(*sides, settings)
+    documents, validation = (_read_documents(names) for names in (parsed.train, parsed.valid))
+    data = prepare_catseq_data(documents, validation, settings)
     runs = [train_likelihood(data, settings, folder / "likelihood", should_stop=should_stop)]
     for number, stage in enumerate(settings.stages, 1):
         before, place = runs[-1], folder / f"stage-{number}"

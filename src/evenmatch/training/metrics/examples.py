@@ -126,7 +126,8 @@ def split_ratings(
         )
     sampled = np.random.default_rng(seed).permutation(len(names))[:count]
     test_names = {names[i] for i in sampled}
-    train, test = [], []
+    train: list[RatedSet] = []
+    test: list[RatedSet] = []
     for each in sets:
         mask = np.array([name in test_names for name in each.segments])
         for side, ratings in ((train, ~mask), (test, mask)):
