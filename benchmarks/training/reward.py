@@ -12,10 +12,9 @@ from evenmatch.data.catalogue.catalogue import data_set
 from evenmatch.data.graphs import GraphText, LinearisedGraph
 from evenmatch.training.generator.loss import TuneBatch, mixed_loss, policy_reward
 from evenmatch.training.generator.policy import Policy, make_policy
-from evenmatch.training.generator.tune_examples import make_tune_examples
+from evenmatch.training.generator.tune import make_tune_examples
 from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
 from evenmatch.training.rewards.rewards import Reward
-from evenmatch.training.rewards.terms import ConstantTerm
 
 THREADS, REPEATS = 1, 7
 BATCH, STEPS, LONGEST = 16, 4, (120, 40)
@@ -49,7 +48,7 @@ def _step() -> dict[str, Any]:
         for name in ("f_disc", "f_cont", "bertscore")
     }
     rivals = {name: steps(reward) for name, reward in rewards.items()}
-    seconds = take_turns({"none": steps(Reward(ConstantTerm(0.0))), **rivals}, REPEATS)
+    seconds = take_turns({"none": steps(Reward(0.0)), **rivals}, REPEATS)
     return {
         "texts": "WebNLG v2" if data_set("webnlg-v2").present else "the bundled sample",
         "batch": BATCH,

@@ -87,8 +87,8 @@ def test_cases_speak_of_one_group_on_both_sides() -> None:
         Pair("A man meets a woman.", ("A man meets a woman.",)),
         Pair("A dog runs.", ("A dog runs.",)),
     ]
-    (case,) = gendered_cases(pairs)
-    assert (case.right, case.wrong.candidate) == (pairs[0], "A woman runs.")
+    ((right, wrong),) = gendered_cases(pairs)
+    assert (right, wrong.candidate) == (pairs[0], "A woman runs.")
 
 
 @pytest.mark.parametrize("attribute", ["age", "gender", "race", "religion"])

@@ -13,6 +13,7 @@ from evenmatch.data.fairness_sets import FairnessSet, make_fairness_pair, read_f
 from evenmatch.data.pairs import TRAINING_SPLITS, read_sentence_pairs
 from evenmatch.errors import DataError, InputError
 from evenmatch.fairness.adapter_training import (
+    DebiasData,
     DebiasSettings,
     build_debias_data,
     train_adapter,
@@ -183,10 +184,17 @@ def audited() -> set[str]:
     }
 
 
+def training_texts(data: DebiasData) -> set[str]:
+    found = {text for pair in (*data.anchors, *data.contrasts) for text in pair}
+    for each in data.counterfactuals:
+        found |= {each.original, each.swapped, each.neutral}
+    return found
+
+
 def test_what_is_audited_is_not_trained_on(data: Path) -> None:
     pairs = [pair for name in TRAINING_SPLITS for pair in read_sentence_pairs(name)[:1500]]
     sets = [read_fair_pairs(), read_fair_pairs("metric-fairness")]
-    seen = set(exclude_audited(build_debias_data(pairs), sets).texts())
+    seen = training_texts(exclude_audited(build_debias_data(pairs), sets))
     assert len(seen) > 1000
     assert not seen & audited()
 
@@ -200,5 +208,5 @@ def test_an_audited_text_is_excluded_from_the_training_data() -> None:
     found = exclude_audited(
         build_debias_data([Pair("He sat.", ("He ran.",))], templates=False), sets
     )
-    assert "He sat." not in set(found.texts())
+    assert "He sat." not in training_texts(found)
     assert "He ran." in {c.original for c in found.counterfactuals}

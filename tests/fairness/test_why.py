@@ -28,7 +28,8 @@ def test_a_unit_without_a_counterpart_stands_beside_nothing() -> None:
 def test_equal_candidates_are_said_to_move_nothing() -> None:
     found = explain_pair(make_fairness_pair("a cat", "a cat", "a cat", "a cat"), HASHED)
     assert found.summary() == "The scores differ by +0.0000; no unit is matched differently."
-    assert all(share.same for share in found.differences)
+    assert all(share.unit_a == share.unit_b for share in found.differences)
+    assert all(share.partner_a == share.partner_b for share in found.differences)
 
 
 @pytest.mark.model

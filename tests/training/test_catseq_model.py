@@ -9,7 +9,7 @@ import pytest
 
 from evenmatch.errors import InputError
 from evenmatch.training.keyphrases.catseq import CatSeq, CatSeqShape
-from evenmatch.training.keyphrases.decoding import beam_search, decode_batch, make_sampler
+from evenmatch.training.keyphrases.decoding import beam_search, decode_batch
 from evenmatch.training.keyphrases.objectives import likelihood_loss, torch_generator
 from evenmatch.training.keyphrases.sequences import (
     END_ID,
@@ -107,9 +107,7 @@ def test_drawn_words_come_as_often_as_they_are_probable() -> None:
     wanted = (
         model.step(memory, memory.initial_state, torch.tensor([START_ID]))[0][0].detach().numpy()
     )
-    written = decode_batch(
-        model, batch, VOCABULARY, choose=make_sampler(torch_generator(0)), longest=1
-    )
+    written = decode_batch(model, batch, VOCABULARY, generator=torch_generator(0), longest=1)
     found = np.bincount(written.tokens[:, 0], minlength=len(wanted)) / 4000
     assert abs(found - wanted).max() < 0.03
 
@@ -133,7 +131,8 @@ def test_a_wide_search_finds_the_likeliest_of_everything(seed: int) -> None:
     model.parts["word"].bias.data[END_ID] += 3.0  # so that short texts are likely
     every = every_text(model, example, 3)
     best = max(every, key=every.__getitem__)
-    found = beam_search(model, example, VOCABULARY, width=400, longest=3, length_power=0.0)
+    batch = make_catseq_batch([example], VOCABULARY)
+    found = beam_search(model, batch, VOCABULARY, width=400, longest=3, length_power=0.0)
     # An unknown word is shown by the one that was looked at, so texts are compared by length too.
     known = [VOCABULARY.word(n, VOCABULARY.unknown_words(example.words)) for n in best]
     shown = [w for w, k in zip(found, known, strict=True) if k != "<unk>"]
@@ -144,10 +143,9 @@ def test_a_wide_search_finds_the_likeliest_of_everything(seed: int) -> None:
 def test_a_search_with_one_beginning_writes_what_writing_writes(seed: int) -> None:
     model = sharp(seed)
     for example in EXAMPLES:
-        written = decode_batch(
-            model, make_catseq_batch([example], VOCABULARY), VOCABULARY, longest=8
-        ).words[0]
-        assert beam_search(model, example, VOCABULARY, width=1, longest=8) == written
+        batch = make_catseq_batch([example], VOCABULARY)
+        written = decode_batch(model, batch, VOCABULARY, longest=8).words[0]
+        assert beam_search(model, batch, VOCABULARY, width=1, longest=8) == written
 
 
 def test_an_unknown_word_is_replaced_by_the_one_looked_at_most() -> None:

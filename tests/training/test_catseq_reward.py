@@ -9,7 +9,6 @@ from evenmatch.training.keyphrases.objectives import (
     MemoizedMetric,
     compute_returns,
     group_rewards,
-    mean_total_reward,
     reward_metric,
 )
 from evenmatch.training.keyphrases.sequences import END_ID, PAD_ID, SPLIT_ID, KeyphraseExample
@@ -62,10 +61,6 @@ def test_a_reward_without_its_mark_is_paid_at_the_last_word() -> None:
 def test_what_never_ended_is_paid_at_its_last_word_too() -> None:
     tokens = np.array([[A, SPLIT_ID, A]])
     assert compute_returns(np.array([[1.0, 0.5]]), tokens).tolist() == [[1.5, 1.5, 0.5]]
-
-
-def test_the_whole_reward_is_that_of_both_groups() -> None:
-    assert mean_total_reward(np.array([[1.0, 0.5], [0.0, 0.5]])) == 1.0
 
 
 class Counting:

@@ -11,7 +11,6 @@ from evenmatch.data.documents import Document, DocumentSet
 from evenmatch.errors import DataError, InputError
 from evenmatch.training.loop import FitSettings
 from evenmatch.training.metrics.phrase_scorer import (
-    drop_seen_pairs,
     fit_keyphrases,
     make_phrase_pairs,
     split_documents,
@@ -36,10 +35,9 @@ def documents(count: int) -> list[Document]:
 def test_tuples_are_pairs_that_share_a_word_and_one_that_does_not() -> None:
     document = Document("", ("neural nets", "parse tree", "logic"), {"s": ("Neural net", "x")})
     found = make_phrase_pairs([document])
-    by_pair = dict(zip(found.phrases, zip(found.scores, found.weights, strict=True), strict=True))
-    assert by_pair.pop(("Neural net", "neural nets")) == (1.0, 1.0)
-    assert sorted(p for p, _ in by_pair) == ["Neural net", "x"]
-    assert set(by_pair.values()) == {(0.0, 0.5)}
+    assert found.pop(("Neural net", "neural nets")) == 1.0
+    assert sorted(p for p, _ in found) == ["Neural net", "x"]
+    assert set(found.values()) == {0.0}
 
 
 def test_documents_are_set_apart_whole() -> None:
@@ -47,13 +45,6 @@ def test_documents_are_set_apart_whole() -> None:
     learnt, judged = split_documents(every, 0.25, seed=1)
     assert (len(learnt), len(judged)) == (15, 5)
     assert {id(d) for d in learnt} | {id(d) for d in judged} == {id(d) for d in every}
-
-
-def test_pairs_that_were_learnt_from_are_not_judged_by() -> None:
-    first, second = make_phrase_pairs(documents(6)), make_phrase_pairs(documents(9))
-    left = drop_seen_pairs(second, first)
-    assert 0 < len(left) < len(second)
-    assert not set(left.phrases) & set(first.phrases)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 0.01])

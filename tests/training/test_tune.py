@@ -17,10 +17,10 @@ from evenmatch.training.generator.tune import (
     RESULT_FILE,
     _prepare_policy,
     _step_seed,
+    make_tune_examples,
     tensorboard_logger,
     tune,
 )
-from evenmatch.training.generator.tune_examples import make_tune_examples
 from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings, read_tune_settings
 from evenmatch.training.loop import History
 from tests.support.tuning import tiny
@@ -144,7 +144,8 @@ def test_one_of_the_references_is_drawn_in_each_pass(tmp_path: Path) -> None:
         assert read == sorted(each.graph.line for each in graphs)
         assert all(t in r for b in batches for t, r in zip(b.targets, b.references, strict=True))
     every = make_tune_examples(graphs, dataclasses.replace(settings, every_text=True))
-    assert every.count == sum(len(each.references) for each in graphs)
+    count = sum(len(each.references) for each in graphs)
+    assert every.steps == -(-count // settings.batch)
 
 
 def test_a_model_without_a_decoder_of_its_own_is_refused() -> None:

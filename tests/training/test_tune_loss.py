@@ -79,10 +79,10 @@ def test_the_gradient_of_the_mixed_loss_is_the_one_computed_by_hand(policy: Poli
     )  # fmt: skip
     loss.backward()
     states, mask = torch.zeros((2, 3, 1)), torch.ones((2, 3))
-    both = generate_tokens(
+    ids, kept = generate_tokens(
         toy, states, mask, generator=torch.Generator().manual_seed(7), longest=LONGEST[1]
     )
-    rows = [row[keep].tolist() for row, keep in zip(both.ids, both.mask, strict=True)]
+    rows = [row[keep].tolist() for row, keep in zip(ids, kept, strict=True)]
     texts = [policy.tokenizer.decode(row, skip_special_tokens=True).strip() for row in rows]
     values = reward([em.Pair(t, r) for t, r in zip(texts, BATCH.references * 2, strict=True)])
     table = model.table.detach().numpy()

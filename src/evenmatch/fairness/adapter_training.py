@@ -7,7 +7,7 @@ then `build_debias_data` (the training data) and `train_adapter` (the loop).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,10 +21,9 @@ from evenmatch.models.adapters import REDUCTION_FACTOR, Adapter, new_adapter
 from evenmatch.registry.parts import check_at_least, check_positive
 from evenmatch.training.checkpoints import CheckpointFile
 from evenmatch.training.loop import History, run_training_loop
-from evenmatch.types import Array, Pair
+from evenmatch.types import Pair
 
 _MAX_GRAD_NORM = 1.0
-Progress = Callable[[int, int], None]
 T = TypeVar("T")
 
 
@@ -64,13 +63,6 @@ class DebiasData:
     anchors: tuple[TextPair, ...]
     contrasts: tuple[TextPair, ...]
 
-    def texts(self) -> Iterable[str]:
-        """Every text in the training data."""
-        for each in self.counterfactuals:
-            yield from (each.original, each.swapped, each.neutral)
-        for pair in (*self.anchors, *self.contrasts):
-            yield from pair
-
 
 def build_debias_data(pairs: Sequence[Pair], *, templates: bool = True) -> DebiasData:
     """Build training data from sentence pairs, with `templates` also from built-in sentences.
@@ -86,7 +78,7 @@ def build_debias_data(pairs: Sequence[Pair], *, templates: bool = True) -> Debia
         Counterfactual(p.first.candidate, p.second.candidate, p.first.references[0])
         for p in (gender_training_pairs() if templates else ())
     ]
-    swapped = [(case.wrong.candidate, case.wrong.references[0]) for case in gendered_cases(pairs)]
+    swapped = [(wrong.candidate, wrong.references[0]) for _, wrong in gendered_cases(pairs)]
     # in both directions, because a template's first candidate is always of the same group
     both_directions = [
         texts
@@ -106,7 +98,7 @@ def train_adapter(
     data: DebiasData,
     settings: DebiasSettings,
     checkpoint: CheckpointFile | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Adapter:
     """Train an adapter for all steps; resume from the checkpoint if there is one.
 
@@ -127,7 +119,25 @@ def train_adapter(
     optimizer = torch.optim.AdamW(adapter.parameters(), lr=settings.rate, weight_decay=0.0)
 
     def step(number: int) -> tuple[Any, float]:
-        loss = _loss(through, data, settings, adapter, number)
+        anchor_weight, contrast_weight = settings.anchor_weight, settings.contrast_weight
+        twins = _sample(data.counterfactuals, settings, number, 0)
+        anchors = _sample(data.anchors, settings, number, 1) if anchor_weight else []
+        contrasts = _sample(data.contrasts, settings, number, 2) if contrast_weight else []
+        originals = [(c.original, c.neutral) for c in twins]
+        swapped = [(c.swapped, c.neutral) for c in twins]
+        unchanged = [*anchors, *contrasts]
+        scores = through.scores([*originals, *swapped, *unchanged], adapter)
+        # Computed again in every step: the rounding of a score depends on the other texts of its
+        # batch, so scores cached from earlier steps would make a resumed run differ.
+        with torch.no_grad():
+            targets = through.scores(unchanged, None) if unchanged else scores[:0]
+        half = len(twins)
+        changes = (scores[2 * half :] - targets) ** 2
+        loss = ((scores[:half] - scores[half : 2 * half]) ** 2).mean()
+        if anchors:
+            loss = loss + anchor_weight * changes[: len(anchors)].mean()
+        if contrasts:
+            loss = loss + contrast_weight * changes[len(anchors) :].mean()
         return loss, float(loss.detach())
 
     def report(history: History[float]) -> None:
@@ -146,55 +156,10 @@ def train_adapter(
     return adapter
 
 
-def _loss(
-    through: Differentiable,
-    data: DebiasData,
-    settings: DebiasSettings,
-    adapter: Adapter,
-    step: int,
-) -> Any:
-    import torch
-
-    twins = [
-        data.counterfactuals[i]
-        for i in sample_indices(len(data.counterfactuals), settings, step, 0)
-    ]
-    anchors = _select_pairs(
-        data.anchors,
-        sample_indices(len(data.anchors), settings, step, 1),
-        settings.anchor_weight,
-    )
-    contrasts = _select_pairs(
-        data.contrasts,
-        sample_indices(max(1, len(data.contrasts)), settings, step, 2),
-        settings.contrast_weight,
-    )
-    originals = [(c.original, c.neutral) for c in twins]
-    swapped = [(c.swapped, c.neutral) for c in twins]
-    unchanged = [*anchors, *contrasts]
-    scores = through.scores([*originals, *swapped, *unchanged], adapter)
-    # Computed again in every step: the rounding of a score depends on the other texts of its batch,
-    # so scores cached from earlier steps would make a resumed run differ.
-    with torch.no_grad():
-        targets = through.scores(unchanged, None) if unchanged else scores[:0]
-    half = len(twins)
-    changes = (scores[2 * half :] - targets) ** 2
-    loss = ((scores[:half] - scores[half : 2 * half]) ** 2).mean()
-    if anchors:
-        loss = loss + settings.anchor_weight * changes[: len(anchors)].mean()
-    if contrasts:
-        loss = loss + settings.contrast_weight * changes[len(anchors) :].mean()
-    return loss
-
-
-def sample_indices(count: int, settings: DebiasSettings, step: int, kind: int) -> Array:
+def _sample(items: Sequence[T], settings: DebiasSettings, step: int, kind: int) -> list[T]:
     """Sample the examples of one kind for a step; they depend on seed, step and kind alone."""
-    rng = np.random.default_rng((settings.seed, step, kind))
-    return rng.integers(count, size=settings.batch)
-
-
-def _select_pairs(pairs: Sequence[TextPair], at: Array, weight: float) -> list[TextPair]:
-    return [pairs[i] for i in at] if pairs and weight else []
+    draw = np.random.default_rng((settings.seed, step, kind))
+    return [items[i] for i in draw.integers(len(items), size=settings.batch)] if items else []
 
 
 def _interleave(one: Sequence[T], other: Sequence[T]) -> list[T]:

@@ -68,11 +68,20 @@ def audit(
     if not wanted and not published:
         raise InputError("the list of metrics is empty; give at least one, or published=True")
     ready = {metric_name(given): as_metric(given) for given in wanted}
-    all_scores = list(_score_metrics(ready, found, make_run(**run)))
-    all_scores += _published_scores(found) if published else ()
-    return build_audit(
-        found, all_scores, AuditTestSettings(confidence, resamples, trials, seed), worst
-    )
+    scores = list(_score_metrics(ready, found, make_run(**run)))
+    scores += _published_scores(found) if published else ()
+    testing = AuditTestSettings(confidence, resamples, trials, seed)
+    biases = [
+        measure_bias(
+            *(s.attribute, s.metric, s.first, s.second),
+            higher_is_better=s.higher_is_better,
+            testing=testing,
+        )
+        for s in scores
+    ]
+    cases = [case for s in scores for case in _worst_pairs(s, found.pairs[s.attribute], worst)]
+    signatures = {s.metric: s.signature for s in scores}
+    return Audit(found.name, tuple(biases), tuple(cases), signatures, testing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +135,13 @@ class Audit:
         """Table of all biases: with intervals, signed with a test, raw, and the score range."""
         header = ["attribute", "metric", "pairs", "bias", *self._bounds, "signed bias"]
         header += [*self._bounds, "p", "raw bias", "raw signed bias", "min score", "max score"]
-        return [header, *map(_table_row, self.biases)]
+        rows = []
+        for b in self.biases:
+            signed = (b.stereotype, b.stereotype_low, b.stereotype_high)
+            scaled = [f"{value:.2f}" for value in (b.bias, b.low, b.high, *signed)]
+            unscaled = [f"{value:.4f}" for value in (b.p, b.raw, b.raw_stereotype, b.least, b.most)]
+            rows.append([b.attribute, b.metric, str(b.pairs), *scaled, *unscaled])
+        return [header, *rows]
 
     def notes(self) -> list[str]:
         """How the numbers are computed, one line each."""
@@ -185,26 +200,6 @@ class AttributeScores:
     higher_is_better: bool = True
 
 
-def build_audit(
-    found: FairnessSet,
-    all_scores: Sequence[AttributeScores],
-    testing: AuditTestSettings,
-    worst: int,
-) -> Audit:
-    """Compute the biases and the worst pairs from the scores of all metrics."""
-    biases = [
-        measure_bias(
-            *(s.attribute, s.metric, s.first, s.second),
-            higher_is_better=s.higher_is_better,
-            testing=testing,
-        )
-        for s in all_scores
-    ]
-    cases = [case for s in all_scores for case in _worst_pairs(s, found.pairs[s.attribute], worst)]
-    signatures = {s.metric: s.signature for s in all_scores}
-    return Audit(found.name, tuple(biases), tuple(cases), signatures, testing)
-
-
 def _score_metrics(
     metrics: Mapping[str, Metric], found: FairnessSet, run: Run
 ) -> Iterator[AttributeScores]:
@@ -225,27 +220,19 @@ def _score_metrics(
 
 
 def _published_scores(found: FairnessSet) -> Iterator[AttributeScores]:
-    any_scores = False
-    for attribute, pairs in found.pairs.items():
-        for name in pairs[0].scores:
-            any_scores = True
-            yield AttributeScores(
-                attribute, name, *_score_columns(pairs, name, attribute), PUBLISHED_SIGNATURE
-            )
-    if not any_scores:
+    if not any(pairs[0].scores for pairs in found.pairs.values()):
         raise InputError(
             f"{found.name} has no published scores; use 'metric-fairness', or add the fields "
             "scores_a and scores_b"
         )
-
-
-def _score_columns(
-    pairs: Sequence[FairnessPair], name: str, attribute: str
-) -> tuple[Floats, Floats]:
-    if missing := [n for n, pair in enumerate(pairs, 1) if name not in pair.scores]:
-        raise InputError(f"pair {missing[0]} about {attribute!r} has no score of {name}; add it")
-    both = np.array([pair.scores[name] for pair in pairs])
-    return both[:, 0], both[:, 1]
+    for attribute, pairs in found.pairs.items():
+        for name in pairs[0].scores:
+            if missing := [n for n, pair in enumerate(pairs, 1) if name not in pair.scores]:
+                raise InputError(
+                    f"pair {missing[0]} about {attribute!r} has no score of {name}; add it"
+                )
+            both = np.array([pair.scores[name] for pair in pairs])
+            yield AttributeScores(attribute, name, both[:, 0], both[:, 1], PUBLISHED_SIGNATURE)
 
 
 def _worst_pairs(
@@ -267,20 +254,6 @@ def _worst_pairs(
             pair.first.references[0],
             pair.second.references[0],
         )
-
-
-def _table_row(each: Bias) -> list[str]:
-    scaled = (each.bias, each.low, each.high)
-    signed = (each.stereotype, each.stereotype_low, each.stereotype_high)
-    unscaled = (each.raw, each.raw_stereotype, each.least, each.most)
-    return [
-        each.attribute,
-        each.metric,
-        str(each.pairs),
-        *(f"{value:.2f}" for value in (*scaled, *signed)),
-        f"{each.p:.4f}",
-        *(f"{value:.4f}" for value in unscaled),
-    ]
 
 
 def _format_worst_pair(case: WorstPair) -> str:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
@@ -81,7 +83,9 @@ def swap_groups(
     >>> swap_groups("HIS sister's dog saw him, and the book is his.")
     "HER brother's dog saw her, and the book is hers."
     """
-    table = _replacements(terms or builtin_terms(), lambda term, opposite: opposite)
+    table: dict[str, str] = {}
+    for term in terms or builtin_terms():
+        _add_replacements(table, term, term.other, term.one)
     return _replace_words(text, lambda word, owns: _swap_word(word, owns, table), possessives)
 
 
@@ -93,30 +97,26 @@ def neutralise(
     >>> neutralise("The girl lost her keys.")
     "The child lost the person's keys."
     """
-    table = _replacements(terms or builtin_terms(), lambda term, opposite: term.neutral)
+    table: dict[str, str] = {}
+    for term in terms or builtin_terms():
+        _add_replacements(table, term, term.neutral, term.neutral)
     changed = _replace_words(
         text, lambda word, owns: _neutralise_word(word, owns, table), possessives
     )
     return re.sub(r"\s{2,}", " ", changed).strip()
 
 
-@dataclass(frozen=True, slots=True)
-class GenderCase:
-    """A reference that mentions a group, with a right and a wrong candidate."""
-
-    right: Pair
-    wrong: Pair
+# A reference that mentions a group, with a right and with a wrong candidate.
+GenderCase: TypeAlias = tuple[Pair, Pair]
 
 
-def gendered_cases(pairs: Sequence[Pair], terms: Sequence[GroupTerm] = ()) -> list[GenderCase]:
+def gendered_cases(pairs: Sequence[Pair]) -> list[GenderCase]:
     """Select pairs whose two sides mention the same single group, and swap their candidates."""
-    words = tuple(terms) or builtin_terms()
-    found = []
+    words, found = builtin_terms(), []
     for pair in pairs:
         groups = mentioned_groups(pair.candidate, words)
         if len(groups) == 1 and groups == mentioned_groups(pair.references[0], words):
-            wrong = Pair(swap_groups(pair.candidate, words), pair.references)
-            found.append(GenderCase(pair, wrong))
+            found.append((pair, Pair(swap_groups(pair.candidate, words), pair.references)))
     return found
 
 
@@ -142,8 +142,7 @@ def wrong_gender_penalties(
     """Mean score of right candidates minus that of wrong candidates, for each metric."""
     if not cases:
         raise InputError("no pair mentions one group on both sides; give pairs that do")
-    texts = [pair for case in cases for pair in (case.right, case.wrong)]
-    results = score_metrics(metrics, texts, run)
+    results = score_metrics(metrics, list(chain.from_iterable(cases)), run)
     all_values = [np.array([s.value for s in scores.segments]) for scores in results]
     return [float((values[::2] - values[1::2]).mean()) for values in all_values]
 
@@ -161,15 +160,10 @@ def match_case(word: str, like: str) -> str:
     return word[:1].upper() + word[1:] if like[:1].isupper() else word
 
 
-def _replacements(
-    terms: Sequence[GroupTerm], choose: Callable[[GroupTerm, str], str]
-) -> dict[str, str]:
-    """Return the replacement of each word of the terms; the first term with a word counts."""
-    table: dict[str, str] = {}
-    for term in terms:
-        for word, opposite in ((term.one, term.other), (term.other, term.one)):
-            table.setdefault(word if term.name else word.lower(), choose(term, opposite))
-    return table
+def _add_replacements(table: dict[str, str], term: GroupTerm, for_one: str, for_other: str) -> None:
+    """Add what replaces both words of a term; the first term with a word counts."""
+    for word, new in ((term.one, for_one), (term.other, for_other)):
+        table.setdefault(word if term.name else word.lower(), new)
 
 
 def _swap_word(word: str, possessive: bool, table: Mapping[str, str]) -> str | None:
@@ -193,9 +187,8 @@ def _replace_words(
 ) -> str:
     parts, end, words = [], 0, list(_WORD.finditer(text))
     for n, match in enumerate(words):
-        following = words[n + 1] if n + 1 < len(words) else None
         if possessives is None:
-            owns = _precedes_noun(text, match, following)
+            owns = n + 1 < len(words) and _precedes_noun(text, match, words[n + 1])
         else:
             owns = match.start() in possessives
         new = replacement(match[0], owns)
@@ -208,11 +201,10 @@ def _replace_words(
     return "".join(parts) + text[end:]
 
 
-def _precedes_noun(text: str, match: re.Match[str], following: re.Match[str] | None) -> bool:
+def _precedes_noun(text: str, match: re.Match[str], following: re.Match[str]) -> bool:
     """Whether a word directly before `following` is taken for a possessive."""
-    if following is None or text[match.end() : following.start()].strip():
-        return False
-    return following[0].lower() not in _AFTER_OBJECT
+    between = text[match.end() : following.start()].strip()
+    return not between and following[0].lower() not in _AFTER_OBJECT
 
 
 def _with_article(before: str, old: str, new: str) -> str:

@@ -81,7 +81,19 @@ def debias(
     # One entry, without the time: equal weights make equal files, and safetensors writes several
     # entries in random order.
     save_adapter(adapter, folder, {"evenmatch": json.dumps({"attribute": ATTRIBUTE, **facts})})
-    card = _save_card(folder, plain, {**facts, "time": f"{seconds:.0f} s"}, sets, how)
+    adapted = adapted_metric(plain, str(folder))
+    write_metric(folder, spec(adapted).replace(repr(str(folder)), FOLDER_PLACEHOLDER))
+    table, rows = compare_bias(plain, adapted, sets, how)
+    facts["time"] = f"{seconds:.0f} s"
+    card = MetricCard(
+        folder,
+        "A debiasing adapter",
+        adapted.signature,
+        facts,
+        {"Before and after": table},
+        {"folder": str(folder), "signature": adapted.signature, **facts, "rows": rows},
+    )
+    write_card(card)
     checkpoint.remove()
     return card
 
@@ -120,16 +132,18 @@ def compare_bias(
         for attribute, pairs in each.pairs.items():
             one = FairnessSet(each.name, {attribute: pairs})
             before, after = audit([plain, adapted], one, worst=0, **how).biases
-            costs = wrong_gender_penalties([plain, adapted], fairness_pair_cases(pairs), run)
-            for what, values in (
-                ("bias", (before.bias, after.bias)),
-                ("raw difference", (before.raw, after.raw)),
-                ("stereotype", (before.stereotype, after.stereotype)),
-                ("cost of a wrong gender", (costs[0], costs[1])),
-            ):
-                rows.append(
-                    {"data": each.name, "what": what, "before": values[0], "after": values[1]}
-                )
+            measures = {
+                "bias": (before.bias, after.bias),
+                "raw difference": (before.raw, after.raw),
+                "stereotype": (before.stereotype, after.stereotype),
+                "cost of a wrong gender": wrong_gender_penalties(
+                    [plain, adapted], fairness_pair_cases(pairs), run
+                ),
+            }
+            rows += [
+                {"data": each.name, "what": what, "before": values[0], "after": values[1]}
+                for what, values in measures.items()
+            ]
     cells = [
         [r["data"], r["what"], f"{r['before']:.4f}", f"{r['after']:.4f}", _format_change(r)]
         for r in rows
@@ -140,32 +154,10 @@ def compare_bias(
 def fairness_pair_cases(pairs: Sequence[FairnessPair]) -> list[GenderCase]:
     """Use each candidate as a reference: itself is right, the other of its pair is wrong."""
     return [
-        GenderCase(
-            Pair(right.candidate, (right.candidate,)), Pair(wrong.candidate, (right.candidate,))
-        )
+        (Pair(right.candidate, (right.candidate,)), Pair(wrong.candidate, (right.candidate,)))
         for pair in pairs
         for right, wrong in (pair.both, pair.both[::-1])
     ]
-
-
-def _save_card(
-    folder: Path, plain: Metric, facts: dict[str, str], sets: Sequence[FairnessSet], run: Run
-) -> MetricCard:
-    """Save the adapted metric in the folder, audit it, and write its card."""
-    adapted = adapted_metric(plain, str(folder))
-    write_metric(folder, spec(adapted).replace(repr(str(folder)), FOLDER_PLACEHOLDER))
-    table, rows = compare_bias(plain, adapted, sets, run)
-    signature = adapted.signature
-    card = MetricCard(
-        folder,
-        "A debiasing adapter",
-        signature,
-        facts,
-        {"Before and after": table},
-        {"folder": str(folder), "signature": signature, **facts, "rows": rows},
-    )
-    write_card(card)
-    return card
 
 
 def _format_change(row: dict[str, Any]) -> str:

@@ -93,16 +93,6 @@ def adapted_metric(metric: Metric, adapter: str) -> Metric:
     raise InputError("only a metric with a transformer takes an adapter, such as bertscore")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PreparedUnits:
-    """The tokens of a text that are units (`rows`), their ids (`keys`) and weights."""
-
-    rows: Array
-    keys: Array
-    weights: Any
-    embedded: Embedded
-
-
 @dataclass(frozen=True, eq=False)
 class AlignmentScorer:
     """Differentiable scores of an alignment metric; the units of each text are computed once."""
@@ -111,10 +101,10 @@ class AlignmentScorer:
     encoder: Transformer
     text_encoder: DifferentiableEncoder
     layer: int
-    prepared: dict[str, PreparedUnits] = field(default_factory=dict)
+    # The units of a text with token positions in place of vectors, and the ids of these tokens.
+    prepared: dict[str, tuple[Embedded, Array]] = field(default_factory=dict)
 
     def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """Return the scores of the pairs as one tensor."""
         import torch
 
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -133,21 +123,19 @@ class AlignmentScorer:
     def _embed(self, text: str, states: Any) -> Embedded:
         if text not in self.prepared:
             self.prepared[text] = self._prepare(text)
-        units = self.prepared[text]
-        vectors = states[units.rows]
-        mass = self.encoder.mass(units.keys, vectors.detach().cpu().numpy())
-        return Embedded(units.embedded.units, vectors, units.weights, mass)
+        units, token_ids = self.prepared[text]
+        vectors = states[np.asarray(units.vectors)[:, 0]]
+        mass = self.encoder.mass(token_ids, vectors.detach().cpu().numpy())
+        return Embedded(units.units, vectors, _tensor(units.weights), mass)
 
-    def _prepare(self, text: str) -> PreparedUnits:
+    def _prepare(self, text: str) -> tuple[Embedded, Array]:
         tokens = self.text_encoder.tokenize(text)
-        # Use token positions in place of vectors: the output then shows which tokens are units.
         positions = {self.layer: np.arange(len(tokens.token_ids))[:, None]}
         states = HiddenStates(
             text, tokens.token_ids, tokens.spans, tokens.special_tokens, positions
         )
         found = self.encoder.embed(self.metric.units(text), states, self.layer)
-        rows = np.asarray(found.vectors)[:, 0]
-        return PreparedUnits(rows, tokens.token_ids[rows], _tensor(found.weights), found)
+        return found, tokens.token_ids[np.asarray(found.vectors)[:, 0]]
 
 
 def _check_alignment(metric: AlignMetric) -> Transformer:
@@ -193,12 +181,16 @@ class BiEncoderScorer:
     head: BiEncoderHead
 
     def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """Return the scores of the pairs as one tensor."""
         import torch
 
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         states = self.text_encoder.hidden_states(texts, self.head.layers, adapter)
-        mask = self._token_mask(texts)
+        tokenized = map(self.text_encoder.tokenize, texts)
+        inner = [
+            ~np.isin(np.arange(len(tokens.token_ids)), list(tokens.special_tokens))
+            for tokens in tokenized
+        ]
+        mask = pad_rows(inner, self.text_encoder.blocks.device).bool()
         x, y = (
             ({layer: hidden[at] for layer, hidden in states.items()}, mask[at])
             for at in ([texts.index(text) for text in side] for side in zip(*pairs, strict=True))
@@ -206,15 +198,6 @@ class BiEncoderScorer:
         features = pair_features_torch(*x, *y, self.head.layers)
         weights = torch.as_tensor(self.head.weights, dtype=features.dtype, device=features.device)
         return features @ weights + self.head.bias
-
-    def _token_mask(self, texts: Sequence[str]) -> Any:
-        """Mask of the tokens of each text, without special tokens and padding."""
-        tokenized = [self.text_encoder.tokenize(text) for text in texts]
-        inner = [
-            ~np.isin(np.arange(len(tokens.token_ids)), list(tokens.special_tokens))
-            for tokens in tokenized
-        ]
-        return pad_rows(inner, self.text_encoder.blocks.device).bool()
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,24 +209,19 @@ class RegressionScorer:
     tokenized: dict[TextPair, TokenizedPair] = field(default_factory=dict)
 
     def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """Return the scores of the pairs as one tensor."""
-        self._prepare([pair for pair in dict.fromkeys(pairs) if pair not in self.tokenized])
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.tokenized]
+        texts = [next(self.metric.ordered_texts(Pair(c, (r,)))) for c, r in new]
+        self.tokenized.update(zip(new, self.metric.make_tokenizer()(texts), strict=True))
         inputs = [self.tokenized[pair].inputs for pair in pairs]
         model = self.headed.module
+        fillers = {"input_ids": model.config.pad_token_id or 0}
         padded = {
-            name: pad_rows([each[name] for each in inputs], model.device, self._pad_value(name))
+            name: pad_rows([each[name] for each in inputs], model.device, fillers.get(name, 0))
             for name in inputs[0]
         }
         mask = build_attention_mask([each["input_ids"] for each in inputs], model.device)
         with use_adapter(self.headed, adapter):
             return model(**padded, attention_mask=mask).logits.float().reshape(-1)
-
-    def _pad_value(self, name: str) -> int:
-        return (self.headed.module.config.pad_token_id or 0) if name == "input_ids" else 0
-
-    def _prepare(self, pairs: Sequence[TextPair]) -> None:
-        sides = [next(self.metric.ordered_texts(Pair(c, (r,)))) for c, r in pairs]
-        self.tokenized.update(zip(pairs, self.metric.make_tokenizer()(sides), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +233,6 @@ class LikelihoodScorer:
     inputs: dict[TextPair, LikelihoodInput] = field(default_factory=dict)
 
     def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        """Return the scores of the pairs as one tensor."""
         import torch
 
         directions = [list(self.metric.directions(c, r).values()) for c, r in pairs]
@@ -361,12 +338,11 @@ def pad_rows(rows: Sequence[Array], device: Any, filler: int = 0) -> Any:
     """Stack rows of different lengths into a tensor, padded on the right."""
     import torch
 
-    table = np.full((len(rows), max(map(len, rows))), filler, dtype=np.int64)
-    for padded, row in zip(table, rows, strict=True):
-        padded[: len(row)] = row
-    return torch.from_numpy(table).to(device)
+    tensors = [torch.as_tensor(row, dtype=torch.long) for row in rows]
+    padded = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=filler)
+    return padded.to(device)
 
 
 def build_attention_mask(rows: Sequence[Array], device: Any) -> Any:
     """Attention mask of padded rows: 1 at tokens, 0 at padding."""
-    return pad_rows([np.ones(len(row), dtype=np.int64) for row in rows], device)
+    return pad_rows([np.ones(len(row)) for row in rows], device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import zip_longest
 
 import numpy as np
 
@@ -36,18 +37,6 @@ class UnitDifference:
         """Similarity gained by the first candidate's unit minus that of the second's."""
         return self.similarity_a - self.similarity_b
 
-    @property
-    def table_row(self) -> list[str]:
-        """The difference as a row of a table."""
-        first = [self.unit_a, self.partner_a, f"{self.similarity_a:.3f}"]
-        second = [self.unit_b, self.partner_b, f"{self.similarity_b:.3f}"]
-        return [*first, *second, f"{self.gap:+.3f}"]
-
-    @property
-    def same(self) -> bool:
-        """Whether both candidates have the same unit with the same partner."""
-        return (self.unit_a, self.partner_a) == (self.unit_b, self.partner_b)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairExplanation:
@@ -78,7 +67,14 @@ class PairExplanation:
 
     def __str__(self) -> str:
         header = ["first", "matched to", "similarity", "second", "matched to", "similarity", "gap"]
-        rows = [each.table_row for each in self.differences]
+        rows = [
+            [
+                *(each.unit_a, each.partner_a, f"{each.similarity_a:.3f}"),
+                *(each.unit_b, each.partner_b, f"{each.similarity_b:.3f}"),
+                f"{each.gap:+.3f}",
+            ]
+            for each in self.differences
+        ]
         return f"{self.summary()}\n\n{table_to_text([header, *rows])}"
 
 
@@ -101,18 +97,13 @@ def _unit_differences(first: Aligned, second: Aligned) -> list[UnitDifference]:
     a, b = first.candidate_units, second.candidate_units
     found = []
     for _, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        for n in range(max(j - i, m - k)):
-            one = i + n if i + n < j else None
-            two = k + n if k + n < m else None
-            found.append(_unit_difference(first, one, second, two))
+        for one, two in zip_longest(range(i, j), range(k, m)):
+            unit_a, partner_a, similarity_a = _best_match(first, one)
+            unit_b, partner_b, similarity_b = _best_match(second, two)
+            found.append(
+                UnitDifference(unit_a, unit_b, partner_a, partner_b, similarity_a, similarity_b)
+            )
     return found
-
-
-def _unit_difference(
-    first: Aligned, one: int | None, second: Aligned, two: int | None
-) -> UnitDifference:
-    left, right = _best_match(first, one), _best_match(second, two)
-    return UnitDifference(left[0], right[0], left[1], right[1], left[2], right[2])
 
 
 def _best_match(aligned: Aligned, at: int | None) -> tuple[str, str, float]:

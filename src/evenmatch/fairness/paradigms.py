@@ -94,7 +94,10 @@ def metric_kind(signature: str) -> MetricKind:
         name, settings = _OTHER, {}
     encoder = _encoder_label(signature, settings.get("vectors"))
     if name == "align":
-        return MetricKind(_alignment_paradigm(settings), encoder)
+        units = _parse_call(settings["units"])[0] if "units" in settings else "pieces"
+        solver = _parse_call(settings["alignment"])[0] if "alignment" in settings else "greedy"
+        paradigm = _UNIT_PARADIGMS.get(units) or _ALIGNMENT_PARADIGMS.get(solver, _OTHER)
+        return MetricKind(paradigm, encoder)
     if name == "likelihood":
         return MetricKind(
             _LIKELIHOOD_PARADIGMS[_literal_value(settings.get("direction"), "both")], encoder
@@ -165,12 +168,6 @@ def _build_group(kind: MetricKind, metrics: Sequence[str], biases: Sequence[Bias
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def _alignment_paradigm(settings: Mapping[str, ast.expr]) -> str:
-    units = _parse_call(settings["units"])[0] if "units" in settings else "pieces"
-    solver = _parse_call(settings["alignment"])[0] if "alignment" in settings else "greedy"
-    return _UNIT_PARADIGMS.get(units, _ALIGNMENT_PARADIGMS.get(solver, _OTHER))
 
 
 def _encoder_label(signature: str, vectors: ast.expr | None) -> str:

@@ -23,7 +23,7 @@ from evenmatch.scoring.metric import score_metrics
 from evenmatch.server.allow_list import can_batch
 from evenmatch.server.prometheus import ServerMetrics
 from evenmatch.server.security import Limits, RequestError
-from evenmatch.training.rewards.rewards import RewardValues, score_leaf_terms
+from evenmatch.training.rewards.rewards import Reward, RewardValues
 from evenmatch.training.rewards.terms import MetricTerm
 from evenmatch.types import Pair, Run, Scores
 from evenmatch.viewer.page import AlignmentData, alignment_data_with_trees
@@ -200,8 +200,7 @@ class RewardOperation:
         return found
 
     def _compute_rewards(self, pairs: Pairs) -> RewardValues:
-        term = MetricTerm(self.metric, self.run)
-        return score_leaf_terms([term], pairs)[term]
+        return Reward(MetricTerm(self.metric, self.run)).evaluate(pairs)
 
 
 @dataclass(frozen=True)

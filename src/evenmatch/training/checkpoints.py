@@ -90,12 +90,11 @@ class CheckpointFile:
 
 def content_digest(value: Any) -> str:
     """Return a hash of JSON-compatible values, dataclasses and arrays, for the recipe of a run."""
-    text = json.dumps(value, default=_to_plain)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    def to_plain(each: Any) -> Any:
+        return each.tolist() if isinstance(each, np.ndarray) else asdict(each)
 
-def _to_plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else asdict(value)
+    return hashlib.sha256(json.dumps(value, default=to_plain).encode()).hexdigest()[:16]
 
 
 def check_run_folder(out: str | PathLike[str]) -> Path:

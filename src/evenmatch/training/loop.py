@@ -151,10 +151,6 @@ def _evaluate(
     return best
 
 
-def _linear_factor(step: int, history: History[Any]) -> float:
-    return 1 - step / history.steps
-
-
 def _warmup_factor(step: int, history: History[Any]) -> float:
     """Rise during the first tenth of the steps, then fall to 0.
 
@@ -169,7 +165,7 @@ def _warmup_factor(step: int, history: History[Any]) -> float:
 # The learning rate of a step as a share of the full rate.
 _RATE_FACTORS: Mapping[Schedule, Callable[[int, History[Any]], float]] = {
     "constant": lambda step, history: 1.0,
-    "linear": _linear_factor,
+    "linear": lambda step, history: 1 - step / history.steps,
     "warmup": _warmup_factor,
     "halve": lambda step, history: 0.5**history.non_improving,
 }

@@ -12,13 +12,7 @@ from typing import Any
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import AlignMetric, as_metric
-from evenmatch.training.generator.policy import (
-    GeneratedTokens,
-    Policy,
-    decode_generated,
-    eval_mode,
-    generate_tokens,
-)
+from evenmatch.training.generator.policy import Policy, eval_mode, generate_tokens
 from evenmatch.training.rewards.rewards import Reward, reward
 from evenmatch.types import Pair
 from evenmatch.units.text import Pieces
@@ -62,62 +56,38 @@ def mixed_loss(
     and the log-likelihood of the sampled one is computed, without dropout in the decoder, so that
     it is the likelihood under the distribution it was sampled from.
     """
-    ids, mask = policy.tokenize(batch.sources, longest[0])
-    states = policy.encode(ids, mask)
-    targets = GeneratedTokens(*policy.tokenize(batch.targets, longest[1]))
-    supervised = -log_likelihood(policy, states, mask, targets).mean()
-    if rl_weight == 0:
-        return supervised, StepMetrics(supervised.item(), supervised.item())
-    reinforced, sampled, greedy = _self_critical_loss(
-        policy, batch, states, mask, reward=reward, generator=generator, longest=longest[1]
-    )
-    loss = rl_weight * reinforced + (1 - rl_weight) * supervised
-    return loss, StepMetrics(loss.item(), supervised.item(), sampled, greedy)
-
-
-def _self_critical_loss(
-    policy: Policy,
-    batch: TuneBatch,
-    states: Any,
-    mask: Any,
-    *,
-    reward: Reward,
-    generator: Any,
-    longest: int,
-) -> tuple[Any, float, float]:
-    """Return L_r, and the mean rewards of the sampled and of the greedy texts."""
     import torch
 
+    ids, mask = policy.tokenize(batch.sources, longest[0])
+    states = policy.encode(ids, mask)
+    targets = policy.tokenize(batch.targets, longest[1])
+    supervised = -log_likelihood(policy, states, mask, *targets).mean()
+    if rl_weight == 0:
+        return supervised, StepMetrics(supervised.item(), supervised.item())
     half = len(batch.sources)
     with eval_mode(policy.model):
-        both = generate_tokens(policy, states, mask, generator=generator, longest=longest)
-        sampled, greedy = compute_rewards(policy, both, batch, reward)
+        tokens = generate_tokens(policy, states, mask, generator=generator, longest=longest[1])
+        texts, references = policy.decode(*tokens), batch.references * 2
+        values = reward([Pair(t, r) for t, r in zip(texts, references, strict=True)])
+        sampled, greedy = values[:half], values[half:]
         gap = torch.tensor(greedy) - torch.tensor(sampled)
-        sample = GeneratedTokens(both.ids[:half], both.mask[:half])
-        loss = (gap * log_likelihood(policy, states, mask, sample)).mean()
-    return loss, sum(sampled) / half, sum(greedy) / half
+        sampled_tokens = (each[:half] for each in tokens)
+        reinforced = (gap * log_likelihood(policy, states, mask, *sampled_tokens)).mean()
+    loss = rl_weight * reinforced + (1 - rl_weight) * supervised
+    means = sum(sampled) / half, sum(greedy) / half
+    return loss, StepMetrics(loss.item(), supervised.item(), *means)
 
 
-def compute_rewards(
-    policy: Policy, both: GeneratedTokens, batch: TuneBatch, reward: Reward
-) -> tuple[list[float], list[float]]:
-    """Return the rewards of the sampled texts (first half of the rows) and of the greedy ones."""
-    texts, references = decode_generated(policy, both), [*batch.references, *batch.references]
-    values = reward([Pair(t, r) for t, r in zip(texts, references, strict=True)])
-    half = len(batch.references)
-    return values[:half], values[half:]
-
-
-def log_likelihood(policy: Policy, states: Any, mask: Any, tokens: GeneratedTokens) -> Any:
+def log_likelihood(policy: Policy, states: Any, mask: Any, tokens: Any, tokens_mask: Any) -> Any:
     """Return the log-probability of each text, summed over its tokens."""
     from torch.nn.functional import cross_entropy, pad
 
-    inputs = pad(tokens.ids[:, :-1], (1, 0), value=policy.start_token_id)
+    inputs = pad(tokens[:, :-1], (1, 0), value=policy.model.config.decoder_start_token_id)
     logits = policy.model(
         encoder_outputs=(states,), attention_mask=mask, decoder_input_ids=inputs, use_cache=False
     ).logits
-    losses = cross_entropy(logits.transpose(1, 2), tokens.ids, reduction="none")
-    return -(losses * tokens.mask).sum(1)
+    losses = cross_entropy(logits.transpose(1, 2), tokens, reduction="none")
+    return -(losses * tokens_mask).sum(1)
 
 
 def policy_reward(spec: str, policy: Policy, *, own_embeddings: bool) -> Reward:
@@ -128,7 +98,7 @@ def policy_reward(spec: str, policy: Policy, *, own_embeddings: bool) -> Reward:
     """
     metric = as_metric(spec)
     if own_embeddings and isinstance(metric, AlignMetric):
-        metric = _use_policy_embeddings(metric, policy)
+        return reward(_use_policy_embeddings(metric, policy))
     return reward(metric)
 
 

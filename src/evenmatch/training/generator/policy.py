@@ -27,16 +27,6 @@ class Policy:
     model: Any
     tokenizer: Any
 
-    @property
-    def start_token_id(self) -> int:
-        """The token that the decoder gets as its first input."""
-        return int(self.model.config.decoder_start_token_id)
-
-    @property
-    def eos_token_id(self) -> int:
-        """The token that ends a text."""
-        return int(self.tokenizer.eos_token_id)
-
     def tokenize(self, texts: Sequence[str], longest: int) -> tuple[Any, Any]:
         """Return token ids and attention mask, padded, truncated to `longest` tokens."""
         encoded = self.tokenizer(
@@ -44,10 +34,12 @@ class Policy:
         )
         return encoded["input_ids"], encoded["attention_mask"]
 
-    def decode(self, ids: Any) -> list[str]:
-        """Return the texts of rows of token ids."""
+    def decode(self, ids: Any, mask: Any) -> list[str]:
+        """Return the texts of rows of token ids where the mask is True."""
         texts = self.tokenizer.batch_decode(
-            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            ids.masked_fill(~mask, self.tokenizer.pad_token_id),
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
         )
         return [text.strip() for text in texts]
 
@@ -101,21 +93,13 @@ def make_policy(shape: T5Shape, texts: Iterable[str], seed: int) -> Policy:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = untyped.T5ForConditionalGeneration(config)
-        _scale_embeddings(model, shape.width)
+        # Scale the embeddings down, and the decoder's last norm up by the same factor: the residual
+        # updates of the layers are then not small relative to the embeddings from the first step
+        # on; the initial loss is unchanged. Whether the model learns faster was not measured.
+        with torch.no_grad():
+            model.shared.weight.mul_(shape.width**-0.5)
+            model.decoder.final_layer_norm.weight.mul_(shape.width**0.5)
         return Policy(model, tokenizer)
-
-
-def _scale_embeddings(model: Any, width: int) -> None:
-    """Scale the embeddings down, and the decoder's last norm up by the same factor.
-
-    The residual updates of the layers are then not small relative to the embeddings from the first
-    step on; the initial loss is unchanged. Whether the model learns faster was not measured.
-    """
-    import torch
-
-    with torch.no_grad():
-        model.shared.weight.mul_(width**-0.5)
-        model.decoder.final_layer_norm.weight.mul_(width**0.5)
 
 
 def _train_tokenizer(texts: Iterable[str], words: int) -> Any:
@@ -144,24 +128,19 @@ def _train_tokenizer(texts: Iterable[str], words: int) -> Any:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GeneratedTokens:
-    """Generated token ids, and a mask of those up to and including the first closing token."""
-
-    ids: Any
-    mask: Any
-
-
 def generate_tokens(
     policy: Policy, states: Any, mask: Any, *, generator: Any | None = None, longest: int
-) -> GeneratedTokens:
-    """Decode greedily; with a torch generator also sample, sampled rows before greedy ones."""
+) -> tuple[Any, Any]:
+    """Decode greedily; with a torch generator also sample, sampled rows before greedy ones.
+
+    Returns token ids, and a mask of those up to and including the first closing token.
+    """
     import torch
 
     rows = len(states) if generator is not None else 0
     if rows:
         states, mask = states.repeat(2, 1, 1), mask.repeat(2, 1)
-    last = torch.full((len(states), 1), policy.start_token_id)
+    last = torch.full((len(states), 1), policy.model.config.decoder_start_token_id)
     unfinished = torch.ones_like(last, dtype=torch.bool)
     ids: list[Any] = []
     alive: list[Any] = []
@@ -181,8 +160,8 @@ def generate_tokens(
                 last[:rows] = _sample_tokens(logits[:rows], generator)
             ids.append(last)
             alive.append(unfinished)
-            unfinished = unfinished & (last != policy.eos_token_id)
-    return GeneratedTokens(torch.cat(ids, 1), torch.cat(alive, 1))
+            unfinished = unfinished & (last != policy.tokenizer.eos_token_id)
+    return torch.cat(ids, 1), torch.cat(alive, 1)
 
 
 def _sample_tokens(logits: Any, generator: Any) -> Any:
@@ -212,13 +191,8 @@ def generate_texts(
             batch = order[start : start + batch_size]
             ids, mask = policy.tokenize([sources[i] for i in batch], longest[0])
             tokens = generate_tokens(policy, policy.encode(ids, mask), mask, longest=longest[1])
-            found.update(zip(batch, decode_generated(policy, tokens), strict=True))
+            found.update(zip(batch, policy.decode(*tokens), strict=True))
     return [found[i] for i in range(len(sources))]
-
-
-def decode_generated(policy: Policy, generated: GeneratedTokens) -> list[str]:
-    """Return the generated texts up to the closing token."""
-    return policy.decode(generated.ids.masked_fill(~generated.mask, policy.tokenizer.pad_token_id))
 
 
 @contextmanager

@@ -8,29 +8,38 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from evenmatch.data.graphs import read_graphs
+import numpy as np
+
+from evenmatch.data.graphs import GraphText, read_graphs
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import MissingExtraError
 from evenmatch.metrics.ngram.sacrebleu import Bleu
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.training.checkpoints import CheckpointFile, content_digest
-from evenmatch.training.generator.loss import StepMetrics, mixed_loss, policy_reward
+from evenmatch.training.generator.loss import StepMetrics, TuneBatch, mixed_loss, policy_reward
 from evenmatch.training.generator.policy import Policy, generate_texts, load_policy, make_policy
-from evenmatch.training.generator.tune_examples import TuneExamples, make_tune_examples
 from evenmatch.training.generator.tune_settings import TuneSettings, read_tune_settings
-from evenmatch.training.loop import Evaluation, History, run_training_loop
+from evenmatch.training.loop import (
+    EpochBatches,
+    Evaluation,
+    History,
+    length_grouped_batches,
+    run_training_loop,
+)
 from evenmatch.types import Pair
 
 MODEL_FOLDER, RESULT_FILE, LOG_FOLDER = "model", "result.json", "logs"
 StepCallback: TypeAlias = Callable[[History[StepMetrics]], None]
 _EXCLUDED_SETTINGS = ("train", "valid", "out", "keep_every")
+_SORTED_BATCHES = 20  # batches whose examples are sorted by length together, to limit padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,58 @@ def tune(
     with atomic_write(str(folder / RESULT_FILE)) as place:
         Path(place).write_text(json.dumps(result.document, indent=1), "utf-8")
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class TuneExamples:
+    """Inputs with their references, and their division into batches.
+
+    The batch of a step depends on the seed and the step's number alone, so a run that is stopped
+    and resumed takes the same steps as one that is not.
+    """
+
+    sources: tuple[str, ...]
+    references: tuple[tuple[str, ...], ...]
+    settings: TuneSettings
+
+    @cached_property
+    def _batches(self) -> EpochBatches[list[tuple[int, int]]]:
+        return EpochBatches(self._epoch_batches)
+
+    @property
+    def steps(self) -> int:
+        """The number of steps per epoch."""
+        return len(self._batches)
+
+    def __call__(self, step: int) -> TuneBatch:
+        """Return the batch of a step, counted from 0 over all epochs."""
+        chosen = self._batches[step]
+        return TuneBatch(
+            tuple(self.sources[i] for i, _ in chosen),
+            tuple(self.references[i][k] for i, k in chosen),
+            tuple(self.references[i] for i, _ in chosen),
+        )
+
+    def _epoch_batches(self, epoch: int) -> list[list[tuple[int, int]]]:
+        """Return the batches of one epoch as (input, reference) indices."""
+        draw = np.random.default_rng([self.settings.seed, epoch])
+        texts = [len(references) for references in self.references]
+        if self.settings.every_text:
+            pairs = [(i, k) for i, count in enumerate(texts) for k in range(count)]
+        else:
+            pairs = [(i, int(draw.integers(count))) for i, count in enumerate(texts)]
+        lengths = [len(self.references[i][k]) for i, k in pairs]
+        batches = length_grouped_batches(lengths, self.settings.batch, draw, _SORTED_BATCHES)
+        return [[pairs[n] for n in batch] for batch in batches]
+
+
+def make_tune_examples(graphs: Sequence[GraphText], settings: TuneSettings) -> TuneExamples:
+    """Convert graphs to the lines of text that a model reads."""
+    return TuneExamples(
+        tuple(settings.prefix + each.graph.line for each in graphs),
+        tuple(each.references for each in graphs),
+        settings,
+    )
 
 
 def _prepare_policy(settings: TuneSettings, examples: TuneExamples) -> Policy:

@@ -56,15 +56,6 @@ class Memory:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _DecoderOutput:
-    """The decoder's output at each step: word logits, attention weights, generation gate."""
-
-    logits: Any  # (documents, steps, vocabulary)
-    attention: Any  # (documents, steps, words)
-    generation_gate: Any  # (documents, steps, 1), the probability to generate and not to copy
-
-
 class CatSeq:
     """The model: its modules, encoding, likelihood of targets, and single decoding steps."""
 
@@ -101,14 +92,14 @@ class CatSeq:
         import torch
 
         start = torch.full_like(targets[:, :1], START_ID)
-        output, _ = self._decode(
+        logits, attention, gate, _ = self._decode(
             memory, memory.initial_state, torch.cat([start, targets[:, :-1]], 1), dropout_generator
         )
         inside = targets < self.words
         column = torch.where(inside, targets, UNKNOWN_ID)[..., None]
-        chosen = output.logits.gather(-1, column)[..., 0] - output.logits.logsumexp(-1)
-        copied = output.attention * (memory.extended_ids[:, None, :] == targets[..., None])
-        gate = output.generation_gate[..., 0]
+        chosen = logits.gather(-1, column)[..., 0] - logits.logsumexp(-1)
+        copied = attention * (memory.extended_ids[:, None, :] == targets[..., None])
+        gate = gate[..., 0]
         return torch.log(gate * chosen.exp() * inside + (1 - gate) * copied.sum(-1) + _EPSILON)
 
     def step(self, memory: Memory, state: Any, tokens: Any) -> tuple[Any, Any, Any]:
@@ -118,16 +109,24 @@ class CatSeq:
         """
         import torch
 
-        output, state = self._decode(memory, state, tokens[:, None], None)
-        weights, gate = output.attention[:, 0], output.generation_gate[:, 0]
-        generated = gate * output.logits[:, 0].softmax(-1)
+        outputs = self._decode(memory, state, tokens[:, None], None)
+        logits, weights, gate = (each[:, 0] for each in outputs[:3])
+        generated = gate * logits.softmax(-1)
         unknown = generated.new_zeros(len(tokens), memory.unknown_count)
         extended = torch.cat([generated, unknown], dim=-1)
-        return extended.scatter_add(1, memory.extended_ids, (1 - gate) * weights), weights, state
+        return (
+            extended.scatter_add(1, memory.extended_ids, (1 - gate) * weights),
+            weights,
+            outputs[3],
+        )
 
     def _decode(
         self, memory: Memory, state: Any, inputs: Any, dropout_generator: Any
-    ) -> tuple[_DecoderOutput, Any]:
+    ) -> tuple[Any, Any, Any, Any]:
+        """Return word logits, attention weights and generation gate of each step, and the state.
+
+        The gate is the probability to generate a word and not to copy one.
+        """
         import torch
 
         vectors = self.parts["vectors"](torch.where(inputs < self.words, inputs, UNKNOWN_ID))
@@ -136,21 +135,15 @@ class CatSeq:
         scores = self.parts["likeness"](torch.tanh(memory.keys[:, None] + query[:, :, None]))
         weights = scores[..., 0].masked_fill(~memory.mask[:, None], -torch.inf).softmax(-1)
         context = torch.cat([weights @ memory.hidden_states, hidden], dim=-1)
-        mixed = self._dropout(self.parts["mixed"](context), dropout_generator)
+        mixed = self.parts["mixed"](context)
+        if dropout_generator is not None and self.shape.dropout:
+            keep = 1 - self.shape.dropout
+            kept = torch.empty_like(mixed).bernoulli_(keep, generator=dropout_generator)
+            mixed = mixed * kept / keep
         logits = self.parts["word"](mixed)
         logits[..., [PAD_ID, START_ID]] = -torch.inf  # never generated: decoding would not end
         gate = torch.sigmoid(self.parts["own"](torch.cat([context, vectors], dim=-1)))
-        return _DecoderOutput(logits, weights, gate), state
-
-    def _dropout(self, values: Any, dropout_generator: Any) -> Any:
-        if dropout_generator is None or not self.shape.dropout:
-            return values
-        import torch
-
-        keep = 1 - self.shape.dropout
-        return (
-            values * torch.empty_like(values).bernoulli_(keep, generator=dropout_generator) / keep
-        )
+        return logits, weights, gate, state
 
 
 def _build_modules(shape: CatSeqShape, words: int, seed: int) -> Any:

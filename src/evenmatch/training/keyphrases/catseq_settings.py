@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -32,13 +31,8 @@ class CatSeqTrainingSettings:
     clip: float = 1.0
 
     def __post_init__(self) -> None:
-        check_at_least(
-            1,
-            epochs=self.epochs,
-            batch=self.batch,
-            look_every=self.look_every,
-            patience=self.patience,
-        )
+        sizes = ("epochs", "batch", "look_every", "patience")
+        check_at_least(1, **{name: getattr(self, name) for name in sizes})
         check_positive(rate=self.rate, clip=self.clip)
 
 
@@ -91,10 +85,18 @@ def read_catseq_plan(path: str | PathLike[str]) -> CatSeqPlan:
     `train` and `valid` are lists of inputs of `read_documents`; `[shape]` and `[likelihood]` are
     tables; each `[[stages]]` has a `reward` and the training settings of the stage.
     """
-    table = read_toml(path)
-    where = str(path)
-    documents = {name: _parse_documents(table.pop(name, None), name, where) for name in _DATA_KEYS}
-    return CatSeqPlan(**documents, settings=_parse_settings(table, where))
+    table, where = read_toml(path), str(path)
+    train, valid = (_parse_documents(table.pop(name, None), name, where) for name in _DATA_KEYS)
+    parts: dict[str, Any] = {
+        name: replace_settings(usual, table.pop(name, {}), f"[{name}] of {where}")
+        for name, usual in (("shape", CatSeqShape()), ("likelihood", CatSeqTrainingSettings()))
+    }
+    stages = table.pop("stages", [])
+    if not isinstance(stages, list):
+        raise InputError(f"stages in {where} must be tables, each under [[stages]]")
+    parts["stages"] = tuple(_parse_stage(stage, f"[[stages]] of {where}") for stage in stages)
+    settings = replace_settings(CatSeqSettings(**parts), table, where, others=_DATA_KEYS)
+    return CatSeqPlan(train, valid, settings)
 
 
 _DATA_KEYS = ("train", "valid")
@@ -107,27 +109,9 @@ def _parse_documents(given: Any, name: str, where: str) -> tuple[str, ...]:
     return tuple(several)
 
 
-def _parse_settings(table: Mapping[str, Any], where: str) -> CatSeqSettings:
-    nested = {"shape": CatSeqShape(), "likelihood": CatSeqTrainingSettings()}
-    given = {k: v for k, v in table.items() if k not in (*nested, "stages")}
-    parts: dict[str, Any] = {
-        name: replace_settings(usual, table.get(name, {}), f"[{name}] of {where}")
-        for name, usual in nested.items()
-    }
-    stages = table.get("stages", [])
-    if not isinstance(stages, list):
-        raise InputError(f"stages in {where} must be tables, each under [[stages]]")
-    parts["stages"] = tuple(_parse_stage(stage, f"[[stages]] of {where}") for stage in stages)
-    return dataclasses.replace(
-        replace_settings(CatSeqSettings(), given, where, others=_DATA_KEYS), **parts
-    )
-
-
-def _parse_stage(table: Mapping[str, Any], where: str) -> Stage:
-    training = {k: v for k, v in table.items() if k != "reward"}
-    reward = table.get("reward", "")
+def _parse_stage(table: dict[str, Any], where: str) -> Stage:
+    reward = table.pop("reward", "")
     if not isinstance(reward, str) or not reward:
         raise InputError(f"{where} needs a reward: f1, fg, fb or the spec of a metric")
-    return Stage(
-        reward, replace_settings(REINFORCEMENT_DEFAULTS, training, where, others=("reward",))
-    )
+    training = replace_settings(REINFORCEMENT_DEFAULTS, table, where, others=("reward",))
+    return Stage(reward, training)

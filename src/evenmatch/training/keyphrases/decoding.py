@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import Any
 
 from evenmatch.data.documents import Document
 from evenmatch.data.scores import atomic_write
@@ -23,7 +22,6 @@ from evenmatch.training.keyphrases.sequences import (
     START_ID,
     UNKNOWN_ID,
     CatSeqBatch,
-    KeyphraseExample,
     Vocabulary,
     WordSequence,
     make_catseq_batch,
@@ -35,7 +33,6 @@ from evenmatch.types import Array
 WEIGHTS_FILE, CONFIG_FILE = "weights.safetensors", "generator.json"
 MAX_OUTPUT_LENGTH = 60  # words and special tokens generated for a document
 _BATCH_SIZE = 64
-TokenChooser: TypeAlias = Callable[[Any], Any]  # from probabilities to one token id per row
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,28 +53,21 @@ class KeyphraseGenerator:
         """
         check_at_least(1, beam=beam, steps=steps)
         examples = [make_keyphrase_example(document, self.longest) for document in documents]
-        nonempty = {i: each for i, each in enumerate(examples) if each.words}
-        found = self._generate([*nonempty.values()], beam, steps)
-        phrases = dict(zip(nonempty, map(_unique_phrases, found), strict=True))
-        return [phrases.get(i, ()) for i in range(len(examples))]
-
-    def _generate(
-        self, examples: Sequence[KeyphraseExample], beam: int, steps: int
-    ) -> list[WordSequence]:
-        if beam > 1:
-            return [
-                beam_search(self.model, each, self.vocabulary, width=beam, longest=steps)
-                for each in examples
-            ]
+        nonempty = [i for i, each in enumerate(examples) if each.words]
         # Batches of similar length save padding; the output does not depend on the batch.
-        order = sorted(range(len(examples)), key=lambda i: len(examples[i].words))
-        found: dict[int, WordSequence] = {}
-        for start in range(0, len(order), _BATCH_SIZE):
-            rows = order[start : start + _BATCH_SIZE]
+        order = sorted(nonempty, key=lambda i: len(examples[i].words))
+        size = 1 if beam > 1 else _BATCH_SIZE
+        outputs: dict[int, WordSequence] = {}
+        for rows in (order[start : start + size] for start in range(0, len(order), size)):
             batch = make_catseq_batch([examples[i] for i in rows], self.vocabulary)
-            decoded = decode_batch(self.model, batch, self.vocabulary, longest=steps)
-            found.update(zip(rows, decoded.words, strict=True))
-        return [found[i] for i in range(len(examples))]
+            if beam > 1:
+                found = beam_search(self.model, batch, self.vocabulary, width=beam, longest=steps)
+                outputs[rows[0]] = found
+            else:
+                decoded = decode_batch(self.model, batch, self.vocabulary, longest=steps)
+                outputs.update(zip(rows, decoded.words, strict=True))
+        phrases = (chain(*parse_phrases(outputs.get(i, ()))) for i in range(len(examples)))
+        return [tuple(dict.fromkeys(map(" ".join, each))) for each in phrases]
 
     def save(self, folder: Path) -> None:
         """Write weights and vocabulary to a folder; the vocabulary, written last, completes it."""
@@ -130,31 +120,19 @@ class DecodedPhrases:
     words: tuple[WordSequence, ...]
 
 
-def choose_greedy(probabilities: Any) -> Any:
-    """Return the id of the most probable token of each row."""
-    return probabilities.argmax(-1)
-
-
-def make_sampler(generator: Any) -> TokenChooser:
-    """Return a function that samples a token of each row with a torch generator."""
-    import torch
-
-    return lambda probabilities: torch.multinomial(probabilities, 1, generator=generator)[:, 0]
-
-
 def decode_batch(
     model: CatSeq,
     batch: CatSeqBatch,
     vocabulary: Vocabulary,
     *,
-    choose: TokenChooser = choose_greedy,
+    generator: Any = None,
     memory: Memory | None = None,
     longest: int = MAX_OUTPUT_LENGTH,
 ) -> DecodedPhrases:
-    """Generate the output of each document word by word, each chosen by `choose`.
+    """Generate the output of each document word by word: greedily, or sampled.
 
-    An unknown word is replaced by the document's word with the most attention. `memory` is the
-    encoded batch, if it has been encoded before.
+    `generator` is the torch generator to sample with. An unknown word is replaced by the document's
+    word with the most attention. `memory` is the encoded batch, if it has been encoded before.
     """
     import torch
 
@@ -166,7 +144,11 @@ def decode_batch(
         generated, attended = [], []
         for _ in range(longest):
             probabilities, weights, state = model.step(memory, state, tokens)
-            tokens = torch.where(done, PAD_ID, choose(probabilities))
+            if generator is None:
+                chosen = probabilities.argmax(-1)
+            else:
+                chosen = torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+            tokens = torch.where(done, PAD_ID, chosen)
             generated.append(tokens)
             attended.append(most_attended_position(weights, batch))
             done |= tokens == END_ID
@@ -178,43 +160,59 @@ def decode_batch(
 
 def beam_search(
     model: CatSeq,
-    example: KeyphraseExample,
+    batch: CatSeqBatch,
     vocabulary: Vocabulary,
     *,
     width: int,
     longest: int = MAX_OUTPUT_LENGTH,
     length_power: float = 1.0,
 ) -> WordSequence:
-    """Return the best output that a beam search of this width finds for one document.
+    """Return the best output that a beam search of this width finds for a batch of one document.
 
     The best output has the highest log-probability / length ** `length_power`.
     """
     import torch
 
-    batch = make_catseq_batch([example], vocabulary)
-    ended: list[tuple[float, list[int], list[int]]] = []
+    ended: list[_Beam] = []
     with torch.no_grad():
         memory = model.encode(batch)
-        beam = _Beam([[START_ID]], [[]], torch.zeros(1), memory.initial_state)
+        start = torch.full((1, 1), START_ID)
+        beam = _Beam(start, start[:, :0], torch.zeros(1), memory.initial_state)
         for _ in range(longest):
             beam = _expand_beam(model, memory, beam, batch, width)
-            beam = _remove_finished(beam, ended, length_power)
-            if not beam.tokens or len(ended) >= width:
+            finished = beam.tokens[:, -1] == END_ID
+            ended.append(beam.select(finished))
+            beam = beam.select(~finished)
+            if not len(beam.tokens) or sum(len(each.tokens) for each in ended) >= width:
                 break
-    if not ended:
-        _remove_finished(beam, ended, length_power, every=True)
-    _, tokens, attended = max(ended, key=lambda each: each[0])
-    return tokens_to_words(np.array([tokens]), np.array([attended]), batch, vocabulary)[0]
+    if not any(len(each.tokens) for each in ended):
+        ended = [beam]
+    scored = [
+        (float(total) / each.attended.shape[1] ** length_power, each.select([row]))
+        for each in ended
+        for row, total in enumerate(each.log_probabilities)
+    ]
+    _, best = max(scored, key=lambda each: each[0])
+    return tokens_to_words(best.tokens[:, 1:].numpy(), best.attended.numpy(), batch, vocabulary)[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Beam:
     """The most probable prefixes so far, each with its tokens and most attended positions."""
 
-    tokens: list[list[int]]
-    attended: list[list[int]]
+    tokens: Any  # (prefixes, words), after the start token
+    attended: Any  # (prefixes, words)
     log_probabilities: Any
     state: Any
+
+    def select(self, rows: Any) -> _Beam:
+        """Return the prefixes with these indices, or where a mask is True."""
+        return _Beam(
+            self.tokens[rows],
+            self.attended[rows],
+            self.log_probabilities[rows],
+            self.state[:, rows],
+        )
 
 
 def _expand_beam(
@@ -223,44 +221,19 @@ def _expand_beam(
     """Return the most probable prefixes that are one word longer."""
     import torch
 
-    last = torch.tensor([tokens[-1] for tokens in beam.tokens])
-    rows = memory.select(torch.zeros(len(last), dtype=torch.long))
-    probabilities, weights, state = model.step(rows, beam.state, last)
+    rows = memory.select(torch.zeros(len(beam.tokens), dtype=torch.long))
+    probabilities, weights, state = model.step(rows, beam.state, beam.tokens[:, -1])
     totals = beam.log_probabilities[:, None] + probabilities.log()
     best = totals.flatten().topk(min(width, totals.numel()))
     finite = best.values > -torch.inf
     values, indices = best.values[finite], best.indices[finite]
     parents, words = indices // totals.shape[1], indices % totals.shape[1]
-    attended = most_attended_position(weights, batch)
-    pairs = list(zip(parents.tolist(), words.tolist(), strict=True))
+    attended = most_attended_position(weights, batch)[parents]
     return _Beam(
-        [[*beam.tokens[p], w] for p, w in pairs],
-        [[*beam.attended[p], int(attended[p])] for p, _ in pairs],
+        torch.cat([beam.tokens[parents], words[:, None]], 1),
+        torch.cat([beam.attended[parents], attended[:, None]], 1),
         values,
         state[:, parents],
-    )
-
-
-def _remove_finished(
-    beam: _Beam,
-    ended: list[tuple[float, list[int], list[int]]],
-    length_power: float,
-    *,
-    every: bool = False,
-) -> _Beam:
-    """Move finished prefixes (or all, with `every`) to `ended` with their scores."""
-    active = []
-    for row, (tokens, attended) in enumerate(zip(beam.tokens, beam.attended, strict=True)):
-        if every or tokens[-1] == END_ID:
-            score = float(beam.log_probabilities[row]) / len(attended) ** length_power
-            ended.append((score, tokens[1:], attended))
-        else:
-            active.append(row)
-    return _Beam(
-        [beam.tokens[row] for row in active],
-        [beam.attended[row] for row in active],
-        beam.log_probabilities[active],
-        beam.state[:, active],
     )
 
 
@@ -289,8 +262,3 @@ def tokens_to_words(
             words.append(vocabulary.word(token, unknown) if known else example.words[position])
         found.append(tuple(words))
     return tuple(found)
-
-
-def _unique_phrases(words: Iterable[str]) -> tuple[str, ...]:
-    present, absent = parse_phrases(words)
-    return tuple(dict.fromkeys(map(" ".join, (*present, *absent))))

@@ -19,15 +19,15 @@ from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import as_metric
 from evenmatch.training.keyphrases.catseq import CatSeq
-from evenmatch.training.keyphrases.decoding import MAX_OUTPUT_LENGTH, decode_batch, make_sampler
+from evenmatch.training.keyphrases.decoding import decode_batch
 from evenmatch.training.keyphrases.sequences import (
     PAD_ID,
     SPLIT_ID,
+    CatSeqBatch,
     KeyphraseExample,
     Vocabulary,
     WordSequence,
     make_catseq_batch,
-    numpy_generator,
     parse_phrases,
 )
 from evenmatch.types import Array, Pair, Score, Scores
@@ -61,31 +61,28 @@ def likelihood_objective(
     model: CatSeq, vocabulary: Vocabulary, validation: Sequence[KeyphraseExample]
 ) -> Objective:
     """Maximise the likelihood of gold phrases; evaluate the mean log-probability per word."""
+    import torch
 
     def loss(examples: Sequence[KeyphraseExample], generator: Any) -> tuple[Any, float]:
         batch = make_catseq_batch(examples, vocabulary)
         value = likelihood_loss(model, batch, dropout_generator=generator)
         return value, float(value.detach())
 
-    return Objective(loss, lambda: mean_log_likelihood(model, vocabulary, validation))
+    def evaluate() -> float:
+        total, count = 0.0, 0
+        with torch.no_grad():
+            for start in range(0, len(validation), _LIKELIHOOD_BATCH):
+                some = validation[start : start + _LIKELIHOOD_BATCH]
+                batch = make_catseq_batch(some, vocabulary)
+                words = int((batch.targets != PAD_ID).sum())
+                total -= float(likelihood_loss(model, batch)) * words
+                count += words
+        return total / count
+
+    return Objective(loss, evaluate)
 
 
-def reward_objective(
-    model: CatSeq, vocabulary: Vocabulary, validation: Sequence[KeyphraseExample], metric: Metric
-) -> Objective:
-    """Maximise the reward that `metric` gives to sampled outputs; evaluate that of greedy ones.
-
-    The mean reward of the sampled outputs is recorded. There is no dropout, so that the gradient is
-    that of the policy that was sampled from.
-    """
-
-    def loss(examples: Sequence[KeyphraseExample], generator: Any) -> tuple[Any, float]:
-        return policy_loss(model, vocabulary, examples, metric=metric, generator=generator)
-
-    return Objective(loss, lambda: mean_reward(model, vocabulary, validation, metric))
-
-
-def likelihood_loss(model: CatSeq, batch: Any, *, dropout_generator: Any = None) -> Any:
+def likelihood_loss(model: CatSeq, batch: CatSeqBatch, *, dropout_generator: Any = None) -> Any:
     """Return the mean negative log-probability of the target words."""
     import torch
 
@@ -95,64 +92,39 @@ def likelihood_loss(model: CatSeq, batch: Any, *, dropout_generator: Any = None)
     return -(log_probabilities * real).sum() / real.sum()
 
 
-def mean_log_likelihood(
-    model: CatSeq, vocabulary: Vocabulary, examples: Sequence[KeyphraseExample]
-) -> float:
-    """Return the mean log-probability of a target word, without dropout."""
+def reward_objective(
+    model: CatSeq, vocabulary: Vocabulary, validation: Sequence[KeyphraseExample], metric: Metric
+) -> Objective:
+    """Maximise the reward that `metric` gives to sampled outputs; evaluate that of greedy ones.
+
+    The loss is self-critical; the mean reward of the sampled outputs, present plus absent phrases,
+    is recorded. There is no dropout, so that the gradient is that of the policy that was sampled
+    from.
+    """
     import torch
 
-    total, count = 0.0, 0
-    with torch.no_grad():
-        for start in range(0, len(examples), _LIKELIHOOD_BATCH):
-            batch = make_catseq_batch(examples[start : start + _LIKELIHOOD_BATCH], vocabulary)
-            words = int((batch.targets != PAD_ID).sum())
-            total -= float(likelihood_loss(model, batch)) * words
-            count += words
-    return total / count
+    def loss(examples: Sequence[KeyphraseExample], generator: Any) -> tuple[Any, float]:
+        batch = make_catseq_batch(examples, vocabulary)
+        memory = model.encode(batch)
+        greedy = decode_batch(model, batch, vocabulary, memory=memory)
+        sampled = decode_batch(model, batch, vocabulary, memory=memory, generator=generator)
+        rewards = group_rewards(metric, [*examples, *examples], [*greedy.words, *sampled.words])
+        baseline, reward = rewards[: len(examples)], rewards[len(examples) :]
+        returns = torch.from_numpy(compute_returns(reward - baseline, sampled.tokens)).float()
+        tokens = torch.from_numpy(sampled.tokens)
+        real = tokens != PAD_ID
+        log_probabilities = model.log_likelihood(memory, tokens)
+        value = -(log_probabilities * returns * real).sum() / real.sum()
+        return value, float(reward.sum(1).mean())
 
+    def evaluate() -> float:
+        words: list[WordSequence] = []
+        for start in range(0, len(validation), _REWARD_BATCH):
+            batch = make_catseq_batch(validation[start : start + _REWARD_BATCH], vocabulary)
+            words += decode_batch(model, batch, vocabulary).words
+        return float(group_rewards(metric, validation, words).sum(1).mean())
 
-def policy_loss(
-    model: CatSeq,
-    vocabulary: Vocabulary,
-    examples: Sequence[KeyphraseExample],
-    *,
-    metric: Metric,
-    generator: Any,
-    longest: int = MAX_OUTPUT_LENGTH,
-) -> tuple[Any, float]:
-    """Return the self-critical loss of sampled outputs, and their mean reward."""
-    import torch
-
-    batch = make_catseq_batch(examples, vocabulary)
-    memory = model.encode(batch)
-    greedy = decode_batch(model, batch, vocabulary, memory=memory, longest=longest)
-    sampled = decode_batch(
-        model, batch, vocabulary, choose=make_sampler(generator), memory=memory, longest=longest
-    )
-    rewards = group_rewards(metric, [*examples, *examples], [*greedy.words, *sampled.words])
-    baseline, reward = rewards[: len(examples)], rewards[len(examples) :]
-    returns = torch.from_numpy(compute_returns(reward - baseline, sampled.tokens)).float()
-    tokens = torch.from_numpy(sampled.tokens)
-    real = tokens != PAD_ID
-    log_probabilities = model.log_likelihood(memory, tokens)
-    loss = -(log_probabilities * returns * real).sum() / real.sum()
-    return loss, mean_total_reward(reward)
-
-
-def mean_reward(
-    model: CatSeq,
-    vocabulary: Vocabulary,
-    examples: Sequence[KeyphraseExample],
-    metric: Metric,
-    *,
-    longest: int = MAX_OUTPUT_LENGTH,
-) -> float:
-    """Return the mean total reward of greedy outputs, present plus absent phrases."""
-    words: list[WordSequence] = []
-    for start in range(0, len(examples), _REWARD_BATCH):
-        batch = make_catseq_batch(examples[start : start + _REWARD_BATCH], vocabulary)
-        words += decode_batch(model, batch, vocabulary, longest=longest).words
-    return mean_total_reward(group_rewards(metric, examples, words))
+    return Objective(loss, evaluate)
 
 
 def reward_metric(given: str | Metric) -> Metric:
@@ -194,11 +166,6 @@ def compute_returns(gains: Array, tokens: Array) -> Array:
     return gains[:, :1] * present + gains[:, 1:] * absent
 
 
-def mean_total_reward(rewards: Array) -> float:
-    """Return the mean over documents of the sum of both groups' rewards."""
-    return float(rewards.sum(1).mean())
-
-
 @dataclass(frozen=True)
 class MemoizedMetric:
     """A metric that caches the scores of pairs of texts.
@@ -238,7 +205,7 @@ def torch_generator(*numbers: int) -> Any:
     """Return a torch generator seeded by these numbers."""
     import torch
 
-    return torch.Generator().manual_seed(int(numpy_generator(*numbers).integers(2**62)))
+    return torch.Generator().manual_seed(int(np.random.default_rng(numbers).integers(2**62)))
 
 
 def _join_phrases(phrases: Sequence[WordSequence]) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby, takewhile
 from typing import TypeAlias
 
 import numpy as np
@@ -23,12 +23,9 @@ from evenmatch.types import Array
 from evenmatch.units.keyphrases import get_stemmer
 
 WordSequence: TypeAlias = tuple[str, ...]
-PAD, START, END, UNKNOWN, NEXT, SPLIT = "<pad>", "<bos>", "<eos>", "<unk>", "<sep>", "<peos>"
-SPECIAL_TOKENS = (PAD, START, END, UNKNOWN, NEXT, SPLIT)
-
-PAD_ID, START_ID, END_ID, UNKNOWN_ID, NEXT_ID, SPLIT_ID = (
-    SPECIAL_TOKENS.index(token) for token in (PAD, START, END, UNKNOWN, NEXT, SPLIT)
-)
+SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>", "<sep>", "<peos>")
+PAD, START, END, UNKNOWN, NEXT, SPLIT = SPECIAL_TOKENS
+PAD_ID, START_ID, END_ID, UNKNOWN_ID, NEXT_ID, SPLIT_ID = range(len(SPECIAL_TOKENS))
 
 _DIGIT_TOKEN = "<digit>"
 _WORD = re.compile(r"<\w+>|[^\W_]+(?:'[^\W_]+)?|[.,()]")
@@ -49,7 +46,11 @@ class KeyphraseExample:
         >>> " ".join(KeyphraseExample((), (("a", "b"), ("c",)), (("d",),)).target)
         'a b <sep> c <peos> d <eos>'
         """
-        return (*_join_with_separator(self.present), SPLIT, *_join_with_separator(self.absent), END)
+        present, absent = (
+            f" {NEXT} ".join(map(" ".join, phrases)).split()
+            for phrases in (self.present, self.absent)
+        )
+        return (*present, SPLIT, *absent, END)
 
 
 def make_keyphrase_example(document: Document, longest: int) -> KeyphraseExample:
@@ -108,20 +109,14 @@ def parse_phrases(
     >>> parse_phrases("a <sep> <sep> b".split())
     ((('a',), ('b',)), ())
     """
-    groups: list[list[WordSequence]] = [[], []]
-    phrase: list[str] = []
-    group = 0
-    for word in (*words, END):
-        if word in (NEXT, SPLIT, END):
-            if phrase:
-                groups[group].append(tuple(phrase))
-            phrase = []
-            group = 1 if word == SPLIT else group
-            if word == END:
-                break
-        else:
-            phrase.append(word)
-    return tuple(groups[0]), tuple(groups[1])
+    output = list(takewhile(lambda word: word != END, words))
+    split = output.index(SPLIT) if SPLIT in output else len(output)
+    return _split_phrases(output[:split]), _split_phrases(output[split:])
+
+
+def _split_phrases(words: Sequence[str]) -> tuple[WordSequence, ...]:
+    runs = groupby(words, key=lambda word: word in (NEXT, SPLIT))
+    return tuple(tuple(phrase) for is_separator, phrase in runs if not is_separator)
 
 
 @dataclass(frozen=True)
@@ -150,16 +145,12 @@ class Vocabulary:
         """The id of each word."""
         return {word: index for index, word in enumerate(self.words)}
 
-    def encode(self, words: Sequence[str]) -> list[int]:
-        """Return the ids of words, that of `<unk>` for words outside the vocabulary."""
-        return [self.word_ids.get(word, UNKNOWN_ID) for word in words]
-
     def unknown_words(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the distinct words of a document outside the vocabulary, in order."""
         return tuple(dict.fromkeys(word for word in words if word not in self.word_ids))
 
-    def encode_extended(self, words: Sequence[str], unknown: Sequence[str]) -> list[int]:
-        """Return the ids of words, with temporary ids for the `unknown` words."""
+    def encode(self, words: Sequence[str], unknown: Sequence[str] = ()) -> list[int]:
+        """Return the ids of words, temporary ones for `unknown`, that of `<unk>` for others."""
         temporary = {word: len(self) + index for index, word in enumerate(unknown)}
         return [self.word_ids.get(word, temporary.get(word, UNKNOWN_ID)) for word in words]
 
@@ -202,24 +193,22 @@ def make_catseq_batch(examples: Sequence[KeyphraseExample], vocabulary: Vocabula
     """Encode examples as one batch."""
     sources = [(*each.words, END) for each in examples]
     unknown = tuple(map(vocabulary.unknown_words, sources))
-    copied = [
-        vocabulary.encode_extended(words, own) for words, own in zip(sources, unknown, strict=True)
-    ]
-    targets = [
-        vocabulary.encode_extended(each.target, own)
-        for each, own in zip(examples, unknown, strict=True)
-    ]
+    targets = [each.target for each in examples]
+    copied, written = (
+        [vocabulary.encode(words, own) for words, own in zip(texts, unknown, strict=True)]
+        for texts in (sources, targets)
+    )
     return CatSeqBatch(
         tuple(examples),
         unknown,
-        pad_token_ids([vocabulary.encode(words) for words in sources]),
-        pad_token_ids(copied),
+        _pad_token_ids(list(map(vocabulary.encode, sources))),
+        _pad_token_ids(copied),
         np.array([len(words) for words in sources]),
-        pad_token_ids(targets),
+        _pad_token_ids(written),
     )
 
 
-def pad_token_ids(rows: Sequence[Sequence[int]]) -> Array:
+def _pad_token_ids(rows: Sequence[Sequence[int]]) -> Array:
     """Pad rows of token ids to the length of the longest."""
     found = np.full((len(rows), max(map(len, rows))), PAD_ID, dtype=np.int64)
     for index, row in enumerate(rows):
@@ -229,20 +218,8 @@ def pad_token_ids(rows: Sequence[Sequence[int]]) -> Array:
 
 def epoch_batches(lengths: Sequence[int], size: int, *, seed: int, number: int) -> list[Array]:
     """Return the batches of epoch `number`, which depend on the arguments alone."""
-    epoch_seed = int(numpy_generator(seed, number).integers(2**31))
+    epoch_seed = int(np.random.default_rng((seed, number)).integers(2**31))
     return list(length_grouped_batches(lengths, size, np.random.default_rng(epoch_seed)))
-
-
-def numpy_generator(*numbers: int) -> np.random.Generator:
-    """Return a generator seeded by these numbers, so that resuming needs no stored state."""
-    return np.random.default_rng(np.random.SeedSequence(numbers))
-
-
-def _join_with_separator(phrases: Sequence[WordSequence]) -> Iterator[str]:
-    for number, phrase in enumerate(phrases):
-        if number:
-            yield NEXT
-        yield from phrase
 
 
 def _find_phrase(phrase: WordSequence, stems: Sequence[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -80,11 +80,18 @@ def train_catseq(
     `should_stop` is called after every step; training pauses when it returns True.
     """
     parsed = plan if isinstance(plan, CatSeqPlan) else read_catseq_plan(plan)
-    data = prepare_catseq_data(
-        _read_documents(parsed.train), _read_documents(parsed.valid), parsed.settings
-    )
-    runs = run_stages(data, parsed.settings, Path(out).expanduser(), should_stop=should_stop)
-    return list(runs)
+    settings, folder = parsed.settings, Path(out).expanduser()
+    documents, validation = (_read_documents(names) for names in (parsed.train, parsed.valid))
+    data = prepare_catseq_data(documents, validation, settings)
+    runs = [train_likelihood(data, settings, folder / "likelihood", should_stop=should_stop)]
+    for number, stage in enumerate(settings.stages, 1):
+        before, place = runs[-1], folder / f"stage-{number}"
+        if not before.history.ended:
+            break
+        runs.append(
+            train_stage(data, stage, before.folder, place, settings.seed, should_stop=should_stop)
+        )
+    return runs
 
 
 def prepare_catseq_data(
@@ -95,22 +102,6 @@ def prepare_catseq_data(
     return CatSeqData(
         *(tuple(make_keyphrase_examples(side, **limits)) for side in (documents, validation))
     )
-
-
-def run_stages(
-    data: CatSeqData, settings: CatSeqSettings, folder: Path, *, should_stop: Callable[[], bool]
-) -> Iterator[CatSeqRun]:
-    """Run maximum likelihood and each stage in turn, up to a run that is paused."""
-    done = train_likelihood(data, settings, folder / "likelihood", should_stop=should_stop)
-    yield done
-    for number, stage in enumerate(settings.stages, 1):
-        if not done.history.ended:
-            return
-        name = f"stage-{number}"
-        done = train_stage(
-            data, stage, done.folder, folder / name, settings.seed, should_stop=should_stop
-        )
-        yield done
 
 
 def train_likelihood(
@@ -154,7 +145,7 @@ def train_stage(
         "texts": data.digest,
         "reward": metric.signature,
         "course": asdict(stage.training),
-        "before": _weights_digest(before),
+        "before": hashlib.sha256((before / WEIGHTS_FILE).read_bytes()).hexdigest()[:16],
         "seed": seed,
     }
     if finished := _load_finished(folder, recipe):
@@ -234,11 +225,6 @@ def _load_finished(folder: Path, recipe: dict[str, Any]) -> CatSeqRun | None:
     return CatSeqRun(
         folder.name, folder, History(kept.get("steps", len(told)), told, evaluations, True)
     )
-
-
-def _weights_digest(folder: Path) -> str:
-    """Return a hash of a generator's weights."""
-    return hashlib.sha256((folder / WEIGHTS_FILE).read_bytes()).hexdigest()[:16]
 
 
 def _read_documents(names: Sequence[str]) -> list[Document]:

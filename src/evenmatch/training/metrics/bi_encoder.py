@@ -6,12 +6,12 @@ file (`HiddenStateMemmap`) and fed to the upper blocks (`PartlyFrozenEncoder`) i
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,37 @@ def train_bi_encoder(
     layers: Sequence[int],
     higher_is_better: bool = True,
 ) -> None:
-    """Train a bi-encoder of `height` blocks and save it as a metric in the checkpoint's folder."""
+    """Train a bi-encoder of `height` blocks and save it as a metric in the checkpoint's folder.
+
+    The encoder and a linear head are trained to predict the targets with squared loss.
+    """
+    import torch
+
     source, folder = backbone.checkpoint(), checkpoint.folder
     encoder = load_partly_frozen(source, frozen, run.device, height)
     bi_encoder = make_bi_encoder(encoder, backbone, examples.texts, run)
-    head = train_encoder_and_head(bi_encoder, examples, layers, settings, run, checkpoint)
+    mean, spread = float(examples.targets.mean()), float(examples.targets.std())
+    targets = (examples.targets - mean) / spread
+    weights, bias = (
+        torch.tensor(v, dtype=torch.float32, device=bi_encoder.device, requires_grad=True)
+        for v in _initial_head(bi_encoder, examples, targets, layers, settings.seed)
+    )
+    target_tensor = torch.tensor(targets, dtype=torch.float32, device=bi_encoder.device)
+
+    def loss(batch: Array) -> Any:
+        predicted = bi_encoder.extract_features(examples, batch, layers) @ weights + bias
+        return ((predicted - target_tensor[batch]) ** 2).mean()
+
+    groups = [
+        {"params": encoder.parameters(), "lr": settings.rate},
+        {"params": [weights, bias], "lr": settings.head_rate},
+    ]
+    lengths = bi_encoder.pair_lengths(examples).tolist()
+    fit_weights(groups, lengths, settings, loss, checkpoint=checkpoint, progress=run.progress)
+    final = weights.detach().cpu().double().numpy() * spread
+    final_bias = mean + spread * float(bias.detach())
     save_encoder(encoder, source, folder)
-    save_bi_encoder_head(dataclasses.replace(head, higher_is_better=higher_is_better), folder)
+    save_bi_encoder_head(BiEncoderHead(tuple(layers), final, final_bias, higher_is_better), folder)
     write_metric(folder, f"fitted(model={FOLDER_PLACEHOLDER})")
 
 
@@ -70,43 +94,32 @@ class TrainableBiEncoder:
     opening: int
     closing: int
 
-    def encode_groups(
-        self, *groups: Array, layers: Sequence[int]
+    def encode_pairs(
+        self, examples: TrainingExamples, batch: Array, layers: Sequence[int]
     ) -> list[tuple[dict[int, Any], Any]]:
-        """Encode groups of texts in one pass: for each, hidden states by layer and a token mask.
+        """Encode candidates and references in one pass: for each, states by layer and a token mask.
 
         The mask is False for padding and special tokens.
         """
         import torch
 
+        texts = np.concatenate([examples.candidates[batch], examples.references[batch]])
         states, mask = (
-            torch.from_numpy(a) for a in self.frozen_states.read_padded(np.concatenate(groups))
+            torch.from_numpy(a).to(self.device) for a in self.frozen_states.read_padded(texts)
         )
-        found = self.encoder(states.to(self.device), mask.to(self.device), layers)
-        inner = self._content_mask(mask).to(self.device)
-        ends = np.cumsum([len(group) for group in groups])
+        found = self.encoder(states, mask, layers)
+        position = torch.arange(mask.shape[1], device=self.device)
+        inner = (position >= self.opening) & (position < mask.sum(1, keepdim=True) - self.closing)
         return [
-            (
-                {n: v[end - len(group) : end] for n, v in found.items()},
-                inner[end - len(group) : end],
-            )
-            for group, end in zip(groups, ends, strict=True)
+            ({n: v[side] for n, v in found.items()}, inner[side])
+            for side in (slice(len(batch)), slice(len(batch), None))
         ]
-
-    def _content_mask(self, mask: Any) -> Any:
-        """Return the mask without special tokens."""
-        import torch
-
-        position, count = torch.arange(mask.shape[1]), mask.sum(1, keepdim=True)
-        return (position >= self.opening) & (position < count - self.closing)
 
     def extract_features(
         self, examples: TrainingExamples, batch: Array, layers: Sequence[int]
     ) -> Any:
         """Compute the input features of the head for these examples."""
-        x, y = self.encode_groups(
-            examples.candidates[batch], examples.references[batch], layers=layers
-        )
+        x, y = self.encode_pairs(examples, batch, layers)
         return pair_features_torch(*x, *y, layers)
 
     def pair_lengths(self, examples: TrainingExamples) -> Array:
@@ -124,49 +137,19 @@ def make_bi_encoder(
     encoder: PartlyFrozenEncoder, backbone: PretrainedBackbone, texts: Sequence[str], run: Run
 ) -> TrainableBiEncoder:
     """Run the frozen blocks once over every text."""
-    opened = backbone.open()
-    sequences, tokens = list(opened.token_ids(texts)), opened.tokenizer
-    return TrainableBiEncoder(
-        encoder,
-        encoder.run_frozen_blocks(sequences, run),
-        np.array([len(s) for s in sequences]),
-        len(tokens.opening_tokens),
-        len(tokens.closing_tokens),
-    )
-
-
-def train_encoder_and_head(
-    bi_encoder: TrainableBiEncoder,
-    examples: TrainingExamples,
-    layers: Sequence[int],
-    settings: FitSettings,
-    run: Run,
-    checkpoint: CheckpointFile,
-) -> BiEncoderHead:
-    """Train the encoder in place, and a head, to predict the targets with squared loss."""
     import torch
 
-    mean, spread = float(examples.targets.mean()), float(examples.targets.std())
-    targets = (examples.targets - mean) / spread
-    first = _initial_head(bi_encoder, examples, targets, layers, settings.seed)
-    weights, bias = (
-        torch.tensor(v, dtype=torch.float32, device=bi_encoder.device, requires_grad=True)
-        for v in first
-    )
-    target_tensor = torch.tensor(targets, dtype=torch.float32, device=bi_encoder.device)
-
-    def loss(batch: Array) -> Any:
-        predicted = bi_encoder.extract_features(examples, batch, layers) @ weights + bias
-        return ((predicted - target_tensor[batch]) ** 2).mean()
-
-    groups = [
-        {"params": bi_encoder.encoder.parameters(), "lr": settings.rate},
-        {"params": [weights, bias], "lr": settings.head_rate},
-    ]
-    lengths = bi_encoder.pair_lengths(examples).tolist()
-    fit_weights(groups, lengths, settings, loss, checkpoint=checkpoint, progress=run.progress)
-    final = weights.detach().cpu().double().numpy() * spread
-    return BiEncoderHead(tuple(layers), final, mean + spread * float(bias.detach()))
+    opened = backbone.open()
+    sequences, tokens = list(opened.token_ids(texts)), opened.tokenizer
+    lengths = np.array([len(s) for s in sequences])
+    store = HiddenStateMemmap(lengths, encoder.dim)
+    for batch in equal_length_batches(lengths.tolist(), run.batch_tokens):
+        ids = torch.from_numpy(np.stack([sequences[i] for i in batch]))
+        found = encoder.frozen_states(ids.to(encoder.blocks.device)).float().cpu().numpy()
+        for index, states in zip(batch, found, strict=True):
+            store.write(index, states)
+    specials = len(tokens.opening_tokens), len(tokens.closing_tokens)
+    return TrainableBiEncoder(encoder, store, lengths, *specials)
 
 
 def _initial_head(
@@ -212,59 +195,20 @@ class PartlyFrozenEncoder:
     frozen: int
     height: int
 
-    def run_frozen_blocks(self, sequences: Sequence[Array], run: Run) -> HiddenStateMemmap:
-        """Store the output of the frozen blocks for each sequence of token ids."""
-        import torch
-
-        lengths = [len(s) for s in sequences]
-        batches = list(equal_length_batches(lengths, run.batch_tokens))
-        store = HiddenStateMemmap(lengths, self.dim)
-        with self._capture_input(self.frozen) as captured, torch.inference_mode():
-            for batch in batches:
-                ids = torch.from_numpy(np.stack([sequences[i] for i in batch]))
-                self.blocks.module(ids.to(self.blocks.device))
-                for index, states in zip(batch, captured.pop().float().cpu().numpy(), strict=True):
-                    store.write(index, states)
-        return store
-
     @property
     def dim(self) -> int:
         """The size of a hidden state."""
         return int(self.blocks.module.config.hidden_size)
 
-    @contextmanager
-    def _capture_input(self, layer: int) -> Iterator[list[Any]]:
-        """Collect the inputs of block `layer` in a list; blocks above it do not run."""
+    def frozen_states(self, ids: Any) -> Any:
+        """Return the output of the frozen blocks, which is the input of the first trained one."""
+        import torch
+
         captured: list[Any] = []
-
-        def capture(_: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-            captured.append(args[0] if args else named["hidden_states"])
-
-        with ExitStack() as undo:
-            hook = self.blocks.stack[layer].register_forward_pre_hook(capture, with_kwargs=True)
-            undo.callback(hook.remove)
-            self._restrict_blocks(0, layer + 1, undo)
-            yield captured
-
-    @contextmanager
-    def _inject_input(self, states: Any) -> Iterator[None]:
-        """Replace the input of the first trained block by `states` in forward passes."""
-
-        def inject(_: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-            return (
-                ((states, *args[1:]), named) if args else (args, {**named, "hidden_states": states})
-            )
-
-        with ExitStack() as undo:
-            first = self.blocks.stack[self.frozen]
-            undo.callback(first.register_forward_pre_hook(inject, with_kwargs=True).remove)
-            self._restrict_blocks(self.frozen, self.height, undo)
-            yield
-
-    def _restrict_blocks(self, start: int, stop: int, undo: ExitStack) -> None:
-        owner, name = self.blocks.owner, self.blocks.attribute
-        undo.callback(setattr, owner, name, self.blocks.stack)
-        setattr(owner, name, self.blocks.stack[start:stop])
+        hooks = {self.frozen: captured.append}
+        with self.only_blocks(0, self.frozen + 1, hooks), torch.inference_mode():
+            self.blocks.module(ids)
+        return captured[0]
 
     def __call__(self, states: Any, mask: Any, layers: Sequence[int]) -> dict[int, Any]:
         """Run the trained blocks on the output of the frozen ones; return states by layer.
@@ -273,30 +217,54 @@ class PartlyFrozenEncoder:
         """
         import torch
 
-        ids = torch.zeros(mask.shape, dtype=torch.long, device=self.blocks.device)
-        recorded: dict[int, Any] = {}
-        with self._inject_input(states), ExitStack() as undo:
-            for layer in layers:
-                if layer < self.height:
-                    undo.callback(self._record_layer(layer, recorded).remove)
-            last = self.blocks.module(ids, attention_mask=mask.long()).last_hidden_state
-        return {**recorded, self.height: last}
-
-    def _record_layer(self, layer: int, recorded: dict[int, Any]) -> Any:
-        """Record the hidden states of `layer` in forward passes; return the hook's handle."""
+        found: dict[int, Any] = {}
         norm = self.blocks.final_norm
 
-        def record(_: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-            states = args[0] if args else named["hidden_states"]
-            recorded[layer] = norm(states) if norm is not None else states
+        def record(layer: int, states: Any) -> None:
+            found[layer] = norm(states) if norm is not None else states
 
-        return self.blocks.stack[layer].register_forward_pre_hook(record, with_kwargs=True)
+        hooks: dict[int, Callable[[Any], Any]] = {
+            layer: partial(record, layer) for layer in layers if layer < self.height
+        }
+        hooks[self.frozen] = lambda _: states
+        ids = torch.zeros(mask.shape, dtype=torch.long, device=self.blocks.device)
+        with self.only_blocks(self.frozen, self.height, hooks):
+            last = self.blocks.module(ids, attention_mask=mask.long()).last_hidden_state
+        return {**found, self.height: last}
+
+    @contextmanager
+    def only_blocks(
+        self, start: int, stop: int, hooks: Mapping[int, Callable[[Any], Any]] = {}
+    ) -> Iterator[None]:
+        """Leave out the blocks before `start` and from `stop` on, inside the context.
+
+        A hook gets the input of the block with its number, and may return another input.
+        """
+        owner, name, stack = self.blocks.owner, self.blocks.attribute, self.blocks.stack
+        with ExitStack() as undo:
+            undo.callback(setattr, owner, name, stack)
+            setattr(owner, name, stack[start:stop])
+            for layer, function in hooks.items():
+                undo.callback(_hook_input(stack[layer], function).remove)
+            yield
 
     def parameters(self) -> list[Any]:
         """The parameters that are trained."""
         return [
             p for block in self.blocks.stack[self.frozen : self.height] for p in block.parameters()
         ]
+
+
+def _hook_input(block: Any, function: Callable[[Any], Any]) -> Any:
+    """Call `function` with the block's input, and use what it returns, if anything, instead."""
+
+    def hook(_: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        new = function(args[0] if args else named["hidden_states"])
+        if new is None:
+            return None
+        return ((new, *args[1:]), named) if args else (args, {**named, "hidden_states": new})
+
+    return block.register_forward_pre_hook(hook, with_kwargs=True)
 
 
 def load_partly_frozen(
@@ -333,12 +301,10 @@ def _is_separable(encoder: PartlyFrozenEncoder) -> bool:
 
     ids = torch.arange(1, 6, device=encoder.blocks.device)[None]
     with torch.inference_mode():
-        with ExitStack() as undo:
-            encoder._restrict_blocks(0, encoder.height, undo)
+        with encoder.only_blocks(0, encoder.height):
             whole = encoder.blocks.module(ids).last_hidden_state
-        with encoder._capture_input(encoder.frozen) as captured:
-            encoder.blocks.module(ids)
-        separate = encoder(captured[0], torch.ones_like(ids, dtype=torch.bool), [encoder.height])
+        lower = encoder.frozen_states(ids)
+        separate = encoder(lower, torch.ones_like(ids, dtype=torch.bool), [encoder.height])
     return bool(torch.allclose(whole, separate[encoder.height], atol=_TOLERANCE))
 
 
@@ -348,12 +314,13 @@ class HiddenStateMemmap:
     The file disappears with the process; the operating system keeps in memory what fits.
     """
 
-    def __init__(self, lengths: Sequence[int], dim: int) -> None:
+    def __init__(self, lengths: Array, dim: int) -> None:
         self._ends = np.cumsum(lengths)
-        self._starts = self._ends - np.asarray(lengths)
-        rows = max(int(self._ends[-1]) if len(lengths) else 0, 1)
+        self._starts = self._ends - lengths
         with tempfile.TemporaryFile() as file:  # the mapping stays valid after the file is closed
-            self._rows = np.memmap(file, dtype=np.float32, mode="w+", shape=(rows, dim))
+            self._rows = np.memmap(
+                file, dtype=np.float32, mode="w+", shape=(int(lengths.sum()), dim)
+            )
 
     def write(self, index: int, states: Array) -> None:
         """Store the hidden states of one text."""
@@ -371,16 +338,13 @@ class HiddenStateMemmap:
 def save_encoder(encoder: PartlyFrozenEncoder, source: Checkpoint, folder: Path) -> None:
     """Write the encoder, cut to `height` blocks, and the tokenizer files of its source."""
     folder.mkdir(parents=True, exist_ok=True)
-    module, stack = encoder.blocks.module, encoder.blocks.stack
-    setattr(encoder.blocks.owner, encoder.blocks.attribute, stack[: encoder.height])
-    config, before = module.config, module.config.num_hidden_layers
-    config.num_hidden_layers = encoder.height
+    module, config = encoder.blocks.module, encoder.blocks.module.config
+    before, config.num_hidden_layers = config.num_hidden_layers, encoder.height
     try:
-        with quiet_transformers():
+        with encoder.only_blocks(0, encoder.height), quiet_transformers():
             module.save_pretrained(folder)
     finally:
         config.num_hidden_layers = before
-        setattr(encoder.blocks.owner, encoder.blocks.attribute, stack)
     for pattern in _TOKENIZER_FILES:
         for path in source.folder.glob(pattern):
             shutil.copy(path, folder / path.name)

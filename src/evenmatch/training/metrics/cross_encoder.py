@@ -84,28 +84,23 @@ def load_cross_encoder(
         module, _ = load_auto_model(
             "AutoModelForSequenceClassification", checkpoint, False, outputs=1
         )
-    _freeze_blocks(module.base_model, checkpoint, frozen)
+    owner, name = find_stack(module.base_model, count_layers(checkpoint))
+    if owner is None:
+        raise InputError(
+            f"{checkpoint.display_name} has no separate blocks that could be frozen; "
+            "use a BERT-like encoder, such as 'minilm'"
+        )
+    first_trained = next(getattr(owner, name)[frozen].parameters())
+    for weight in module.base_model.parameters():
+        if weight is first_trained:
+            break
+        weight.requires_grad_(False)
     tokenized = PairTokenizer(checkpoint, 0, "truncate", False)(texts)
     return TrainableCrossEncoder(
         move_to_device(module.eval(), device),
         load_transformers_tokenizer(checkpoint, False),
         tokenized,
     )
-
-
-def _freeze_blocks(backbone: Any, checkpoint: Checkpoint, frozen: int) -> None:
-    """Freeze every parameter before the first block that is trained."""
-    owner, name = find_stack(backbone, count_layers(checkpoint))
-    if owner is None:
-        raise InputError(
-            f"{checkpoint.display_name} has no separate blocks that could be frozen; "
-            "use a BERT-like encoder, such as 'minilm'"
-        )
-    first = next(getattr(owner, name)[frozen].parameters())
-    for weight in backbone.parameters():
-        if weight is first:
-            return
-        weight.requires_grad_(False)
 
 
 def train_cross_encoder(
@@ -136,16 +131,11 @@ def train_cross_encoder(
         return ((cross(batch) - targets[batch]) ** 2).mean()
 
     cross.fit(settings, loss, checkpoint, run.progress)
-    _rescale_output(cross.module, mean, spread)
+    # Fold the scale of the ratings into the last layer, so that the model outputs raw ratings.
+    linear = [m for m in cross.module.modules() if isinstance(m, torch.nn.Linear)]
+    last = [m for m in linear if m.out_features == 1][-1]
+    with torch.no_grad():
+        last.weight.mul_(spread)
+        last.bias.mul_(spread).add_(mean)
     cross.save(checkpoint.folder)
     write_metric(checkpoint.folder, f"regression(model={FOLDER_PLACEHOLDER})")
-
-
-def _rescale_output(module: Any, mean: float, spread: float) -> None:
-    """Fold the scale of the ratings into the last layer, so the model outputs raw ratings."""
-    import torch
-
-    last = [m for m in module.modules() if isinstance(m, torch.nn.Linear) and m.out_features == 1]
-    with torch.no_grad():
-        last[-1].weight.mul_(spread)
-        last[-1].bias.mul_(spread).add_(mean)

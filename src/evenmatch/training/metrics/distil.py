@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from itertools import chain
 from os import PathLike
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 
 from evenmatch.api import metric_name
 from evenmatch.data.cards import MetricCard, write_card
-from evenmatch.data.tables import TextTable
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.tokenizer import iter_chunks
 from evenmatch.protocols import Metric
@@ -100,7 +100,9 @@ def distil(
     train(teacher_metric, pairs, backbone, blocks, settings, run_settings, checkpoint)
     seconds = time.monotonic() - start
     student: Metric = read_metric(str(folder))
-    imitation = compare_to_teacher(student, teacher_metric, tests, run_settings, seed=settings.seed)
+    agreement, times = compare_to_teacher(
+        student, teacher_metric, tests, run_settings, seed=settings.seed
+    )
     facts = {
         "teacher": metric_name(teacher),
         "teacher's signature": teacher_metric.signature,
@@ -114,8 +116,15 @@ def distil(
         f"A small metric that imitates {metric_name(teacher)}",
         student.signature,
         facts,
-        {"Agreement with the teacher on held-out texts": imitation.table()},
-        {"folder": str(folder), "signature": student.signature, **facts, **imitation.document()},
+        {"Agreement with the teacher on held-out texts": agreement.table()},
+        {
+            "folder": str(folder),
+            "signature": student.signature,
+            **facts,
+            **agreement.document(),
+            **times,
+            "faster": times["teacher_seconds"] / times["student_seconds"],
+        },
     )
     write_card(card)
     checkpoint.remove()
@@ -163,7 +172,7 @@ def _imitate_similarities(
     # The targets are not used: the loss compares similarity matrices, not scores.
     examples = make_training_examples(pairs, range(len(pairs)))
     bi_encoder = make_bi_encoder(student, backbone, examples.texts, run)
-    states = store_teacher_states(encoder, examples.texts, bi_encoder.lengths, run)
+    states = store_teacher_states(encoder, examples.texts, bi_encoder, run)
     train_student(bi_encoder, states, examples, settings, run, checkpoint)
     save_encoder(student, backbone.checkpoint(), checkpoint.folder)
     vectors = dataclasses.replace(encoder, model=FOLDER_PLACEHOLDER, layer=blocks)
@@ -172,19 +181,17 @@ def _imitate_similarities(
 
 
 def store_teacher_states(
-    encoder: Transformer, texts: Sequence[str], lengths: Array, run: Run
+    encoder: Transformer, texts: Sequence[str], student: TrainableBiEncoder, run: Run
 ) -> HiddenStateMemmap:
-    """Store the hidden states of every text at the teacher's layer."""
+    """Store the hidden states of every text at the teacher's layer.
+
+    They are as wide as those of the student, whose blocks are the teacher's lowest.
+    """
     layer, backbone = encoder.layer_index(), encoder.backbone.open(CallContext(run))
-    store: HiddenStateMemmap | None = None
-    index = 0
-    for chunk in iter_chunks(texts):
-        for states in backbone.encode(chunk, [layer]):
-            vectors = states.layers[layer]
-            store = store or HiddenStateMemmap(lengths.tolist(), vectors.shape[1])
-            store.write(index, vectors)
-            index += 1
-    assert store is not None
+    store = HiddenStateMemmap(student.lengths, student.encoder.dim)
+    chunks = (backbone.encode(chunk, [layer]) for chunk in iter_chunks(texts))
+    for index, states in enumerate(chain.from_iterable(chunks)):
+        store.write(index, states.layers[layer])
     return store
 
 
@@ -206,12 +213,11 @@ def train_student(
     height = bi_encoder.encoder.height
 
     def loss(batch: Array) -> Any:
-        both = examples.candidates[batch], examples.references[batch]
-        (x, x_mask), (y, y_mask) = bi_encoder.encode_groups(*both, layers=[height])
-        states, masks = ((x[height], y[height]), (x_mask, y_mask))
+        (x, x_mask), (y, y_mask) = bi_encoder.encode_pairs(examples, batch, [height])
+        states, masks = (x[height], y[height]), (x_mask, y_mask)
         targets = [
-            _pad_teacher_states(teacher, texts, of, bi_encoder.device)
-            for texts, of in zip(both, states, strict=True)
+            _pad_teacher_states(teacher, texts[batch], states[0])
+            for texts in (examples.candidates, examples.references)
         ]
         cells = masks[0][:, :, None] & masks[1][:, None, :]
         difference = (_cosine_matrix(*states) - _cosine_matrix(*targets)) ** 2
@@ -227,14 +233,14 @@ def train_student(
     fit_weights(groups, lengths, settings, loss, checkpoint=checkpoint, progress=run.progress)
 
 
-def _pad_teacher_states(teacher: HiddenStateMemmap, texts: Array, states: Any, device: str) -> Any:
+def _pad_teacher_states(teacher: HiddenStateMemmap, texts: Array, states: Any) -> Any:
     """Return the teacher's hidden states, padded to the shape of the student's."""
     import torch
 
     found, _ = teacher.read_padded(texts)
     padded = torch.zeros(states.shape)
     padded[:, : found.shape[1]] = torch.from_numpy(found)
-    return padded.to(device)
+    return padded.to(states.device)
 
 
 def _cosine_matrix(x: Any, y: Any) -> Any:
@@ -246,38 +252,15 @@ def _cosine_matrix(x: Any, y: Any) -> Any:
 
 def compare_to_teacher(
     student: Metric, teacher: Metric, tests: Mapping[str, Sequence[Pair]], run: Run, *, seed: int
-) -> Imitation:
-    """Score each set of pairs with both metrics, and correlate and time them."""
-    rows, spent = [], [0.0, 0.0]
+) -> tuple[HeldOutAgreement, dict[str, float]]:
+    """Score each set of pairs with both metrics; return correlations, and the seconds of both."""
+    rows, seconds = [], {"teacher_seconds": 0.0, "student_seconds": 0.0}
     for name, pairs in tests.items():
         sides = []
-        for number, metric in enumerate((teacher, student)):
+        for key, metric in zip(seconds, (teacher, student), strict=True):
             start = time.perf_counter()
             scores = score_metrics([metric], pairs, run)[0]
-            spent[number] += time.perf_counter() - start
+            seconds[key] += time.perf_counter() - start
             sides.append(np.array([[score.value for score in scores.segments]]))
         rows.append(correlate_subset(name, "", Panel(sides[1][None], sides[0]), len(pairs), seed))
-    return Imitation(HeldOutAgreement(tuple(rows)), *spent)
-
-
-@dataclass(frozen=True, slots=True)
-class Imitation:
-    """Correlations of the student with its teacher, and the time both took on the same pairs."""
-
-    agreement: HeldOutAgreement
-    teacher_seconds: float
-    student_seconds: float
-
-    def table(self) -> TextTable:
-        """Return a table with one row per test set."""
-        return self.agreement.table()
-
-    @property
-    def speedup(self) -> float:
-        """How many times faster the student scores, alignment included."""
-        return self.teacher_seconds / self.student_seconds
-
-    def document(self) -> dict[str, Any]:
-        """Return correlations and times as JSON-compatible values."""
-        times = {"teacher_seconds": self.teacher_seconds, "student_seconds": self.student_seconds}
-        return {**self.agreement.document(), **times, "faster": self.speedup}
+    return HeldOutAgreement(tuple(rows)), seconds

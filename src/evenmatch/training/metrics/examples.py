@@ -30,7 +30,6 @@ from evenmatch.types import Array, Pair, Run
 MIN_EXAMPLES = 8
 RESAMPLES = 1000
 _HOLD_OUT_EVERY = 10
-_UNNAMED = "pairs"
 PairSource: TypeAlias = str | PathLike[str] | Sequence[Pair]
 
 
@@ -100,9 +99,11 @@ def split_train_test(
     """Return training pairs, and test pairs by name: those given, or every tenth pair."""
     pairs = read_training_pairs(data)
     if tests:
-        return pairs, {
-            _source_name(test, i): read_training_pairs(test) for i, test in enumerate(tests, 1)
+        named = {
+            fspath(test) if isinstance(test, (str, PathLike)) else f"pairs {i}": test
+            for i, test in enumerate(tests, 1)
         }
+        return pairs, {name: read_training_pairs(test) for name, test in named.items()}
     held_out = pairs[::_HOLD_OUT_EVERY]
     if len(held_out) < 2:
         raise InputError(
@@ -125,11 +126,14 @@ def split_ratings(
         )
     sampled = np.random.default_rng(seed).permutation(len(names))[:count]
     test_names = {names[i] for i in sampled}
-    masks = [np.array([name in test_names for name in each.segments]) for each in sets]
-    return (
-        [_mask_ratings(each, ~mask) for each, mask in zip(sets, masks, strict=True)],
-        [_mask_ratings(each, mask) for each, mask in zip(sets, masks, strict=True)],
-    )
+    train: list[RatedSet] = []
+    test: list[RatedSet] = []
+    for each in sets:
+        mask = np.array([name in test_names for name in each.segments])
+        for side, ratings in ((train, ~mask), (test, mask)):
+            kept = np.where(ratings[None, :], each.ratings, np.nan)
+            side.append(dataclasses.replace(each, ratings=kept))
+    return train, test
 
 
 def evaluate_held_out(
@@ -204,11 +208,3 @@ def correlate_subset(data: str, subset: str, panel: Panel, n: int, seed: int) ->
         panel, level="pooled", method="pearson", resamples=RESAMPLES, seed=seed
     )
     return SubsetCorrelation(data, subset, found.value, found.low, found.high, n)
-
-
-def _source_name(data: PairSource, number: int) -> str:
-    return fspath(data) if isinstance(data, (str, PathLike)) else f"{_UNNAMED} {number}"
-
-
-def _mask_ratings(each: RatedSet, kept: Any) -> RatedSet:
-    return dataclasses.replace(each, ratings=np.where(kept[None, :], each.ratings, np.nan))

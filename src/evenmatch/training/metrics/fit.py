@@ -72,14 +72,15 @@ def fit(
     }
     checkpoint = CheckpointFile(folder, recipe)
     start = time.monotonic()
-    _TRAINERS[kind](model, frozen, examples, settings, run_settings, checkpoint)
+    train, description = _TRAINERS[kind]
+    train(model, frozen, examples, settings, run_settings, checkpoint)
     seconds = time.monotonic() - start
     metric: Metric = read_metric(str(folder))
     agreement = evaluate_held_out(metric, tests, run_settings, seed=settings.seed)
     facts = {
         "trained on": f"{join_set_names(sets)} ({len(examples)} rated outputs)",
         "encoder": f"{source.label}, {frozen} blocks frozen",
-        "kind": f"{kind}: {_DESCRIPTIONS[kind]}",
+        "kind": f"{kind}: {description}",
         "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
         "time": f"{seconds:.0f} s",
     }
@@ -109,8 +110,7 @@ def _fit_cross_encoder(model: str, frozen: int, *training: Any) -> None:
     train_cross_encoder(PretrainedBackbone(model).checkpoint(), *training, frozen=frozen)
 
 
-_TRAINERS = {"towers": _fit_bi_encoder, "cross": _fit_cross_encoder}
-_DESCRIPTIONS = {
-    "towers": "bi-encoder, each text encoded by itself",
-    "cross": "cross-encoder, both texts encoded together",
+_TRAINERS = {
+    "towers": (_fit_bi_encoder, "bi-encoder, each text encoded by itself"),
+    "cross": (_fit_cross_encoder, "cross-encoder, both texts encoded together"),
 }

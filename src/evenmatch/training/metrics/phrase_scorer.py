@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from evenmatch.types import Array, Pair, Run
 from evenmatch.vectors.hashed import Bare
 
 PHRASE_SCORER_SETTINGS = FitSettings(epochs=1, batch=32, rate=1e-4, head_rate=1e-3)
+
+# The FG similarity of pairs of predicted and gold phrases.
+PhrasePairs: TypeAlias = dict[tuple[str, str], float]
 
 # Nine in ten pairs have no word in common. As in the authors' released code, one such pair per
 # predicted phrase is used, with half the weight.
@@ -65,14 +68,24 @@ def fit_keyphrases(
     documents = [document for each in sets for document in each.documents]
     train, test = split_documents(documents, hold_out, settings.seed)
     train_pairs = make_phrase_pairs(train, seed=settings.seed)
-    sampled = train_pairs.sample(most, seed=settings.seed)
+    sampled = train_pairs
+    if len(train_pairs) > most:
+        order = np.random.default_rng(settings.seed).permutation(len(train_pairs))[:most]
+        phrases = list(train_pairs)
+        sampled = {phrases[i]: train_pairs[phrases[i]] for i in order}
     start = time.monotonic()
     recipe = {
         "trainer": "fit-keyphrases",
         "model": find_checkpoint(model).digest,
         "frozen": frozen,
         "settings": asdict(settings),
-        "pairs": content_digest(sampled),
+        "pairs": content_digest(
+            {
+                "phrases": list(sampled),
+                "scores": list(sampled.values()),
+                "weights": _loss_weights(sampled),
+            }
+        ),
     }
     checkpoint = CheckpointFile(folder, recipe)
     losses = train_phrase_scorer(
@@ -80,7 +93,8 @@ def fit_keyphrases(
     )
     seconds, tenth = time.monotonic() - start, -(-len(losses) // 10)
     write_metric(folder, f"fb(model={FOLDER_PLACEHOLDER})")
-    unseen = drop_seen_pairs(make_phrase_pairs(test, seed=settings.seed), train_pairs)
+    test_pairs = make_phrase_pairs(test, seed=settings.seed)
+    unseen = {pair: score for pair, score in test_pairs.items() if pair not in train_pairs}
     evaluations = {
         f"{len(unseen)} unseen pairs of phrases of {len(test)} held-out documents": (
             _evaluate_pairs(unseen, str(folder))
@@ -126,9 +140,9 @@ def train_phrase_scorer(
     import torch
 
     scorer = load_cross_encoder(
-        find_checkpoint(model), pairs.phrases, frozen=frozen, seed=settings.seed
+        find_checkpoint(model), list(pairs), frozen=frozen, seed=settings.seed
     )
-    wanted, weights = (torch.tensor(a).float() for a in (pairs.scores, pairs.weights))
+    wanted, weights = (torch.tensor(a).float() for a in ([*pairs.values()], _loss_weights(pairs)))
 
     def loss(batch: Array) -> Any:
         rows = torch.from_numpy(np.asarray(batch))
@@ -147,37 +161,17 @@ def make_phrase_pairs(documents: Sequence[Document], *, seed: int = 0) -> Phrase
     has no word in common with it.
     """
     draw = np.random.default_rng(seed)
-    found: dict[tuple[str, str], float] = {}
+    found: PhrasePairs = {}
     for document in documents:
         for prediction in document.predictions:
             found.update(_score_phrase_pairs(document, prediction, draw))
     if not found:
         raise InputError("no document has both predicted and gold phrases to train on")
-    scores = np.array([*found.values()])
-    return PhrasePairs(tuple(found), scores, np.where(scores > 0, 1.0, _NEGATIVE_WEIGHT))
+    return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PhrasePairs:
-    """Pairs of predicted and gold phrases, their FG similarity, and their weight in the loss."""
-
-    phrases: tuple[tuple[str, str], ...]
-    scores: Array
-    weights: Array
-
-    def __len__(self) -> int:
-        return len(self.phrases)
-
-    def select(self, numbers: Sequence[int]) -> PhrasePairs:
-        """Return the pairs with these indices."""
-        at = np.asarray(numbers, dtype=np.intp)
-        return PhrasePairs(tuple(self.phrases[i] for i in at), self.scores[at], self.weights[at])
-
-    def sample(self, most: int, *, seed: int = 0) -> PhrasePairs:
-        """Return at most `most` pairs, chosen at random."""
-        if len(self) <= most:
-            return self
-        return self.select(np.random.default_rng(seed).permutation(len(self))[:most].tolist())
+def _loss_weights(pairs: PhrasePairs) -> list[float]:
+    return [1.0 if score > 0 else _NEGATIVE_WEIGHT for score in pairs.values()]
 
 
 def split_documents(
@@ -195,12 +189,6 @@ def split_documents(
         [each for i, each in enumerate(documents) if i not in held_out],
         [each for i, each in enumerate(documents) if i in held_out],
     )
-
-
-def drop_seen_pairs(pairs: PhrasePairs, seen: PhrasePairs) -> PhrasePairs:
-    """Return the pairs of phrases that are not in `seen`."""
-    known = set(seen.phrases)
-    return pairs.select([i for i, pair in enumerate(pairs.phrases) if pair not in known])
 
 
 def _score_phrase_pairs(
@@ -226,21 +214,19 @@ def _evaluate_pairs(pairs: PhrasePairs, folder: str) -> TextTable:
         "f_disc, untrained": make_metric("f_disc"),
     }
     header = ["compared by", "Pearson", "Spearman", "mean error"]
-    constant = float(abs(pairs.scores - np.median(pairs.scores)).mean())
+    wanted = np.array([*pairs.values()])
+    constant = float(abs(wanted - np.median(wanted)).mean())
     rows = [["always the median", "-", "-", format_number(constant)]]
     for name, metric in metrics.items():
-        scored = metric([Pair(p, (q,)) for p, q in pairs.phrases]).segments
+        scored = metric([Pair(p, (q,)) for p, q in pairs]).segments
         values = np.array([score.value for score in scored])
-        rows.append([name, *map(format_number, _agreement(values, pairs.scores))])
+        numbers = [
+            float(correlation(values, wanted, "pearson")),
+            float(correlation(values, wanted, "spearman")),
+            float(abs(values - wanted).mean()),
+        ]
+        rows.append([name, *map(format_number, numbers)])
     return [header, *rows]
-
-
-def _agreement(values: Array, wanted: Array) -> tuple[float, float, float]:
-    return (
-        float(correlation(values, wanted, "pearson")),
-        float(correlation(values, wanted, "spearman")),
-        float(abs(values - wanted).mean()),
-    )
 
 
 def _evaluate_documents(documents: Sequence[Document], folder: str) -> TextTable:

@@ -32,6 +32,8 @@ def extract_response(query: str, prompt: str) -> str:
 def completion_text(completion: Any) -> str:
     """Return a completion as text: the string itself, or the assistant's last message.
 
+    Of a message in parts, the text parts are returned.
+
     >>> completion_text([{"role": "assistant", "content": "The cat."}])
     'The cat.'
     """
@@ -43,7 +45,11 @@ def completion_text(completion: Any) -> str:
         if not isinstance(message, Mapping) or "content" not in message:
             raise InputError(f"completions must be {_EXPECTED}, got {message!r} among messages")
         if message.get("role", "assistant") == "assistant":
-            return _message_text(message["content"])
+            content = message["content"]
+            if isinstance(content, str) or content is None:
+                return content or ""
+            texts = (part.get("text", "") for part in content if isinstance(part, Mapping))
+            return "".join(texts)
     return ""
 
 
@@ -61,10 +67,3 @@ def as_references(given: Any) -> tuple[str, ...]:
         return tuple(given)
     except TypeError:
         raise InputError(f"a reference must be a string or a list of them, got {given!r}") from None
-
-
-def _message_text(content: Any) -> str:
-    """Return a message's text; of a message in parts, the text parts."""
-    if isinstance(content, str) or content is None:
-        return content or ""
-    return "".join(part.get("text", "") for part in content if isinstance(part, Mapping))

@@ -19,13 +19,13 @@ from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.training.rewards.terms import (
     BinaryTerm,
     ClippedTerm,
-    ConstantTerm,
     LeafTerm,
     LengthTerm,
     MetricTerm,
     RepetitionTerm,
     RewardTerm,
     leaf_terms,
+    term_expression,
     term_value,
 )
 from evenmatch.types import Pair, Run, Score
@@ -89,11 +89,11 @@ class Reward:
 
         In such a row every metric counts as 0, so nothing a policy writes stops the training.
         """
-        scored = score_leaf_terms(leaf_terms(self.term), pairs)
-        odd = sorted({row for found in scored.values() for row in found.odd})
-        leaf_values = {leaf: found.values for leaf, found in scored.items()}
+        leaf_values = _score_leaf_terms(leaf_terms(self.term), pairs)
+        rows = range(len(pairs))
+        odd = [row for row in rows if any(each[row] is None for each in leaf_values.values())]
         return RewardValues(
-            tuple(term_value(self.term, leaf_values, row) for row in range(len(pairs))), tuple(odd)
+            tuple(term_value(self.term, leaf_values, row) for row in rows), tuple(odd)
         )
 
     @property
@@ -102,7 +102,7 @@ class Reward:
         metrics = [leaf.metric for leaf in leaf_terms(self.term) if isinstance(leaf, MetricTerm)]
         facts = [fact for metric in metrics for fact in metric.signature.split(" · ")[1:]]
         every = dict.fromkeys([f"evenmatch {__version__}", *facts])
-        return " · ".join([self.term.to_expression(), *every])
+        return " · ".join([term_expression(self.term), *every])
 
     def clip(self, low: float, high: float) -> Reward:
         """Return the reward limited to the range from `low` to `high`."""
@@ -135,34 +135,35 @@ class RewardValues:
     odd: tuple[int, ...] = ()
 
 
-def score_leaf_terms(
+def _score_leaf_terms(
     leaves: Sequence[LeafTerm], pairs: Sequence[Pair]
-) -> dict[LeafTerm, RewardValues]:
-    """Return the rewards of each leaf; metrics with equal run settings share one scoring pass."""
+) -> dict[LeafTerm, list[float | None]]:
+    """Return the rewards of each leaf, None in rows that it cannot score.
+
+    Metrics with equal run settings share one scoring pass.
+    """
     check_pairs(pairs)
     valid = [_replace_surrogates(pair) for pair in pairs]
     metrics = [leaf for leaf in leaves if isinstance(leaf, MetricTerm)]
-    found: dict[LeafTerm, RewardValues] = {
-        leaf: _score_shape_term(leaf, valid) for leaf in leaves if not isinstance(leaf, MetricTerm)
+    found: dict[LeafTerm, list[float | None]] = {
+        leaf: list(map(leaf.rate, valid)) for leaf in leaves if not isinstance(leaf, MetricTerm)
     }
     for run in dict.fromkeys(leaf.run for leaf in metrics):
         group = [leaf for leaf in metrics if leaf.run == run]
         rows = _score_or_none([leaf.metric for leaf in group], valid, run)
-        found |= {
-            leaf: scores_to_rewards(leaf.metric, row) for leaf, row in zip(group, rows, strict=True)
-        }
+        for leaf, scores in zip(group, rows, strict=True):
+            found[leaf] = _scores_to_rewards(leaf.metric, scores)
     return found
 
 
-def scores_to_rewards(metric: Metric, scores: Sequence[Score | None]) -> RewardValues:
-    """Convert the scores of a metric to rewards; None stands for a text that the metric refused."""
+def _scores_to_rewards(metric: Metric, scores: Sequence[Score | None]) -> list[float | None]:
     bounds, higher = metric.bounds, metric.higher_is_better
-    odd = [s is None or bool(s.flags & _ODD_FLAGS) or not math.isfinite(s.value) for s in scores]
-    values = [
-        0.0 if s is None or is_odd else as_reward(s.value, bounds, higher)
-        for s, is_odd in zip(scores, odd, strict=True)
+    return [
+        None
+        if s is None or s.flags & _ODD_FLAGS or not math.isfinite(s.value)
+        else as_reward(s.value, bounds, higher)
+        for s in scores
     ]
-    return RewardValues(tuple(values), tuple(row for row, is_odd in enumerate(odd) if is_odd))
 
 
 def as_reward(value: float, bounds: tuple[float, float], higher_is_better: bool) -> float:
@@ -183,14 +184,8 @@ def _as_term(side: Any) -> RewardTerm:
     if isinstance(side, Reward):
         return side.term
     if isinstance(side, (int, float)) and not isinstance(side, bool) and math.isfinite(side):
-        return ConstantTerm(float(side))
+        return float(side)
     raise InputError(f"a reward can be combined with rewards and finite numbers, got {side!r}")
-
-
-def _score_shape_term(leaf: LengthTerm | RepetitionTerm, pairs: Sequence[Pair]) -> RewardValues:
-    values = [leaf.rate(pair) for pair in pairs]
-    odd = tuple(row for row, value in enumerate(values) if value is None)
-    return RewardValues(tuple(value or 0.0 for value in values), odd)
 
 
 def _to_unit_interval(value: float, low: float, high: float) -> float:
@@ -198,9 +193,8 @@ def _to_unit_interval(value: float, low: float, high: float) -> float:
         if math.isfinite(low):
             start = max(low, 0.0) if high > 0 else low  # negative cosines count as 0
             return (value - start) / (high - start)
-        return math.exp(
-            min(value - high, 0.0)
-        )  # log-probabilities, and any score with only an upper bound
+        # log-probabilities, and any score with only an upper bound
+        return math.exp(min(value - high, 0.0))
     if math.isfinite(low):
         above = max(value - low, 0.0)
         return above / (1.0 + above)

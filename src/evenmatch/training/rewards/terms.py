@@ -26,9 +26,6 @@ class MetricTerm:
     metric: Metric
     run: Run = Run()
 
-    def to_expression(self) -> str:
-        return f"reward({self.metric.signature.split(' · ')[0]})"
-
 
 @dataclass(frozen=True)
 class LengthTerm:
@@ -49,10 +46,7 @@ class LengthTerm:
         wanted = [n for n in (len(lowercase_words(r)) for r in pair.references) if n]
         if not (words and wanted):
             return None
-        return max(length_reward(words, n, self.low, self.high) for n in wanted)
-
-    def to_expression(self) -> str:
-        return f"length_term(low={self.low!r}, high={self.high!r})"
+        return max(min(1.0, words / (self.low * n), self.high * n / words) for n in wanted)
 
 
 @dataclass(frozen=True)
@@ -70,19 +64,6 @@ class RepetitionTerm:
         words = lowercase_words(pair.candidate)
         return 1 - repeated_share(words, self.size) if words else None
 
-    def to_expression(self) -> str:
-        return f"repetition_term(size={self.size})"
-
-
-@dataclass(frozen=True)
-class ConstantTerm:
-    """A constant."""
-
-    number: float
-
-    def to_expression(self) -> str:
-        return repr(self.number)
-
 
 @dataclass(frozen=True)
 class BinaryTerm:
@@ -91,9 +72,6 @@ class BinaryTerm:
     operator: str
     left: RewardTerm
     right: RewardTerm
-
-    def to_expression(self) -> str:
-        return f"({self.left.to_expression()} {self.operator} {self.right.to_expression()})"
 
 
 @dataclass(frozen=True)
@@ -108,49 +86,53 @@ class ClippedTerm:
         if not self.low <= self.high:
             raise InputError(f"cannot clip to {self.low}..{self.high}; give the lower bound first")
 
-    def to_expression(self) -> str:
-        return f"clip({self.term.to_expression()}, {self.low!r}, {self.high!r})"
 
-
-# The terms that score texts, and all terms.
+# The terms that score texts, and all terms; a number is a constant.
 LeafTerm: TypeAlias = MetricTerm | LengthTerm | RepetitionTerm
-RewardTerm: TypeAlias = LeafTerm | ConstantTerm | BinaryTerm | ClippedTerm
+RewardTerm: TypeAlias = LeafTerm | BinaryTerm | ClippedTerm | float
 
 
 def term_value(
-    term: RewardTerm, leaf_values: Mapping[LeafTerm, Sequence[float]], row: int
+    term: RewardTerm, leaf_values: Mapping[LeafTerm, Sequence[float | None]], row: int
 ) -> float:
-    """Return the value of an expression in a row, given the values of its leaves."""
+    """Return the value of an expression in a row; a leaf without a value there counts as 0."""
     match term:
-        case ConstantTerm(number=number):
-            return number
         case BinaryTerm(operator=name, left=left, right=right):
             sides = (term_value(side, leaf_values, row) for side in (left, right))
             return float(OPERATORS[name](*sides))
         case ClippedTerm(term=inner, low=low, high=high):
             return min(max(term_value(inner, leaf_values, row), low), high)
-    return leaf_values[term][row]
+        case float():
+            return term
+    return leaf_values[term][row] or 0.0
 
 
 def leaf_terms(term: RewardTerm) -> list[LeafTerm]:
     """Return the distinct leaves of an expression."""
     match term:
-        case MetricTerm() | LengthTerm() | RepetitionTerm():
-            return [term]
         case BinaryTerm(left=left, right=right):
             return list(dict.fromkeys([*leaf_terms(left), *leaf_terms(right)]))
         case ClippedTerm(term=inner):
             return leaf_terms(inner)
-    return []
+        case float():
+            return []
+    return [term]
 
 
-def length_reward(words: int, wanted: int, low: float, high: float) -> float:
-    """Return 1 for a length from `low` to `high` times `wanted`, less the further outside it is.
-
-    >>> [length_reward(n, 10, 0.8, 1.25) for n in (4, 8, 10, 25)]
-    [0.5, 1.0, 1.0, 0.5]
-    """
-    return min(1.0, words / (low * wanted), high * wanted / words)
+def term_expression(term: RewardTerm) -> str:
+    """Return an expression as it is written in signatures."""
+    match term:
+        case MetricTerm(metric=metric):
+            return f"reward({metric.signature.split(' · ')[0]})"
+        case LengthTerm(low=low, high=high):
+            return f"length_term(low={low!r}, high={high!r})"
+        case RepetitionTerm(size=size):
+            return f"repetition_term(size={size})"
+        case BinaryTerm(operator=name, left=left, right=right):
+            return f"({term_expression(left)} {name} {term_expression(right)})"
+        case ClippedTerm(term=inner, low=low, high=high):
+            return f"clip({term_expression(inner)}, {low!r}, {high!r})"
+    return repr(term)
 
 
 def repeated_share(words: Sequence[str], size: int = 2) -> float:
