@@ -170,10 +170,10 @@ def find_adapter(given: str) -> AdapterFile:
     path = Path(given).expanduser()
     path = path / ADAPTER_WEIGHTS_FILE if path.is_dir() else path
     if not path.is_file():
-        known = ", ".join(bundled) or "none"
+        names = ", ".join(bundled) or "none"
         raise UnknownNameError(
             f"there is no adapter {given!r}; give a folder that evenmatch debias wrote, "
-            f"or one that comes with evenmatch: {known}"
+            f"or one that comes with evenmatch: {names}"
         )
     digest = file_digest(path)
     return AdapterFile(remember_path("adapters", path, digest), path, digest)
