@@ -10,6 +10,9 @@ EvenmatchError
 Each message is one line: what is wrong, what was expected, what to do.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class EvenmatchError(Exception):
     """Base class of all exceptions that evenmatch raises deliberately."""
@@ -33,3 +36,12 @@ class DataError(EvenmatchError, OSError):
 
 class PromiseError(EvenmatchError, AssertionError):
     """A part violates the contract of its kind; raised by `check_solver` and similar functions."""
+
+
+@contextmanager
+def needs_extra(message: str) -> Iterator[None]:
+    """Import optional packages in this context; one that is missing raises MissingExtraError."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(message) from None

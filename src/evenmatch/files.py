@@ -2,7 +2,7 @@
 
 - `models_dir` and `cache_dir`: where models and cached results are stored.
 - `file_digest` and `cached_digest`: SHA-256 of files, cached until a file changes.
-- `remember_path` and `recall_path`: find a file again by its content hash.
+- `remember_path`, `recall_path` and `recall_unchanged`: find a file again by its content hash.
 - `write_atomic` and `try_write_text`: writes that never leave a partial file.
 """
 
@@ -50,17 +50,26 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def remember_path(kind: str, name: str, path: Path) -> None:
-    """Record where a content hash was found, so that signatures naming it can be rebuilt."""
+def remember_path(kind: str, path: Path, digest: str) -> str:
+    """Record where content was found, so that signatures can name it; return that name."""
+    name = f"{DIGEST_PREFIX}{digest[:16]}"
     record = _record_path(kind, name)
     if not record.is_file() or record.read_text("utf-8") != str(path.resolve()):
         try_write_text(record, str(path.resolve()))
+    return name
 
 
 def recall_path(kind: str, name: str) -> Path | None:
-    """Return where a content hash was last found; the file may have moved or changed since."""
+    """Return where content was last found; the file may have moved or changed since."""
     record = _record_path(kind, name)
     return Path(record.read_text("utf-8")) if record.is_file() else None
+
+
+def recall_unchanged(kind: str, name: str, digest: Callable[[Path], str]) -> Path | None:
+    """Return where content was last found; None if it is no longer there."""
+    path = recall_path(kind, name)
+    unchanged = path and path.exists() and digest(path).startswith(name.removeprefix(DIGEST_PREFIX))
+    return path if unchanged else None
 
 
 def write_atomic(path: Path, data: bytes) -> None:

@@ -9,6 +9,7 @@ of last use, and the total size) and `ages` (stamp and key, sorted by age).
 
 from __future__ import annotations
 
+import hashlib
 import os
 import struct
 import time
@@ -25,6 +26,12 @@ _STAMP = struct.Struct(">I")  # big-endian, so that the oldest stamp sorts first
 _SIZE_KEY = b"size"
 _STAMP_SECONDS = 3600  # a second use within the same hour is not recorded
 _TARGET_FILL = 0.9  # fraction of `max_bytes` in use after eviction
+
+
+def entry_key(*parts: object) -> bytes:
+    """Return the key of an entry: a hash of what identifies it."""
+    content = "\0".join(map(str, parts)).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(content, digest_size=20).digest()
 
 
 @dataclass(frozen=True)

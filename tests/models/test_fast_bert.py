@@ -18,10 +18,9 @@ from evenmatch.models.backbone import (
     Blocks,
     Forward,
     PretrainedBackbone,
-    forward_batch,
-    forward_packed,
     load_blocks,
     load_trainable_blocks,
+    run_forward,
 )
 from evenmatch.models.loading import load_bert_tokenizer, load_packed_model
 from evenmatch.models.tokenizer import load_transformers_tokenizer
@@ -50,7 +49,7 @@ def _changed(folder: Path, name: str, **settings: Any) -> checkpoints.Checkpoint
 def test_its_states_are_those_of_transformers(folder: Path, lengths: list[int]) -> None:
     ids = np.random.default_rng(0).integers(5, 60, (3, 9))
     ours, theirs = (
-        _states(blocks, lambda forward: forward_batch(forward, ids, lengths, "cpu"))
+        _states(blocks, lambda forward: run_forward(forward, ids, lengths, "cpu"))
         for blocks in _both(folder)
     )
     real = np.array([place < length for length in lengths for place in range(9)])
@@ -62,7 +61,7 @@ def test_texts_end_to_end_do_not_see_each_other(folder: Path) -> None:
     lengths = [9, 7, 7, 3, 1]
     ids = np.random.default_rng(1).integers(5, 60, sum(lengths))
     ours, theirs = _both(folder)
-    together = _states(ours, lambda forward: forward_packed(forward, ids, lengths, "cpu"))
+    together = _states(ours, lambda forward: run_forward(forward, ids, lengths, "cpu"))
     stop = 0
     for length in lengths:
         start, stop = stop, stop + length
@@ -112,7 +111,7 @@ def test_relatives_of_bert_give_the_states_of_transformers(name: str, tmp_path: 
     ids = np.random.default_rng(2).integers(3, 60, sum(lengths))
     ids[44] = 1  # the padding token of RoBERTa and MPNet
     ours, theirs = _both(tmp_path)
-    together = _states(ours, lambda forward: forward_packed(forward, ids, lengths, "cpu"))
+    together = _states(ours, lambda forward: run_forward(forward, ids, lengths, "cpu"))
     stop = 0
     for length in lengths:
         start, stop = stop, stop + length
@@ -133,7 +132,7 @@ def test_relatives_of_bert_ignore_padding(name: str, tmp_path: Path) -> None:
     ids, lengths = np.random.default_rng(3).integers(3, 60, (2, 20)), [20, 11]
     ids[1, 11:] = config.pad_token_id
     ours, theirs = (
-        _states(blocks, lambda forward: forward_batch(forward, ids, lengths, "cpu"))
+        _states(blocks, lambda forward: run_forward(forward, ids, lengths, "cpu"))
         for blocks in _both(tmp_path)
     )
     real = np.array([place < length for length in lengths for place in range(20)])
@@ -173,7 +172,7 @@ def _both(folder: Path) -> tuple[Blocks, Blocks]:
 
 
 def _alone(blocks: Blocks, ids: Array) -> dict[int, Array]:
-    return _states(blocks, lambda forward: forward_batch(forward, ids[None], [len(ids)], "cpu"))
+    return _states(blocks, lambda forward: run_forward(forward, ids[None], [len(ids)], "cpu"))
 
 
 def _states(blocks: Blocks, run: Callable[[Forward], dict[int, Array]]) -> dict[int, Array]:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.speed.phrases import BracketingScore, compare_trees
+from benchmarks.speed.phrases import BracketingScore, compare_trees, derive_trees
 
 from evenmatch.errors import InputError
 from evenmatch.types import Tree
@@ -13,10 +13,8 @@ from evenmatch.units.constituency.arcs import Arcs, make_projective
 from evenmatch.units.constituency.converter import (
     PhraseTrees,
     convert_dependencies,
-    convert_sentence,
 )
 from evenmatch.units.parsers.files import ParseFile
-from evenmatch.units.parsers.spacy import parse_tokenized
 from evenmatch.units.trees import iter_nodes, read_brackets
 from tests.support.parses import write_brackets
 
@@ -146,8 +144,8 @@ def agreement(data: Path, genre: str) -> BracketingScore:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     gold = [read_brackets(row["tree"])[0] for row in rows if genre in row["doc"]]
-    parsed = parse_tokenized("en_core_web_sm", [sentence.words for sentence in gold])
-    return compare_trees((convert_sentence(s), g.tree) for s, g in zip(parsed, gold, strict=True))
+    derived = derive_trees([sentence.words for sentence in gold])
+    return compare_trees((tree, g.tree) for tree, g in zip(derived, gold, strict=True))
 
 
 @pytest.mark.model("en_core_web_sm")

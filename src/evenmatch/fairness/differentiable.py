@@ -220,7 +220,7 @@ class RegressionScorer:
             for name in inputs[0]
         }
         mask = build_attention_mask([each["input_ids"] for each in inputs], model.device)
-        with use_adapter(self.headed, adapter):
+        with use_adapter(self.headed.module, self.headed.stack, adapter):
             return model(**padded, attention_mask=mask).logits.float().reshape(-1)
 
 
@@ -239,7 +239,7 @@ class LikelihoodScorer:
         distinct = list(dict.fromkeys(texts for both in directions for texts in both))
         new = [texts for texts in distinct if texts not in self.inputs]
         self.inputs.update(zip(new, self.metric.make_tokenizer()(new), strict=True))
-        with use_adapter(self.headed, adapter):
+        with use_adapter(self.headed.module, self.headed.stack, adapter):
             means = self._mean_log_probabilities([self.inputs[texts] for texts in distinct])
         at = torch.tensor([[distinct.index(texts) for texts in both] for both in directions])
         return means[at].mean(1)
@@ -308,7 +308,8 @@ class DifferentiableEncoder:
         """Hidden states of all texts by layer, (texts, tokens, dim), padded on the right."""
         rows = [self.tokenize(text).token_ids for text in texts]
         device = self.blocks.device
-        with self.blocks.truncate_to(layers) as forward, use_adapter(self.blocks, adapter):
+        adapted = use_adapter(self.blocks.module, self.blocks.stack, adapter)
+        with self.blocks.truncate_to(layers) as forward, adapted:
             return forward(pad_rows(rows, device), build_attention_mask(rows, device))
 
 

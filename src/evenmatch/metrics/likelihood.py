@@ -23,7 +23,6 @@ from evenmatch.models.loading import quiet_transformers
 from evenmatch.models.tokenizer import (
     equal_size_batches,
     load_transformers_tokenizer,
-    replace_surrogates,
     token_limit,
     unpadded_backend,
 )
@@ -31,6 +30,7 @@ from evenmatch.registry import CallContext, check_settings, make_signature, regi
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_text_flags
 from evenmatch.types import Array, Run, Score
+from evenmatch.units.text import replace_surrogates
 
 SOURCE_PLACEHOLDER, TARGET_PLACEHOLDER = "{source}", "{target}"
 DEFAULT_PROMPT = "{source}\nIn other words: {target}"

@@ -22,13 +22,13 @@ from evenmatch.models.loading import quiet_transformers
 from evenmatch.models.tokenizer import (
     equal_length_batches,
     load_transformers_tokenizer,
-    replace_surrogates,
     token_limit,
 )
 from evenmatch.registry import CallContext, check_settings, make_signature, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_text_flags
 from evenmatch.types import Array, Pair, Run, Score
+from evenmatch.units.text import replace_surrogates
 
 
 @register("metric", "regression")

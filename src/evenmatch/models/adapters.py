@@ -12,16 +12,16 @@ Files are safetensors; an adapter is found by name, path or content hash.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from evenmatch.errors import DataError, InputError, UnknownNameError
-from evenmatch.files import DIGEST_PREFIX, file_digest, recall_path, remember_path
+from evenmatch.files import DIGEST_PREFIX, file_digest, recall_unchanged, remember_path
 
 ADAPTER_WEIGHTS_FILE = "adapter.safetensors"
 
@@ -31,36 +31,15 @@ _INIT_STD = 0.02  # standard deviation of the initial weights, as in AdapterHub
 
 # The last layer norm of a block, by model type; '' is a block that ends in a residual sum.
 _LAST_NORM: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "bert",
-            "roberta",
-            "xlm-roberta",
-            "camembert",
-            "electra",
-            "mpnet",
-            "deberta",
-            "deberta-v2",
-        ),
-        "output.LayerNorm",
-    ),
-    "distilbert": "output_layer_norm",
-    **dict.fromkeys(("bart", "marian"), "final_layer_norm"),
-    **dict.fromkeys(("t5", "mt5", "umt5", "mbart", "m2m_100"), ""),
-    **dict.fromkeys(("gpt2", "llama", "mistral", "qwen2"), ""),
+    kind: norm
+    for norm, kinds in (
+        ("output.LayerNorm", "bert roberta xlm-roberta camembert electra mpnet deberta deberta-v2"),
+        ("output_layer_norm", "distilbert"),
+        ("final_layer_norm", "bart marian"),
+        ("", "t5 mt5 umt5 mbart m2m_100 gpt2 llama mistral qwen2"),
+    )
+    for kind in kinds.split()
 }
-
-
-class HasBlocks(Protocol):
-    """A model and its blocks from the lowest; the decoder's come after the encoder's."""
-
-    @property
-    def module(self) -> Any:
-        """The model, which has the config."""
-
-    @property
-    def stack(self) -> Any:
-        """The blocks; None if all blocks are one and the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,56 +80,52 @@ def new_adapter(dim: int, blocks: int, *, factor: int = REDUCTION_FACTOR, seed: 
 
 
 @contextmanager
-def use_adapter(blocks: HasBlocks, adapter: Adapter | None) -> Iterator[None]:
-    """Attach the adapter to the blocks within this context; None changes nothing.
+def use_adapter(model: Any, stack: Any, adapter: Adapter | None) -> Iterator[None]:
+    """Attach the adapter to a model's blocks within this context; None changes nothing.
 
-    The caller must hold the lock of the blocks, or be their only user.
+    The caller must hold the lock of the model, or be its only user.
     """
-    with ExitStack() as undo:
-        for hook in insert_adapter(blocks, adapter) if adapter else ():
-            undo.callback(hook.remove)
+    hooks = insert_adapter(model, stack, adapter) if adapter else []
+    try:
         yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
-def insert_adapter(blocks: HasBlocks, adapter: Adapter) -> list[Any]:
-    """Attach the adapter to the blocks; return the hooks, which can be removed."""
-    return [
-        module.register_forward_hook(_make_hook(weights, module))
-        for module, weights in _insertion_points(blocks, adapter)
-    ]
+def insert_adapter(model: Any, stack: Any, adapter: Adapter) -> list[Any]:
+    """Attach the adapter to a model's blocks; return the hooks, which can be removed.
 
-
-def _insertion_points(blocks: HasBlocks, adapter: Adapter) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield each module whose output the adapter changes, with its bottleneck's weights."""
-    config = blocks.module.config
-    kind = str(config.model_type)
-    if kind not in _LAST_NORM or blocks.stack is None:
+    `stack` lists the blocks from the lowest, the decoder's after the encoder's; it is None if all
+    blocks are one and the same.
+    """
+    kind = str(model.config.model_type)
+    if kind not in _LAST_NORM or stack is None:
         raise InputError(
             f"models of type {kind!r} do not support adapters; supported: {', '.join(_LAST_NORM)}"
         )
-    dim, height = int(config.hidden_size), len(blocks.stack)
+    dim, height = int(model.config.hidden_size), len(stack)
     if adapter.dim != dim or adapter.num_blocks > height:
         raise InputError(
             f"the adapter is for {adapter.num_blocks} blocks of hidden size {adapter.dim}, and "
             f"this model has {height} of {dim}; use an adapter that was trained for it"
         )
+    hooks = []
     for number in range(adapter.num_blocks):
-        block, norm = blocks.stack[number], _LAST_NORM[kind]
-        yield block.get_submodule(norm), _block_weights(adapter.weights, number)
+        module = stack[number].get_submodule(_LAST_NORM[kind])
+        hooks.append(module.register_forward_hook(_make_hook(adapter, number, module)))
+    return hooks
 
 
-def _block_weights(weights: Mapping[str, Any], number: int) -> dict[str, Any]:
-    start = f"{number}."
-    return {k.removeprefix(start): w for k, w in weights.items() if k.startswith(start)}
-
-
-def _make_hook(weights: Mapping[str, Any], module: Any) -> Any:
+def _make_hook(adapter: Adapter, block: int, module: Any) -> Any:
     from torch.nn.functional import linear, relu
 
+    def project(states: Any, name: str) -> Any:
+        weight, bias = (adapter.weights[f"{block}.{name}.{kind}"] for kind in ("weight", "bias"))
+        return linear(states, weight.to(states.device), bias.to(states.device))
+
     def bottleneck(states: Any) -> Any:
-        w = {name: weight.to(states.device) for name, weight in weights.items()}
-        narrow = relu(linear(states, w["down.weight"], w["down.bias"]))
-        return linear(narrow, w["up.weight"], w["up.bias"])
+        return project(relu(project(states, "down")), "up")
 
     def after_norm(norm: Any, args: tuple[Any, ...], normed: Any) -> Any:
         # `forward` runs no hooks; calling the module would run this one again.
@@ -178,43 +153,30 @@ class AdapterFile:
         return f"{self.name.removeprefix(DIGEST_PREFIX)}@{self.digest[:12]}"
 
 
-def bundled_adapters() -> dict[str, Path]:
-    """Return the adapters that come with evenmatch: name to file."""
-    folder = Path(str(files("evenmatch.models") / "shipped_adapters"))
-    return {path.parent.name: path for path in sorted(folder.glob(f"*/{ADAPTER_WEIGHTS_FILE}"))}
-
-
 def find_adapter(given: str) -> AdapterFile:
     """Find an adapter by name, file, folder or content hash."""
     if given.startswith(DIGEST_PREFIX):
-        return _find_adapter_by_digest(given)
-    bundled = bundled_adapters()
+        known = recall_unchanged("adapters", given, file_digest)
+        if known is None:
+            raise DataError(
+                f"no adapter with the content {given} has been used on this machine; "
+                "give the folder that holds it instead"
+            )
+        return AdapterFile(given, known, file_digest(known))
+    folder = Path(str(files("evenmatch.models") / "shipped_adapters"))
+    bundled = {path.parent.name: path for path in sorted(folder.glob(f"*/{ADAPTER_WEIGHTS_FILE}"))}
     if given in bundled:
         return AdapterFile(given, bundled[given], file_digest(bundled[given]))
     path = Path(given).expanduser()
     path = path / ADAPTER_WEIGHTS_FILE if path.is_dir() else path
     if not path.is_file():
-        known = ", ".join(bundled) or "none"
+        names = ", ".join(bundled) or "none"
         raise UnknownNameError(
             f"there is no adapter {given!r}; give a folder that evenmatch debias wrote, "
-            f"or one that comes with evenmatch: {known}"
+            f"or one that comes with evenmatch: {names}"
         )
     digest = file_digest(path)
-    found = AdapterFile(f"{DIGEST_PREFIX}{digest[:16]}", path, digest)
-    remember_path("adapters", found.name, path)
-    return found
-
-
-def _find_adapter_by_digest(given: str) -> AdapterFile:
-    path = recall_path("adapters", given)
-    if path is not None and path.is_file():
-        digest = file_digest(path)
-        if digest.startswith(given.removeprefix(DIGEST_PREFIX)):
-            return AdapterFile(given, path, digest)
-    raise DataError(
-        f"no adapter with the content {given} has been used on this machine; "
-        "give the folder that holds it instead"
-    )
+    return AdapterFile(remember_path("adapters", path, digest), path, digest)
 
 
 def save_adapter(adapter: Adapter, folder: str | PathLike[str], facts: Mapping[str, str]) -> Path:

@@ -114,23 +114,21 @@ class OpenBackbone:
         return [self._states[text] for text in texts]
 
     def _encode_or_read(self, texts: Sequence[str]) -> list[HiddenStates]:
-        layers = sorted(self._layers)
         if self.run.cache is None:
-            return self.encode(texts, layers)
+            return self.encode(texts, sorted(self._layers))
         from evenmatch.models.embedding_cache import encode_cached
 
         return encode_cached(
-            self._identity, texts, layers, self.run.cache, lambda some: self.encode(some, layers)
+            self._identity, texts, sorted(self._layers), self.run.cache, self.encode
         )
 
     @cached_property
     def _identity(self) -> str:
         """A key of everything the hidden states depend on besides the text and the layer."""
-        padding = [f"padded to {self.recipe.pad_to}"] if self.recipe.pad_to else []
-        adapter = [f"adapter {self.adapter.digest}"] if self.adapter else []
-        return " ".join(
-            [self.checkpoint.digest, self.recipe.long, *_library_versions(), *padding, *adapter]
-        )
+        parts = [self.checkpoint.digest, self.recipe.long, *_library_versions()]
+        parts += [f"padded to {self.recipe.pad_to}"] if self.recipe.pad_to else []
+        parts += [f"adapter {self.adapter.digest}"] if self.adapter else []
+        return " ".join(parts)
 
     @cached_property
     def tokenizer(self) -> ModelTokenizer:
@@ -164,10 +162,10 @@ class OpenBackbone:
         blocks = load_blocks(self.checkpoint, self.recipe.trust_remote_code, self.run.device)
         flat = [sequence for sequences in inputs for sequence in sequences]
         pad_id = self.tokenizer.padding[0] if self.tokenizer.padding else 0
-        with ExitStack() as stack:
-            forward = stack.enter_context(blocks.truncate_to(layers))
-            if self.adapter:
-                stack.enter_context(use_adapter(blocks, load_adapter(self.adapter)))
+        adapted = use_adapter(
+            blocks.module, blocks.stack, load_adapter(self.adapter) if self.adapter else None
+        )
+        with blocks.truncate_to(layers) as forward, adapted:
             states = iter(
                 _forward_batches(
                     forward, blocks, flat, layers, self.run, self.recipe.pad_to, pad_id
@@ -198,32 +196,25 @@ class OpenBackbone:
         self, text: str, tokenized: TokenizedText, outputs: list[dict[int, Array]]
     ) -> HiddenStates:
         """Merge the model's outputs for the sequences of one text into its hidden states."""
-        tokens = self.tokenizer
+        tokens, layers = self.tokenizer, outputs[0]
         ids, spans, flags = tokenized.token_ids, tokenized.spans, tokenized.flags
-        if len(ids) <= tokens.max_tokens:
-            return HiddenStates(text, *self._pad(tokenized), outputs[0], flags)
-        if self.recipe.long == "windows":
+        special, missing = tokenized.special_tokens, self.recipe.pad_to - len(ids)
+        if len(ids) > tokens.max_tokens and self.recipe.long == "windows":
             layers = {
                 layer: _stitch_windows([o[layer] for o in outputs], len(ids), tokens)
-                for layer in outputs[0]
+                for layer in layers
             }
-            return HiddenStates(text, ids, spans, tokenized.special_tokens, layers, flags)
-        first, last = len(tokens.opening_tokens), len(ids) - len(tokens.closing_tokens)
-        kept = np.r_[0 : first + tokens.max_text_tokens, last : len(ids)]
-        special = tokens.special_token_positions(tokens.max_tokens)
-        flags = flags | {"truncated"}
-        return HiddenStates(text, ids[kept], spans[kept], special, outputs[0], flags)
-
-    def _pad(self, tokenized: TokenizedText) -> tuple[Array, Array, Mapping[int, str]]:
-        """Return a text's ids, spans and special tokens, with the padding tokens appended."""
-        ids, spans, special = tokenized.token_ids, tokenized.spans, tokenized.special_tokens
-        missing = max(0, self.recipe.pad_to - len(ids))
-        if not missing or self.tokenizer.padding is None:
-            return ids, spans, special
-        pad_id, name = self.tokenizer.padding
-        padded = np.concatenate([ids, np.full(missing, pad_id, ids.dtype)])
-        spans = np.concatenate([spans, np.zeros((missing, 2), spans.dtype)])
-        return padded, spans, {**special, **dict.fromkeys(range(len(ids), len(padded)), name)}
+        elif len(ids) > tokens.max_tokens:
+            first, last = len(tokens.opening_tokens), len(ids) - len(tokens.closing_tokens)
+            kept = np.r_[0 : first + tokens.max_text_tokens, last : len(ids)]
+            ids, spans, flags = ids[kept], spans[kept], flags | {"truncated"}
+            special = tokens.special_token_positions(tokens.max_tokens)
+        elif missing > 0 and tokens.padding is not None:
+            pad_id, name = tokens.padding
+            special = {**special, **dict.fromkeys(range(len(ids), len(ids) + missing), name)}
+            ids = np.pad(ids, (0, missing), constant_values=pad_id)
+            spans = np.pad(spans, ((0, missing), (0, 0)))
+        return HiddenStates(text, ids, spans, special, layers, flags)
 
 
 class HasModel(Protocol):
@@ -284,45 +275,32 @@ def _forward_batches(
     """
     widths = [max(len(s), pad_to) for s in sequences]
     use_packing = blocks.accepts_packed and not pad_to
-    batches = list(
-        (packed_batches if use_packing else equal_length_batches)(widths, run.batch_tokens)
-    )
-    slices = _row_slices(batches, widths)
+    make_batches = packed_batches if use_packing else equal_length_batches
+    batches = list(make_batches(widths, run.batch_tokens))
+    order = [index for batch in batches for index in batch]
+    stops = np.cumsum([widths[index] for index in order]).tolist()
+    slices = {i: slice(stop - widths[i], stop) for i, stop in zip(order, stops, strict=True)}
     outputs: dict[int, Array] = {}  # by layer
     lock = Lock()
-
-    def output(layer: int, dim: int) -> Array:
-        with lock:
-            if layer not in outputs:
-                outputs[layer] = np.empty((sum(widths), dim), np.float32)
-            return outputs[layer]
 
     def run_batch(batch: list[int]) -> None:
         members = [sequences[index] for index in batch]
         lengths = [len(sequence) for sequence in members]
         if use_packing:
-            states = forward_packed(forward, np.concatenate(members), lengths, blocks.device)
+            ids = np.concatenate(members)
         else:
             ids = np.full((len(batch), widths[batch[0]]), pad_id)
             for row, sequence in zip(ids, members, strict=True):
                 row[: len(sequence)] = sequence
-            states = forward_batch(forward, ids, lengths, blocks.device)
         start = slices[batch[0]].start
-        for layer, rows in states.items():
-            output(layer, rows.shape[-1])[start : start + len(rows)] = rows
+        for layer, rows in run_forward(forward, ids, lengths, blocks.device).items():
+            with lock:
+                if layer not in outputs:
+                    outputs[layer] = np.empty((sum(widths), rows.shape[-1]), np.float32)
+            outputs[layer][start : start + len(rows)] = rows
 
     run_in_threads(run_batch, batches, run)
     return [{layer: outputs[layer][slices[i]] for layer in layers} for i in range(len(sequences))]
-
-
-def _row_slices(batches: Sequence[Sequence[int]], widths: Sequence[int]) -> dict[int, slice]:
-    """Return the rows of each sequence in an array of all batches, one after the other."""
-    slices: dict[int, slice] = {}
-    stop = 0
-    for index in (index for batch in batches for index in batch):
-        start, stop = stop, stop + widths[index]
-        slices[index] = slice(start, stop)
-    return slices
 
 
 def run_in_threads(one: Callable[[list[int]], None], batches: list[list[int]], run: Run) -> None:
@@ -423,44 +401,30 @@ class Blocks:
         return self.stack[layer].register_forward_pre_hook(capture, with_kwargs=True)
 
 
-def forward_batch(
+def run_forward(
     forward: Forward, ids: Array, lengths: Sequence[int], device: str
 ) -> dict[int, Array]:
-    """Return the hidden states of sequences of one length: (tokens of all texts, dim) per layer.
+    """Return the hidden states of all tokens in order: (tokens, dim) per layer.
 
+    `ids` is flat for texts of several `lengths` packed into one array; else each row is a text.
     Positions after a text's own length are padding: they attend to the text, but not vice versa.
     """
     import torch
 
     with torch.inference_mode():
         given = torch.from_numpy(ids).to(device)
-        return _flatten_tokens(forward(given, _attention_mask(given, lengths)), ids.size)
-
-
-def forward_packed(
-    forward: Forward, ids: Array, lengths: Sequence[int], device: str
-) -> dict[int, Array]:
-    """Return the hidden states of sequences of several lengths, packed into one array of ids."""
-    import torch
-
-    with torch.inference_mode():
-        return _flatten_tokens(forward(torch.from_numpy(ids).to(device), lengths=lengths), ids.size)
-
-
-def _flatten_tokens(by_layer: dict[int, Any], tokens: int) -> dict[int, Array]:
-    """Reshape hidden states to (tokens, dim), without the padding rows of a packed model."""
-    flat = {n: states.reshape(-1, states.shape[-1])[:tokens] for n, states in by_layer.items()}
-    return {n: states.float().cpu().numpy() for n, states in flat.items()}
-
-
-def _attention_mask(ids: Any, lengths: Sequence[int]) -> Any:
-    """Return the attention mask; None if nothing is padding, since attention is faster without."""
-    import torch
-
-    if min(lengths) == ids.shape[1]:
-        return None
-    position = torch.arange(ids.shape[1], device=ids.device)
-    return (position < torch.tensor(lengths, device=ids.device)[:, None]).long()
+        if ids.ndim == 1:
+            by_layer = forward(given, lengths=lengths)
+        elif min(lengths) == ids.shape[1]:
+            by_layer = forward(given)  # attention is faster without a mask
+        else:
+            mask = np.arange(ids.shape[1]) < np.array(lengths)[:, None]
+            by_layer = forward(given, torch.from_numpy(mask).long().to(device))
+        # A packed model may have padding rows after the last token.
+        flat = {
+            n: states.reshape(-1, states.shape[-1])[: ids.size] for n, states in by_layer.items()
+        }
+        return {n: states.float().cpu().numpy() for n, states in flat.items()}
 
 
 @lru_cache(maxsize=2)
@@ -491,15 +455,9 @@ def _make_blocks(
     module = move_to_device(model.eval().requires_grad_(False), device)
     owner, attribute = find_stack(module, count_layers(checkpoint))
     norms = (getattr(module, name, None) for name in _FINAL_NORMS)
-    return Blocks(
-        module,
-        owner,
-        attribute,
-        getattr(owner, attribute) if owner is not None else None,
-        next((norm for norm in norms if norm is not None), None),
-        device,
-        accepts_packed,
-    )
+    stack = getattr(owner, attribute) if owner is not None else None
+    final_norm = next((norm for norm in norms if norm is not None), None)
+    return Blocks(module, owner, attribute, stack, final_norm, device, accepts_packed)
 
 
 @lru_cache(maxsize=2)

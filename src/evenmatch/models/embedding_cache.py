@@ -15,7 +15,7 @@ dimension). The names of the special tokens come last.
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -26,7 +26,7 @@ import numpy as np
 
 from evenmatch.files import cache_dir
 from evenmatch.models.backbone import HiddenStates
-from evenmatch.store import Store
+from evenmatch.store import Store, entry_key
 from evenmatch.types import Array, Cache
 
 EntryBytes: TypeAlias = bytes | memoryview
@@ -51,7 +51,7 @@ def encode_cached(
     texts: Sequence[str],
     layers: Sequence[int],
     cache: Cache,
-    encode: Callable[[Sequence[str]], list[HiddenStates]],
+    encode: Callable[[Sequence[str], Sequence[int]], list[HiddenStates]],
 ) -> list[HiddenStates]:
     """Return each text's hidden states at `layers`, from the cache if it has all of them.
 
@@ -60,57 +60,34 @@ def encode_cached(
     """
     store = embedding_store(cache)
     origin = f"{identity} {'exact' if cache.exact else 'compact'}"
-    keys = [[_cache_key(origin, layer, text) for layer in layers] for text in texts]
-    found = _read_cached(store, texts, layers, keys)
-    missing = [i for i, states in enumerate(found) if states is None]
-    new: dict[bytes, bytes] = {}
-    if missing:
-        missing_texts = [texts[i] for i in missing]
-        fresh = encode(missing_texts)
-        packed = [[states_to_bytes(s, layer, exact=cache.exact) for s in fresh] for layer in layers]
-        # Decode what was just encoded, so that a miss gives the same as a later hit.
-        decoded = [
-            states_from_bytes(missing_texts, n, data)
-            for n, data in zip(layers, packed, strict=True)
-        ]
-        for k, i in enumerate(missing):
-            found[i] = _merge_layers([states[k] for states in decoded])
-            new.update(zip(keys[i], (data[k] for data in packed), strict=True))
-    misses = set(missing)
-    hits = [key for i, text_keys in enumerate(keys) if i not in misses for key in text_keys]
-    store.write(new, hits)
-    return [states for states in found if states is not None]
-
-
-def _read_cached(
-    store: Store, texts: Sequence[str], layers: Sequence[int], keys: Sequence[Sequence[bytes]]
-) -> list[HiddenStates | None]:
-    found: list[list[HiddenStates]] = [[] for _ in texts]
+    keys = {text: [entry_key(origin, layer, text) for layer in layers] for text in texts}
+    found: dict[str, list[HiddenStates]] = {text: [] for text in keys}  # by layer
     for number, layer in enumerate(layers):
-        with store.read_entries([text_keys[number] for text_keys in keys]) as entries:
-            present = [(i, data) for i, data in enumerate(entries) if data is not None]
-            states = states_from_bytes(
-                [texts[i] for i, _ in present], layer, [data for _, data in present]
-            )
-            for (i, _), one in zip(present, states, strict=True):
-                found[i].append(one)
-    return [_merge_layers(s) if len(s) == len(layers) else None for s in found]
+        with store.read_entries([own[number] for own in keys.values()]) as entries:
+            present = {text: data for text, data in zip(keys, entries, strict=True) if data}
+            for states in states_from_bytes(list(present), layer, list(present.values())):
+                found[states.text].append(states)
+    hits = [key for text, own in keys.items() if len(found[text]) == len(layers) for key in own]
+    missing = [text for text, states in found.items() if len(states) < len(layers)]
+    found.update((text, []) for text in missing)
+    fresh = encode(missing, layers) if missing else []
+    new: dict[bytes, bytes] = {}
+    for number, layer in enumerate(layers):
+        packed = [states_to_bytes(states, layer, exact=cache.exact) for states in fresh]
+        new.update(zip((keys[text][number] for text in missing), packed, strict=True))
+        # Decode what was just encoded, so that a miss gives the same as a later hit.
+        for states in states_from_bytes(missing, layer, packed):
+            found[states.text].append(states)
+    store.write(new, hits)
+    return [_merge_layers(found[text]) for text in texts]
 
 
 def _merge_layers(per_layer: Sequence[HiddenStates]) -> HiddenStates:
     """Merge the hidden states of one text at several layers into one object."""
-    first = per_layer[0]
     if len(per_layer) == 1:
-        return first
-    layers = {n: v for states in per_layer for n, v in states.layers.items()}
-    return HiddenStates(
-        first.text, first.token_ids, first.spans, first.special_tokens, layers, first.flags
-    )
-
-
-def _cache_key(origin: str, layer: int, text: str) -> bytes:
-    content = f"{origin}\0{layer}\0{text}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(content, digest_size=20).digest()
+        return per_layer[0]
+    layers = {n: vectors for states in per_layer for n, vectors in states.layers.items()}
+    return dataclasses.replace(per_layer[0], layers=layers)
 
 
 def states_to_bytes(states: HiddenStates, layer: int, *, exact: bool) -> bytes:
@@ -120,8 +97,14 @@ def states_to_bytes(states: HiddenStates, layer: int, *, exact: bool) -> bytes:
     flags = sum(1 << bit for bit, flag in enumerate(_FLAGS) if flag in states.flags)
     head = _HEADER.pack(*vectors.shape, len(names), flags, not exact)
     tokens = states.token_ids.astype(np.int32).tobytes() + states.spans.astype(np.int32).tobytes()
+    if exact:
+        numbers = np.asarray(vectors, dtype=np.float32).tobytes()
+    else:
+        scale = np.abs(vectors).max(1, initial=0.0).astype(np.float32) / np.float32(_INT16_MAX)
+        steps = np.rint(vectors / np.where(scale > 0, scale, 1)[:, None]).astype(np.int16)
+        numbers = scale.tobytes() + steps.tobytes()
     # Arrays come first and names last, so that all numbers stay aligned to 4 bytes.
-    return b"".join((head, tokens, *_encode_vectors(vectors, exact), names))
+    return b"".join((head, tokens, numbers, names))
 
 
 def states_from_bytes(
@@ -147,21 +130,21 @@ def _decode_batch(
     _, dimensions, _, _, compact = heads[0]
     ids = _read_section(data, counts, 0, 4, np.int32).astype(np.int64)
     spans = _read_section(data, counts, 4, 8, np.int32).reshape(-1, 2)
-    vectors = (
-        _decode_compact(data, counts, dimensions)
-        if compact
-        else _decode_exact(data, counts, dimensions)
-    )
+    if compact:
+        scale = _read_section(data, counts, 12, 4, np.float32)
+        steps = _read_section(data, counts, 16, 2 * dimensions, np.int16)
+        vectors = steps.reshape(-1, dimensions) * scale[:, None]
+    else:
+        vectors = _read_section(data, counts, 12, 4 * dimensions, np.float32)
+        vectors = vectors.reshape(-1, dimensions)
     decoded = []
     stop = 0
-    for text, entry, (tokens, _, name_bytes, flags, _) in zip(texts, data, heads, strict=True):
+    for text, entry, (tokens, _, name_bytes, bits, _) in zip(texts, data, heads, strict=True):
         start, stop = stop, stop + tokens
         at = slice(start, stop)
         special = _decode_special_tokens(bytes(entry[len(entry) - name_bytes :]))
-        layers = {layer: vectors[at]}
-        decoded.append(
-            HiddenStates(text, ids[at], spans[at], special, layers, _decode_flags(flags))
-        )
+        flags = _decode_flags(bits)
+        decoded.append(HiddenStates(text, ids[at], spans[at], special, {layer: vectors[at]}, flags))
     return decoded
 
 
@@ -178,24 +161,6 @@ def _read_section(
         for entry, n in zip(data, counts, strict=True)
     ]
     return np.frombuffer(bytearray().join(parts), dtype)
-
-
-def _encode_vectors(vectors: Array, exact: bool) -> tuple[bytes, ...]:
-    if exact:
-        return (np.ascontiguousarray(vectors, dtype=np.float32).tobytes(),)
-    scale = np.abs(vectors).max(1, initial=0.0).astype(np.float32) / np.float32(_INT16_MAX)
-    steps = np.rint(vectors / np.where(scale > 0, scale, 1)[:, None]).astype(np.int16)
-    return scale.tobytes(), steps.tobytes()
-
-
-def _decode_exact(data: Sequence[EntryBytes], counts: Sequence[int], dimensions: int) -> Array:
-    return _read_section(data, counts, 12, 4 * dimensions, np.float32).reshape(-1, dimensions)
-
-
-def _decode_compact(data: Sequence[EntryBytes], counts: Sequence[int], dimensions: int) -> Array:
-    scale = _read_section(data, counts, 12, 4, np.float32)
-    steps = _read_section(data, counts, 16, 2 * dimensions, np.int16).reshape(-1, dimensions)
-    return steps * scale[:, None]
 
 
 @lru_cache

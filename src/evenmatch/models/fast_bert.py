@@ -225,7 +225,7 @@ class BertBlock(nn.Module):
         """Return the hidden states after this block; masked tokens are not attended to."""
         attended = _attend(self.query_key_value(states), self.num_heads, segments, masks)
         states = _apply_residual(self.attention_output, attended, states)
-        return _apply_residual(self.output, self.intermediate.forward_gelu(states), states)
+        return _apply_residual(self.output, self.intermediate(states, "gelu"), states)
 
 
 def _attend(
@@ -424,13 +424,12 @@ class PackedLinear(nn.Module):
             # The packed weights are a copy; a large model must not be in memory twice.
             self.weight = nn.Parameter(self.weight.new_empty(0), requires_grad=False)
 
-    def forward(self, states: Tensor) -> Tensor:
-        """Linear layer: product plus bias."""
-        return self._multiply(states, "none")
-
-    def forward_gelu(self, states: Tensor) -> Tensor:
-        """Linear layer followed by GELU."""
-        return self._multiply(states, "gelu")
+    def forward(self, states: Tensor, activation: str = "none") -> Tensor:
+        """Linear layer, followed by GELU if `activation` is 'gelu'."""
+        if self._packed_weight is not None:
+            return _packed_linear(states, self._packed_weight, self.bias, activation)
+        product = linear(states, self.weight, self.bias)
+        return gelu(product) if activation == "gelu" else product
 
     def forward_residual(self, states: Tensor, residual: Tensor) -> Tensor:
         """Linear layer plus a residual."""
@@ -440,12 +439,6 @@ class PackedLinear(nn.Module):
             states, residual, self._packed_weight, self.bias, "add"
         )
         return sums
-
-    def _multiply(self, states: Tensor, activation: str) -> Tensor:
-        if self._packed_weight is not None:
-            return _packed_linear(states, self._packed_weight, self.bias, activation)
-        product = linear(states, self.weight, self.bias)
-        return gelu(product) if activation == "gelu" else product
 
 
 def _packed_linear(states: Tensor, packed: Tensor, bias: Tensor | None, activation: str) -> Tensor:
@@ -467,7 +460,7 @@ def _can_pack() -> bool:
         with torch.inference_mode():
             packed._packed_weight = _MKLDNN._reorder_linear_weight(weight)
             both = [
-                (one(states), one.forward_gelu(states), one.forward_residual(states, residual))
+                (one(states), one(states, "gelu"), one.forward_residual(states, residual))
                 for one in (plain, packed)
             ]
     except (AttributeError, RuntimeError, TypeError):

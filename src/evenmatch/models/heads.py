@@ -1,7 +1,7 @@
 """Whole models with the head they were trained with: language models and regression models.
 
-`HeadedModel` loads one, with an adapter if wanted. `load_model_with_head` checks that the
-checkpoint has the head; `find_weights` and `pin_weights` handle a separate file of weights.
+`HeadedModel` loads one, with an adapter if wanted, and checks that the checkpoint has the head.
+`find_weights` and `pin_weights` handle a separate file of weights.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from evenmatch.models.loading import load_auto_model, move_to_device, unsafe_pic
 
 HeadType: TypeAlias = Literal["seq2seq", "causal", "regression"]
 
-
 _AUTO_CLASSES = {
     "seq2seq": "AutoModelForSeq2SeqLM",
     "causal": "AutoModelForCausalLM",
@@ -36,26 +35,64 @@ def language_model_head(checkpoint: Checkpoint) -> HeadType:
     return "seq2seq" if read_config(checkpoint.folder).get("is_encoder_decoder") else "causal"
 
 
+@dataclass(frozen=True)
+class HeadedModel:
+    """A model with a head, and how to load it; `weights` is a file to load over its own."""
+
+    checkpoint: Checkpoint
+    head: HeadType
+    trust_remote_code: bool = False
+    device: str = "cpu"
+    weights: str = ""
+
+    def copy_blocks(self) -> HeadedBlocks:
+        """Return a copy of the model to attach hooks to; it shares only the weights."""
+        model = _load_model(self)
+        shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+        clone = copy.deepcopy(model, shared)
+        return HeadedBlocks(clone, [block for stack in _block_lists(clone) for block in stack])
+
+    def with_adapter(self, adapter: AdapterFile | None) -> Any:
+        """Load the model with an adapter attached; None gives the model itself."""
+        return _load_adapted(self, adapter) if adapter else _load_model(self)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadedBlocks:
+    """A model with its head, and its blocks: the encoder's first, then the decoder's."""
+
+    module: Any
+    stack: list[Any]
+
+
 @lru_cache(maxsize=2)
-def load_model_with_head(
-    checkpoint: Checkpoint, head: HeadType, trust_remote_code: bool, device: str, weights: str = ""
-) -> Any:
-    """Load a model with its head, in evaluation mode; `weights` is a file to load over its own."""
-    model, loading_info = load_auto_model(_AUTO_CLASSES[head], checkpoint, trust_remote_code)
+def _load_model(headed: HeadedModel) -> Any:
+    """Load a model with its head, in evaluation mode; callers share it."""
+    name = headed.checkpoint.display_name
+    model, loading_info = load_auto_model(
+        _AUTO_CLASSES[headed.head], headed.checkpoint, headed.trust_remote_code
+    )
     if absent := sorted(loading_info["missing_keys"]):
-        what = "predict text" if head != "regression" else "give a number"
+        what = "predict text" if headed.head != "regression" else "give a number"
         raise DataError(
-            f"{checkpoint.display_name} was not trained to {what}: it lacks {absent[0]}; "
-            "name a model with that head"
+            f"{name} was not trained to {what}: it lacks {absent[0]}; name a model with that head"
         )
-    if head == "regression" and model.config.num_labels != 1:
+    if headed.head == "regression" and model.config.num_labels != 1:
         raise InputError(
-            f"{checkpoint.display_name} gives {model.config.num_labels} numbers for a pair; "
+            f"{name} gives {model.config.num_labels} numbers for a pair; "
             "name a model that gives one"
         )
-    if weights:
-        _load_weights(model, find_weights(weights))
-    return move_to_device(model.eval().requires_grad_(False), device)
+    if headed.weights:
+        _load_weights(model, find_weights(headed.weights))
+    return move_to_device(model.eval().requires_grad_(False), headed.device)
+
+
+@lru_cache(maxsize=2)
+def _load_adapted(headed: HeadedModel, adapter: AdapterFile) -> Any:
+    blocks = headed.copy_blocks()
+    # The hooks are never removed: the shared model has none.
+    insert_adapter(blocks.module, blocks.stack, load_adapter(adapter))
+    return blocks.module
 
 
 def pin_weights(weights: str) -> str:
@@ -63,9 +100,7 @@ def pin_weights(weights: str) -> str:
     if not weights or weights.startswith(DIGEST_PREFIX):
         return weights
     path = find_weights(weights)
-    name = f"{DIGEST_PREFIX}{file_digest(path)[:16]}"
-    remember_path("weights", name, path)
-    return name
+    return remember_path("weights", path, file_digest(path))
 
 
 def find_weights(weights: str) -> Path:
@@ -80,70 +115,25 @@ def find_weights(weights: str) -> Path:
 
 
 def _load_weights(model: Any, path: Path) -> None:
-    try:
-        # Strict loading: with only some weights replaced the model would be a mixture of two.
-        model.load_state_dict(_read_tensors(path))
-    except (RuntimeError, TypeError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:160]
-        raise DataError(f"the weights in {path} do not fit the model: {reason}") from None
-
-
-def _read_tensors(path: Path) -> Any:
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         if path.suffix == ".safetensors":
-            return load_file(path)
-        return torch.load(path, map_location="cpu", weights_only=True)
+            tensors = load_file(path)
+        else:
+            tensors = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise unsafe_pickle_error(str(path)) from None
     except (OSError, SafetensorError, EOFError) as error:
         raise DataError(f"cannot read the weights in {path}: {error}") from None
-
-
-@dataclass(frozen=True)
-class HeadedModel:
-    """A model with a head, and how to load it."""
-
-    checkpoint: Checkpoint
-    head: HeadType
-    trust_remote_code: bool = False
-    device: str = "cpu"
-    weights: str = ""
-
-    def load(self) -> Any:
-        """Load the model; callers share it."""
-        return load_model_with_head(
-            self.checkpoint, self.head, self.trust_remote_code, self.device, self.weights
-        )
-
-    def copy_blocks(self) -> HeadedBlocks:
-        """Return a copy of the model to attach hooks to; it shares only the weights."""
-        model = self.load()
-        shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-        clone = copy.deepcopy(model, shared)
-        return HeadedBlocks(clone, [block for stack in _block_lists(clone) for block in stack])
-
-    def with_adapter(self, adapter: AdapterFile | None) -> Any:
-        """Load the model with an adapter attached; None gives the model itself."""
-        return _load_adapted(self, adapter) if adapter else self.load()
-
-
-@dataclass(frozen=True, eq=False)
-class HeadedBlocks:
-    """A model with its head, and its blocks: the encoder's first, then the decoder's."""
-
-    module: Any
-    stack: list[Any]
-
-
-@lru_cache(maxsize=2)
-def _load_adapted(headed: HeadedModel, adapter: AdapterFile) -> Any:
-    blocks = headed.copy_blocks()
-    insert_adapter(blocks, load_adapter(adapter))  # never removed: the shared model has no hooks
-    return blocks.module
+    try:
+        # Strict loading: with only some weights replaced the model would be a mixture of two.
+        model.load_state_dict(tensors)
+    except (RuntimeError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise DataError(f"the weights in {path} do not fit the model: {reason}") from None
 
 
 def _block_lists(model: Any) -> Iterator[Any]:

@@ -14,24 +14,17 @@ import os
 import pickle
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from evenmatch.errors import DataError, InputError, MissingExtraError
+from evenmatch.errors import DataError, InputError, needs_extra
 from evenmatch.models.checkpoints import Checkpoint, loading_error, read_config, verify_checkpoint
-
-_WEIGHTS_FILE = "model.safetensors"
-_TOKENIZER_FILE = "tokenizer.json"
-_TOKENIZER_CONFIG = "tokenizer_config.json"
 
 # Settings that a plain BERT has with exactly these values, or not at all.
 _PLAIN_CONFIG = {
-    "hidden_act": "gelu",
-    "hidden_activation": "gelu",
-    "activation": "gelu",
+    **dict.fromkeys(("hidden_act", "hidden_activation", "activation"), "gelu"),
     "position_embedding_type": "absolute",
     "is_decoder": False,
     "add_cross_attention": False,
@@ -45,9 +38,6 @@ _NORMALIZER_OVERRIDES = {
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
-
-_CACHE_VARIABLE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-_CACHE_CAPACITY = "64"
 
 
 def load_auto_model(
@@ -106,7 +96,7 @@ def load_packed_model(checkpoint: Checkpoint) -> Any | None:
 
     That module takes texts of several lengths without padding.
     """
-    config, path = read_config(checkpoint.folder), checkpoint.folder / _WEIGHTS_FILE
+    config, path = read_config(checkpoint.folder), checkpoint.folder / "model.safetensors"
     family = _FAMILIES.get(str(config.get("model_type")))
     if family is None or not _is_plain(config) or not path.is_file():
         return None
@@ -193,10 +183,10 @@ def load_bert_tokenizer(checkpoint: Checkpoint) -> tuple[Any, str, str] | None:
 
     None if it needs transformers.
     """
-    path, settings = checkpoint.folder / _TOKENIZER_FILE, read_config(checkpoint.folder)
+    path, settings = checkpoint.folder / "tokenizer.json", read_config(checkpoint.folder)
     if settings.get("model_type") != "bert" or not _is_plain(settings) or not path.is_file():
         return None
-    config = _read_json(checkpoint.folder / _TOKENIZER_CONFIG)
+    config = _read_json(checkpoint.folder / "tokenizer_config.json")
     unknown, padding = config.get("unk_token"), config.get("pad_token")
     if not isinstance(unknown, str) or not isinstance(padding, str) or "auto_map" in config:
         return None
@@ -237,31 +227,22 @@ def quiet_transformers() -> Iterator[None]:
         # Future changes of transformers and torch do not concern users who only score texts.
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
-        with _quiet_logging():
-            yield
-
-
-@contextmanager
-def _quiet_logging() -> Iterator[None]:
-    try:
-        import torch  # noqa: F401
-        from transformers.utils import logging as untyped
-    except ImportError:
-        raise MissingExtraError(
+        with needs_extra(
             "pretrained models need torch and transformers; "
             "install them with: pip install 'evenmatch[torch]'"
-        ) from None
-    logging: Any = untyped  # its functions have no type annotations
-    before = logging.get_verbosity()
-    bars = logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
-        if bars:
-            logging.enable_progress_bar()
+        ):
+            import torch  # noqa: F401
+            from transformers.utils import logging as untyped
+        logging: Any = untyped  # its functions have no type annotations
+        before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
+            yield
+        finally:
+            logging.set_verbosity(before)
+            if bars:
+                logging.enable_progress_bar()
 
 
 def limit_kernel_cache() -> None:
@@ -272,7 +253,7 @@ def limit_kernel_cache() -> None:
     it stayed at about 730 MB. Without it, a run of 16,000 pairs took a quarter more memory than one
     of 4,000. The limit costs no measurable time. A value set by the user is kept.
     """
-    os.environ.setdefault(_CACHE_VARIABLE, _CACHE_CAPACITY)
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 
 def torch_is_loaded() -> bool:
@@ -286,19 +267,8 @@ def trim_memory() -> None:
     A model's temporary arrays have many sizes and leave holes that glibc keeps. Over many chunks,
     or in a server that runs for days, they add up.
     """
-    trim = _find_malloc_trim()
-    if trim is not None:
-        trim(0)
+    if sys.platform.startswith("linux"):
+        import ctypes
 
-
-@cache
-def _find_malloc_trim() -> Callable[[int], int] | None:
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes
-
-    try:
-        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
-    except AttributeError:  # another libc
-        return None
-    return found
+        with suppress(AttributeError):  # another libc
+            ctypes.CDLL(None).malloc_trim(0)

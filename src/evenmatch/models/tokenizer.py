@@ -7,7 +7,6 @@ group sequences into batches without padding, and split long ones into overlappi
 from __future__ import annotations
 
 import copy
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from evenmatch.errors import InputError
 from evenmatch.models.checkpoints import Checkpoint, loading_error, read_config
 from evenmatch.models.loading import load_bert_tokenizer, quiet_transformers
 from evenmatch.types import NO_FLAGS, Array
+from evenmatch.units.text import replace_surrogates
 
 NO_LIMIT = 1_000_000  # tokenizers without a known limit have absurdly large numbers for it
 
@@ -28,22 +28,10 @@ T = TypeVar("T")
 
 _CHUNK_SIZE = 4096
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
-
 # Model types that number positions from after their padding id, so the table holds fewer tokens.
 _OFFSET_POSITIONS = frozenset(
-    {
-        "roberta",
-        "xlm-roberta",
-        "xlm-roberta-xl",
-        "camembert",
-        "longformer",
-        "mpnet",
-        "data2vec-text",
-    }
+    "roberta xlm-roberta xlm-roberta-xl camembert longformer mpnet data2vec-text".split()
 )
-
-
 _RELATIVE_POSITIONS = frozenset({"t5", "mt5", "umt5", "longt5"})
 
 
@@ -98,18 +86,10 @@ class ModelTokenizer:
         first, last = len(self.opening_tokens), len(ids) - len(self.closing_tokens)
         if shift:
             spans[first:last] += shift
-        inner = ids[first:last]
-        unknown = (
-            inner.size > 0
-            and self.unknown_id is not None
-            and bool((inner == self.unknown_id).all())
-        )
-        return TokenizedText(
-            ids,
-            spans,
-            self.special_token_positions(len(ids)),
-            frozenset({"unknown_only"}) if unknown else NO_FLAGS,
-        )
+        inner, unknown = ids[first:last], self.unknown_id
+        unknown_only = unknown is not None and inner.size > 0 and (inner == unknown).all()
+        flags = frozenset({"unknown_only"}) if unknown_only else NO_FLAGS
+        return TokenizedText(ids, spans, self.special_token_positions(len(ids)), flags)
 
 
 @lru_cache(maxsize=4)
@@ -134,11 +114,6 @@ def load_transformers_tokenizer(checkpoint: Checkpoint, trust_remote_code: bool)
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise loading_error(checkpoint, error) from None
-
-
-def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which cannot be encoded and which tokenizers reject."""
-    return _SURROGATES.sub("\ufffd", text)
 
 
 def unpadded_backend(loaded: Any) -> Any:

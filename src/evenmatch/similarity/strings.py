@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -30,9 +30,12 @@ class Exact:
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """Rows are `x`'s units, columns `y`'s; units without words match nothing."""
         rows, cols = unit_phrases(x.units), unit_phrases(y.units)
+        at: dict[Phrase, list[int]] = defaultdict(list)
+        for j, q in enumerate(cols):
+            at[q].append(j)
         found = np.zeros((len(rows), len(cols)))
-        for i, j in _equal_pairs(rows, cols):
-            found[i, j] = 1.0
+        for i, p in enumerate(rows):
+            found[i, at[p] if p else []] = 1.0
         return found
 
 
@@ -123,10 +126,3 @@ def _compare_all(x: Embedded, y: Embedded, compare: Callable[[Phrase, Phrase], f
             if not sets[j].isdisjoint(p):
                 found[i, j] = 1.0 if p == q else compare(p, q)
     return found
-
-
-def _equal_pairs(rows: Sequence[Phrase], cols: Sequence[Phrase]) -> list[tuple[int, int]]:
-    at: dict[Phrase, list[int]] = {}
-    for j, q in enumerate(cols):
-        at.setdefault(q, []).append(j)
-    return [(i, j) for i, p in enumerate(rows) if p for j in at.get(p, ())]

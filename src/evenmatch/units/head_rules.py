@@ -42,18 +42,23 @@ _RULE_ROWS: tuple[tuple[str, ScanSide, str], ...] = (
     ("X", "right", ""),
 )
 
-HEAD_RULES: Mapping[str, tuple[ScanSide, tuple[str, ...]]] = {
-    label: (side, tuple(preferred.split())) for label, side, preferred in _RULE_ROWS
-}
-
-# Noun phrases: sets of equally preferred child labels, tried one after the other.
-_NOUN_RULES: tuple[tuple[ScanSide, frozenset[str]], ...] = (
-    ("right", frozenset("NN NNP NNPS NNS NX POS JJR".split())),
-    ("left", frozenset({"NP"})),
-    ("right", frozenset("$ ADJP PRN".split())),
-    ("right", frozenset({"CD"})),
-    ("right", frozenset("JJ JJS RB QP".split())),
+# Noun phrases: the side, and sets of equally preferred child labels, tried one after the other.
+_NOUN_ROWS: tuple[tuple[ScanSide, str], ...] = (
+    ("right", "NN NNP NNPS NNS NX POS JJR"),
+    ("left", "NP"),
+    ("right", "$ ADJP PRN"),
+    ("right", "CD"),
+    ("right", "JJ JJS RB QP"),
 )
+
+# By phrase label: the side, and the sets of child labels to look for with the side to scan from.
+HEAD_RULES: Mapping[str, tuple[ScanSide, Sequence[tuple[ScanSide, Sequence[str]]]]] = {
+    "NP": ("right", [(side, wanted.split()) for side, wanted in _NOUN_ROWS]),
+    **{
+        label: (side, [(side, [wanted]) for wanted in preferred.split()])
+        for label, side, preferred in _RULE_ROWS
+    },
+}
 
 PUNCTUATION_TAGS = frozenset(", . : `` '' -LRB- -RRB- HYPH NFP".split())
 
@@ -61,44 +66,23 @@ PUNCTUATION_TAGS = frozenset(", . : `` '' -LRB- -RRB- HYPH NFP".split())
 def head_child(label: str, children: Sequence[Tree]) -> int:
     """Return the index of the child that contains the head word of the phrase."""
     labels = [child.label for child in children]
-    return _first_conjunct(
-        labels, _find_noun_head(labels) if label == "NP" else _find_by_rules(label, labels)
-    )
+    head = len(labels) - 1 if label == "NP" and labels[-1] == "POS" else _find_head(label, labels)
+    # A head that follows a conjunction moves to the conjunct before it.
+    before = [i for i in range(head) if labels[i] not in PUNCTUATION_TAGS]
+    return before[-2] if len(before) >= 2 and labels[before[-1]] == "CC" else head
 
 
-def _find_by_rules(label: str, labels: Sequence[str]) -> int:
-    side, preferred = HEAD_RULES.get(label, ("left", ()))
-    for child_label in preferred:
-        for i in _scan(labels, side):
-            if labels[i] == child_label:
+def _find_head(label: str, labels: Sequence[str]) -> int:
+    side, rules = HEAD_RULES.get(label, ("left", ()))
+    for from_side, wanted in rules:
+        for i in _scan(labels, from_side):
+            if labels[i] in wanted:
                 return i
-    return _outermost(labels, side)
-
-
-def _find_noun_head(labels: Sequence[str]) -> int:
-    if labels[-1] == "POS":
-        return len(labels) - 1
-    for side, preferred in _NOUN_RULES:
-        for i in _scan(labels, side):
-            if labels[i] in preferred:
-                return i
-    return _outermost(labels, "right")
+    # The outermost child that is not punctuation, or the outermost if all are.
+    order = _scan(labels, side)
+    return next((i for i in order if labels[i] not in PUNCTUATION_TAGS), order[0])
 
 
 def _scan(labels: Sequence[str], side: ScanSide) -> Sequence[int]:
     indices = range(len(labels))
     return indices if side == "left" else indices[::-1]
-
-
-def _outermost(labels: Sequence[str], side: ScanSide) -> int:
-    """Return the first or last child that is not punctuation, or the outermost if all are."""
-    order = _scan(labels, side)
-    return next((i for i in order if labels[i] not in PUNCTUATION_TAGS), order[0])
-
-
-def _first_conjunct(labels: Sequence[str], head: int) -> int:
-    """Move a head that follows a conjunction to the conjunct before it."""
-    before = [i for i in range(head) if labels[i] not in PUNCTUATION_TAGS]
-    if len(before) >= 2 and labels[before[-1]] == "CC":
-        return before[-2]
-    return head

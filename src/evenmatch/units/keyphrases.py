@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from evenmatch.errors import InputError, MissingExtraError
+from evenmatch.errors import InputError, needs_extra
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Units
 from evenmatch.units.text import Words
@@ -21,12 +21,11 @@ Span: TypeAlias = tuple[int, int]
 # Separator that generators put between present and absent phrases; it is not a phrase.
 PEOS_TOKEN = "<peos>"
 _NON_SPACE = re.compile(r"\S+")
-_SPECIAL_TOKEN = re.compile(r"<\w+>")
+_SPECIAL_TOKEN = re.compile(r"(<\w+>)")  # the group keeps the tokens when a text is split at them
 _HYPHENS = frozenset("-\u2010\u2011")
 # Tokenized text has commas and full stops between spaces; other text has them at the ends of words
 # or consists of characters of a script without spaces.
 _DETACHED_PUNCTUATION = re.compile(r"(?:^|\s)[.,](?:\s|$)")
-
 _ATTACHED_PUNCTUATION = re.compile(
     r"\w[.,:?!)](?:\s|$)|[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]{2}"
 )
@@ -88,10 +87,8 @@ class Phrases:
 
     def tokenize(self, text: str) -> list[str]:
         """Split running text into words in the same way as phrases."""
-        resolved = self.resolve_tokens(text)
-        if resolved.tokens == "whitespace":
-            return [*map(self._normalizer, text.split())]
-        return [*map(self._normalizer, (text[a:b] for a, b in resolved._token_spans(text)))]
+        spans = self.resolve_tokens(text)._token_spans(text)
+        return [*map(self._normalizer, (text[a:b] for a, b in spans))]
 
     @property
     def _normalizer(self) -> Callable[[str], str]:
@@ -102,36 +99,19 @@ class Phrases:
         if self.tokens == "whitespace":
             yield from (match.span() for match in _NON_SPACE.finditer(text))
             return
-        start = 0
+        at = 0
         # Keep special tokens such as <unk> and <digit> whole; `Words` would split them.
-        for special in (*_SPECIAL_TOKEN.finditer(text), None):
-            end = special.start() if special else len(text)
-            yield from _word_spans(text, start, end)
-            if special:
-                yield special.span()
-                start = special.end()
-
-
-class Stemmer:
-    """nltk's Porter stemmer with a cache of words; stems are in lower case."""
-
-    def __init__(self) -> None:
-        try:
-            from nltk.stem.porter import PorterStemmer
-        except ImportError:
-            raise MissingExtraError(
-                "stemming needs nltk; install it with: pip install 'evenmatch[ngram]'"
-            ) from None
-        self.stem: Callable[[str], str] = lru_cache(_CACHE_SIZE)(PorterStemmer().stem)
+        for part in _SPECIAL_TOKEN.split(text):
+            words = [(0, len(part))] if _SPECIAL_TOKEN.fullmatch(part) else Words()(part).spans
+            yield from ((at + a, at + b) for a, b in words if part[a:b] not in _HYPHENS)
+            at += len(part)
 
 
 @cache
-def get_stemmer() -> Stemmer:
-    """Return the stemmer shared by the whole process."""
-    return Stemmer()
-
-
-def _word_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    for a, b in Words()(text[start:end]).spans:
-        if text[start + a : start + b] not in _HYPHENS:
-            yield start + a, start + b
+def get_stemmer() -> Any:
+    """Return nltk's Porter stemmer with a cache of words; its stems are in lower case."""
+    with needs_extra("stemming needs nltk; install it with: pip install 'evenmatch[ngram]'"):
+        from nltk.stem.porter import PorterStemmer
+    stemmer: Any = PorterStemmer()
+    stemmer.stem = lru_cache(_CACHE_SIZE)(stemmer.stem)
+    return stemmer

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeAlias
@@ -21,11 +21,10 @@ from evenmatch.types import NO_FLAGS, Parse, Tree, Units
 from evenmatch.units.constituency.converter import PhraseTrees
 from evenmatch.units.parsers.cache import parse_cached
 from evenmatch.units.parsers.spacy import Spacy
-from evenmatch.units.trees import is_leaf, iter_nodes
+from evenmatch.units.trees import iter_nodes
 
 UnitWeight = Literal["uniform", "log_length"]
 _WORD = re.compile(r"\S+")
-_TRUNCATED = frozenset({"truncated"})
 # The words, the label, and the index of the top node in `all_nodes` of the parse.
 TreeUnit: TypeAlias = tuple[tuple[int, ...], str, int]
 
@@ -73,21 +72,15 @@ class Subtrees:
                 "use constituents, or a dependency parser"
             )
         found: list[TreeUnit] = []
-        for tree in parse.trees:
-            # Every word is a node, so the first word's index is also the number of earlier nodes.
-            found += self._units_of_tree(tree, parse, tree.words[0])
-        return drop_beyond(found, self.most_words)
-
-    def _units_of_tree(self, tree: Tree, parse: Parse, first: int) -> Iterator[TreeUnit]:
-        paths = _paths(tree) if self.paths else {}
-        for at, node in sorted(enumerate(iter_nodes(tree), first), key=lambda pair: pair[1].head):
+        words = [word.lower() for word in parse.words] if self.lower else parse.words
+        paths = _paths(all_nodes(parse)) if self.paths else {}
+        for at, node in sorted(enumerate(all_nodes(parse)), key=lambda pair: pair[1].head):
             groups: list[tuple[int, ...]] = [(node.head,)] if self.nodes else []
             groups += paths.get(node.head, [])
             groups += [node.words] if self.descendants else []
-            word = parse.words[node.head]
-            label = word.lower() if self.lower else word
-            for group in groups if self.multiset else dict.fromkeys(groups):
-                yield group, label, at
+            unique = groups if self.multiset else dict.fromkeys(groups)
+            found += [(group, words[node.head], at) for group in unique]
+        return drop_beyond(found, self.most_words)
 
 
 @register("units", "constituents")
@@ -126,14 +119,13 @@ class Constituents:
                 "constituents needs phrase trees, and this parser returns dependency trees; "
                 "wrap it in phrase_trees(base=...), or use subtrees"
             )
-        return drop_beyond(self._all_units(parse), self.most_words)
-
-    def _all_units(self, parse: Parse) -> Iterator[TreeUnit]:
-        for at, node in enumerate(all_nodes(parse)):
-            if self.words or not is_leaf(node):
-                word = parse.words[node.head]
-                head = word.lower() if self.lower else word
-                yield node.words, node.label if self.label == "phrase" else head, at
+        words = [word.lower() for word in parse.words] if self.lower else parse.words
+        found = [
+            (node.words, node.label if self.label == "phrase" else words[node.head], at)
+            for at, node in enumerate(all_nodes(parse))
+            if self.words or node.children
+        ]
+        return drop_beyond(found, self.most_words)
 
 
 def drop_beyond(units: Iterable[TreeUnit], most_words: int) -> list[TreeUnit]:
@@ -171,7 +163,7 @@ def _make_units(splitter: Subtrees | Constituents, text: str, parse: Parse) -> U
         groups,
         tuple(label for _, label, _ in units),
         weights=_log_length_weights(groups) if splitter.weight == "log_length" else (),
-        flags=_TRUNCATED if truncated else NO_FLAGS,
+        flags=frozenset({"truncated"}) if truncated else NO_FLAGS,
     )
 
 
@@ -180,10 +172,10 @@ def _check_most_words(most_words: int) -> None:
         raise InputError(f"most_words must be at least 1, got {most_words}")
 
 
-def _paths(tree: Tree) -> dict[int, list[tuple[int, ...]]]:
+def _paths(nodes: Sequence[Tree]) -> dict[int, list[tuple[int, ...]]]:
     """Return the paths from each word down to every leaf below it, each in text order."""
     down: dict[int, list[tuple[int, ...]]] = {}
-    for node in reversed(list(iter_nodes(tree))):
+    for node in reversed(nodes):
         below = [path for child in node.children for path in down[child.head]]
         down[node.head] = [(node.head, *path) for path in below] or [(node.head,)]
     return {head: [tuple(sorted(path)) for path in paths] for head, paths in down.items()}

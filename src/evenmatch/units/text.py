@@ -28,6 +28,7 @@ _WORD = re.compile(
 )
 
 _JOINERS = "\u200c\u200d"
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @register("units", "words")
@@ -106,6 +107,11 @@ class WholeText:
             return Units(text)
         start = text.index(inner)
         return Units(text, (inner,), ((start, start + len(inner)),), ((0,),))
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which cannot be encoded and which tokenizers reject."""
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def _normalize_combining_marks(text: str) -> str:

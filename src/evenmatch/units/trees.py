@@ -17,16 +17,7 @@ _TOKENS = re.compile(r"\(|\)|[^\s()]+")
 _TRACE = "-NONE-"
 ROOT_LABELS = frozenset({"", "ROOT", "TOP"})
 
-ESCAPES = {
-    "-LRB-": "(",
-    "-RRB-": ")",
-    "-LSB-": "[",
-    "-RSB-": "]",
-    "-LCB-": "{",
-    "-RCB-": "}",
-    "``": '"',
-    "''": '"',
-}
+ESCAPES = dict(zip("-LRB- -RRB- -LSB- -RSB- -LCB- -RCB- `` ''".split(), '()[]{}""', strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +51,10 @@ def read_brackets(text: str) -> list[Sentence]:
             if stack:
                 stack[-1].children += node
             elif node:
-                found.append(Sentence(tuple(words), tuple(tags), _strip_root(node[0])))
+                tree = node[0]
+                while tree.label in ROOT_LABELS and len(tree.children) == 1:
+                    tree = tree.children[0]
+                found.append(Sentence(tuple(words), tuple(tags), tree))
                 words, tags = [], []
         elif tokens[at - 1] != "(" and stack[-1].label != _TRACE:
             stack[-1].word = len(words)
@@ -97,17 +91,6 @@ def iter_nodes(tree: Tree) -> Iterator[Tree]:
         node = stack.pop()
         yield node
         stack.extend(reversed(node.children))
-
-
-def is_leaf(node: Tree) -> bool:
-    """Whether a node of a constituency tree is a single tagged word."""
-    return not node.children
-
-
-def make_phrase(label: str, children: Sequence[Tree]) -> Tree:
-    """Return a phrase with these children; the head rules choose its head word."""
-    words = tuple(sorted(w for child in children for w in child.words))
-    return Tree(label, children[head_child(label, children)].head, words, tuple(children))
 
 
 def dependency_tree(heads: Sequence[int], labels: Sequence[str]) -> Tree:
@@ -161,19 +144,13 @@ class _OpenBracket:
         """Return the node, or an empty list for a trace, which has no words."""
         if self.word >= 0:
             return [Tree(self.label, self.word, (self.word,))]
-        return [make_phrase(_strip_functions(self.label), self.children)] if self.children else []
-
-
-def _strip_root(tree: Tree) -> Tree:
-    """Remove unary ROOT nodes from the top of a tree."""
-    while tree.label in ROOT_LABELS and len(tree.children) == 1:
-        tree = tree.children[0]
-    return tree
-
-
-def _strip_functions(label: str) -> str:
-    """Remove function tags from a phrase label: NP-SBJ=2 becomes NP."""
-    return re.split(r"[-=|]", label)[0] or label
+        if not self.children:
+            return []
+        # Function tags are removed: NP-SBJ=2 becomes NP.
+        label = re.split(r"[-=|]", self.label)[0] or self.label
+        words = tuple(sorted(w for child in self.children for w in child.words))
+        head = self.children[head_child(label, self.children)].head
+        return [Tree(label, head, words, tuple(self.children))]
 
 
 def _make_dependency_sentence(rows: Sequence[Sequence[str]], number: int) -> Sentence:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +19,7 @@ from evenmatch.protocols import Weighting
 from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.types import Array, Embedded, OpenEncoder, Units
 from evenmatch.units.text import Words
-from evenmatch.vectors.weighting import (
-    Uniform,
-    count_documents,
-    lacks_idf_table,
-    store_idf_table,
-    with_idf_table,
-    with_uniform_weights,
-)
+from evenmatch.vectors.weighting import Uniform, count_documents, store_idf_table, with_idf_table
 
 
 @register("vectors", "hashed")
@@ -52,16 +46,15 @@ class Hashed:
 
     def open(self, context: CallContext) -> tuple[OpenEncoder, OpenEncoder]:
         """Return this encoder for both sides."""
-        encoder = OpenEncoder(self, with_uniform_weights(self))
+        key = dataclasses.replace(self, weights=Uniform(), mass=Uniform())
+        encoder = OpenEncoder(self, key)
         return encoder, encoder
 
     def count_idf(self, context: CallContext) -> Hashed:
         """Return this encoder with idf counted from the words of the call's references."""
-        if not lacks_idf_table(self):
-            return self
         references = (reference for pair in context.pairs() for reference in pair.references)
         documents = (_hash_units(self._unit_words(Words()(text))) for text in references)
-        return with_idf_table(self, store_idf_table(count_documents(documents)))
+        return with_idf_table(self, lambda: store_idf_table(count_documents(documents)))
 
     def _unit_words(self, units: Units) -> list[list[str]]:
         """Return the words of each unit."""
@@ -81,9 +74,8 @@ class Hashed:
         # Nearly every unit is one word, and summing one vector would take longer than the rest.
         if len(words) == 1:
             return _random_direction(words[0], self.dim)
-        return (
-            np.array([_random_direction(w, self.dim) for w in words]).reshape(-1, self.dim).sum(0)
-        )
+        every = np.array([_random_direction(w, self.dim) for w in words])
+        return every.reshape(-1, self.dim).sum(0)
 
 
 def split_into_words(units: Units) -> Units:
@@ -118,9 +110,5 @@ class Bare:
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Return the units as given, split into words if splitting was left to the encoder."""
-        return [_without_vectors(split_into_words(units)) for units in batch]
-
-
-def _without_vectors(units: Units) -> Embedded:
-    count = len(units.groups)
-    return Embedded(units, np.zeros((count, 0)), np.ones(count), np.ones(count))
+        words = [(units, len(units.groups)) for units in map(split_into_words, batch)]
+        return [Embedded(u, np.zeros((n, 0)), np.ones(n), np.ones(n)) for u, n in words]

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from evenmatch.errors import DataError, InputError
-from evenmatch.files import DIGEST_PREFIX, file_digest, recall_path, remember_path
+from evenmatch.files import DIGEST_PREFIX, file_digest, recall_unchanged, remember_path
 from evenmatch.models.backbone import HiddenStates, load_input_embeddings
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.models.tokenizer import (
@@ -34,14 +34,7 @@ from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.types import NO_FLAGS, Array, Embedded, OpenEncoder, Units
 from evenmatch.units.text import Words
 from evenmatch.vectors.pooling import embed_units, readable_units
-from evenmatch.vectors.weighting import (
-    Uniform,
-    count_documents,
-    lacks_idf_table,
-    store_idf_table,
-    with_idf_table,
-    with_uniform_weights,
-)
+from evenmatch.vectors.weighting import Uniform, count_documents, store_idf_table, with_idf_table
 
 LookupFunction: TypeAlias = Callable[[Sequence[str]], list[HiddenStates]]
 
@@ -74,18 +67,20 @@ class Lookup:
         lookup = context.once(_load_lookup, self.table, self.model)
         encoder = OpenEncoder(
             lambda batch: _embed_batch(lookup, batch, self.weights, self.mass),
-            with_uniform_weights(self),
+            dataclasses.replace(self, weights=Uniform(), mass=Uniform()),
         )
         return encoder, encoder
 
     def count_idf(self, context: CallContext) -> Lookup:
         """Return this encoder with idf counted from the call's references."""
-        if not lacks_idf_table(self):
-            return self
-        lookup = context.once(_load_lookup, self.table, self.model)
-        references = (reference for pair in context.pairs() for reference in pair.references)
-        documents = (s.token_ids for chunk in iter_chunks(references) for s in lookup(chunk))
-        return with_idf_table(self, store_idf_table(count_documents(documents)))
+
+        def count() -> str:
+            lookup = context.once(_load_lookup, self.table, self.model)
+            references = (reference for pair in context.pairs() for reference in pair.references)
+            documents = (s.token_ids for chunk in iter_chunks(references) for s in lookup(chunk))
+            return store_idf_table(count_documents(documents))
+
+        return with_idf_table(self, count)
 
     def resolve(self, context: CallContext) -> tuple[Lookup, tuple[str, ...]]:
         """Return this encoder with its file or folder named by content hash."""
@@ -171,35 +166,28 @@ def _embed_batch(
 
 @dataclass(frozen=True, slots=True)
 class WordTableFile:
-    """A table of word vectors on this machine: its file and its content hash."""
+    """A table of word vectors on this machine: its name in signatures, its file and its hash."""
 
+    name: str
     path: Path
     digest: str
-
-    @property
-    def name(self) -> str:
-        """The table's content hash, as in signatures."""
-        return f"{DIGEST_PREFIX}{self.digest[:16]}"
 
 
 def find_word_table(table: str) -> WordTableFile:
     """Find a table of word vectors by file or content hash."""
     if table.startswith(DIGEST_PREFIX):
-        path = recall_path("tables", table)
-        if path is not None and path.is_file():
-            found = WordTableFile(path, file_digest(path))
-            if found.name == table:
-                return found
-        raise DataError(
-            f"no vector table with the content {table} has been used on this machine; "
-            "give the file that holds it instead"
-        )
+        known = recall_unchanged("tables", table, file_digest)
+        if known is None:
+            raise DataError(
+                f"no vector table with the content {table} has been used on this machine; "
+                "give the file that holds it instead"
+            )
+        return WordTableFile(table, known, file_digest(known))
     path = Path(table).expanduser()
     if not path.is_file():
         raise DataError(f"there is no vector table {table}; give a file of words and numbers")
-    found = WordTableFile(path, file_digest(path))
-    remember_path("tables", found.name, path)
-    return found
+    digest = file_digest(path)
+    return WordTableFile(remember_path("tables", path, digest), path, digest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,15 +202,13 @@ class WordTable:
         return [self._lookup_words(Words()(text)) for text in texts]
 
     def _lookup_words(self, units: Units) -> HiddenStates:
-        unknown = len(self.matrix) - 1
-        ids = np.array([self._find_row(w, unknown) for w in units.words], dtype=np.int64)
+        rows, unknown = self.rows, len(self.matrix) - 1
+        found = [rows.get(w, rows.get(w.lower(), unknown)) for w in units.words]
+        ids = np.array(found, dtype=np.int64)
         spans = np.array(units.spans, dtype=np.int32).reshape(-1, 2)
         unknown_only = ids.size > 0 and bool((ids == unknown).all())
         flags = frozenset({"unknown_only"}) if unknown_only else NO_FLAGS
         return HiddenStates(units.text, ids, spans, {}, {0: self.matrix[ids]}, flags)
-
-    def _find_row(self, word: str, unknown: int) -> int:
-        return self.rows.get(word, self.rows.get(word.lower(), unknown))
 
 
 @lru_cache(maxsize=2)

@@ -149,7 +149,11 @@ class _MoverSide:
             weigh = self.weighting
             return embed_units(units, states, vectors, how="mean", weights=weigh, mass=weigh)
         n_grams, sums, weights = self._find_n_grams(states, vectors)
-        pooled = _pool_n_grams(vectors, weights, n_grams, sums)
+        if n_grams.shape[1] == 1 and sums.any():
+            pooled = vectors[n_grams[:, 0]]
+        else:  # the weighted mean of each n-gram's vectors; 0 if none of its tokens has weight
+            shares = weights[n_grams] / np.maximum(sums, 1e-300)[:, None]
+            pooled = (shares[:, :, None] * vectors[n_grams]).sum(1)
         return Embedded(units, pooled, sums, sums, states.flags)
 
     def readable(self, units: Units, states: HiddenStates) -> Units:
@@ -157,7 +161,11 @@ class _MoverSide:
         if not units.by_model:
             return units
         n_grams = self._find_n_grams(states, self._combine_layers(states))[0]
-        return _readable_n_grams(states, n_grams)
+        spans = tuple(map(tuple, states.spans.tolist()))
+        words = [states.text[start:stop] for start, stop in spans]
+        for at, name in states.special_tokens.items():
+            words[at] = name
+        return Units(states.text, tuple(words), spans, tuple(map(tuple, n_grams.tolist())))
 
     def _combine_layers(self, states: HiddenStates) -> Array:
         if len(self.layers_read) == 1:
@@ -199,21 +207,3 @@ class _MoverSide:
         weights = weights if weights.any() else kept.astype(np.float64)
         kept[special] = True
         return np.flatnonzero(kept), weights
-
-
-def _pool_n_grams(vectors: Array, weights: Array, n_grams: Array, sums: Array) -> Array:
-    """Return the weighted mean of each n-gram's vectors; 0 if none of its tokens has weight."""
-    if n_grams.shape[1] == 1 and sums.any():
-        return vectors[n_grams[:, 0]]
-    shares = weights[n_grams] / np.maximum(sums, 1e-300)[:, None]
-    pooled: Array = (shares[:, :, None] * vectors[n_grams]).sum(1)
-    return pooled
-
-
-def _readable_n_grams(states: HiddenStates, n_grams: Array) -> Units:
-    """Return the n-grams as readable units."""
-    spans = tuple(map(tuple, states.spans.tolist()))
-    words = [states.text[start:stop] for start, stop in spans]
-    for at, name in states.special_tokens.items():
-        words[at] = name
-    return Units(states.text, tuple(words), spans, tuple(map(tuple, n_grams.tolist())))

@@ -7,7 +7,6 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -32,14 +31,10 @@ def embed_units(
         return pool_tokens(
             units, states.spans, states.token_ids, vectors, how, weights, mass, states.flags
         )
-    ids = states.token_ids
-    with_special = units.special_tokens and not _is_empty(states)
-    one_special = units.closing or units.opening
-    if one_special or (states.special_tokens and not with_special):
-        keep = _special_token_slice(units, states) if one_special else _text_positions(states)
-        ids, vectors = ids[keep], vectors[keep]
+    kept = _unit_positions(units, states)
+    ids, vectors = states.token_ids[kept], vectors[kept]
     counts = weights(ids, vectors)
-    if with_special and states.special_tokens:
+    if units.special_tokens and not _is_empty(states):
         # By id, not by position: "[SEP]" written in a text gets no weight either.
         for special_id in {int(ids[at]) for at in states.special_tokens}:
             counts = counts * (ids != special_id)
@@ -50,7 +45,7 @@ def readable_units(units: Units, states: HiddenStates) -> Units:
     """Return the units as readable text, if splitting was left to the model."""
     if not units.by_model:
         return units
-    at = _unit_positions(units, states)
+    at = np.arange(len(states.token_ids))[_unit_positions(units, states)].tolist()
     spans = tuple((int(states.spans[i][0]), int(states.spans[i][1])) for i in at)
     words = tuple(
         states.special_tokens.get(i) or units.text[a:b] for i, (a, b) in zip(at, spans, strict=True)
@@ -137,14 +132,13 @@ def _overlaps_word(units: Units, spans: Array, word: int) -> Array:
     return (spans[:, 0] < end) & (spans[:, 1] > begin)
 
 
-def _unit_positions(units: Units, states: HiddenStates) -> Sequence[int]:
-    """Return the positions of the tokens that are units."""
-    every = range(len(states.token_ids))
+def _unit_positions(units: Units, states: HiddenStates) -> Array | slice:
+    """Return the positions of the tokens that are units; a slice, if possible, copies nothing."""
     if units.closing or units.opening:
-        return every[_special_token_slice(units, states)]
+        return _special_token_slice(units, states)
     if units.special_tokens and not _is_empty(states):
-        return every
-    return [i for i in every if i not in states.special_tokens]
+        return slice(None)
+    return _text_positions(states)
 
 
 def _special_token_slice(units: Units, states: HiddenStates) -> slice:

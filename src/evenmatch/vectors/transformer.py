@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from evenmatch.errors import InputError
@@ -19,14 +21,7 @@ from evenmatch.protocols import Weighting
 from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.types import Embedded, OpenEncoder, Units
 from evenmatch.vectors.pooling import embed_units, readable_units
-from evenmatch.vectors.weighting import (
-    Uniform,
-    count_documents,
-    lacks_idf_table,
-    store_idf_table,
-    with_idf_table,
-    with_uniform_weights,
-)
+from evenmatch.vectors.weighting import Uniform, count_documents, store_idf_table, with_idf_table
 
 # A cache entry names its special tokens, padding included, in at most 64 KiB.
 MAX_PADDED_LENGTH = 4096
@@ -94,9 +89,8 @@ class Transformer:
         def readable(units: Units) -> Units:
             return readable_units(units, backbone.hidden_states([units.text])[0])
 
-        encoder = OpenEncoder(
-            encode, with_uniform_weights(self), self.pad_to, backbone.facts, readable
-        )
+        key = dataclasses.replace(self, weights=Uniform(), mass=Uniform())
+        encoder = OpenEncoder(encode, key, self.pad_to, backbone.facts, readable)
         return encoder, encoder
 
     def embed(self, units: Units, states: HiddenStates, layer: int) -> Embedded:
@@ -108,9 +102,8 @@ class Transformer:
 
     def count_idf(self, context: CallContext) -> Transformer:
         """Return this encoder with idf counted from the references of the call."""
-        if not lacks_idf_table(self):
-            return self
-        return with_idf_table(self, context.once(count_reference_tokens, self.backbone, context))
+        count = partial(context.once, count_reference_tokens, self.backbone, context)
+        return with_idf_table(self, count)
 
     def resolve(self, context: CallContext) -> tuple[Transformer, tuple[str, ...]]:
         """Return this encoder with its layer as a number and folders named by content hash."""

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -93,15 +93,12 @@ def lacks_idf_table(encoder: HasWeights) -> bool:
     return Idf() in (encoder.weights, encoder.mass)
 
 
-def with_uniform_weights(encoder: E) -> E:
-    """Return the encoder with uniform weights and mass."""
-    return dataclasses.replace(encoder, weights=Uniform(), mass=Uniform())  # type: ignore[type-var]  # parts are dataclasses
-
-
-def with_idf_table(encoder: E, table: str) -> E:
-    """Return the encoder with this idf table wherever it lacks one."""
-    changed = {k: Idf(table) for k in ("weights", "mass") if getattr(encoder, k) == Idf()}
-    return dataclasses.replace(encoder, **changed)  # type: ignore[type-var]  # parts are dataclasses
+def with_idf_table(encoder: E, count: Callable[[], str]) -> E:
+    """Return the encoder with the idf table that `count` stores, wherever it lacks one."""
+    lacking = [name for name in ("weights", "mass") if getattr(encoder, name) == Idf()]
+    if not lacking:
+        return encoder
+    return dataclasses.replace(encoder, **dict.fromkeys(lacking, Idf(count())))  # type: ignore[type-var]  # parts are dataclasses
 
 
 # Tables that could not be written to disk; they are kept until the process ends.
@@ -218,11 +215,8 @@ def _parse_table(text: bytes, table: str) -> IdfTable:
 
 def pin_idf_table(table: str) -> str:
     """Return the content hash of a table; '' (not counted yet) stays ''."""
-    return (
-        table
-        if not table or table.startswith(DIGEST_PREFIX)
-        else store_idf_table(load_idf_table(table))
-    )
+    pinned = not table or table.startswith(DIGEST_PREFIX)
+    return table if pinned else store_idf_table(load_idf_table(table))
 
 
 def _stored_path(name: str) -> Path:

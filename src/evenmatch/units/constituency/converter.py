@@ -16,7 +16,6 @@ from evenmatch.registry import register
 from evenmatch.types import Parse, Tree
 from evenmatch.units.constituency.arcs import Arcs, prepare_arcs
 from evenmatch.units.constituency.phrases import (
-    AUXILIARY_RELATIONS,
     SUBJECT_RELATIONS,
     build_clause,
     build_nominal,
@@ -27,7 +26,7 @@ from evenmatch.units.constituency.phrases import (
 from evenmatch.units.head_rules import head_child
 from evenmatch.units.parsers.cache import parse_cached
 from evenmatch.units.parsers.spacy import Spacy
-from evenmatch.units.trees import Sentence, deepest_first, iter_nodes, shift_words
+from evenmatch.units.trees import deepest_first, iter_nodes, shift_words
 
 _CLAUSAL_LABELS = frozenset("S SQ SINV SBAR SBARQ VP PP".split())
 
@@ -72,22 +71,15 @@ class PhraseTrees:
 
 
 def _convert_tree(parse: Parse, tree: Tree) -> Tree:
-    start = tree.words[0]
-    span = slice(start, start + len(tree.words))
-    sentence = Sentence(parse.words[span], parse.tags[span], shift_words(tree, -start))
-    return shift_words(convert_sentence(sentence), start)
-
-
-def convert_sentence(sentence: Sentence) -> Tree:
-    """Return the phrase tree of a sentence with a dependency tree."""
-    heads = [sentence.tree.head] * len(sentence.words)
-    relations = [""] * len(sentence.words)
-    for node in iter_nodes(sentence.tree):
-        relations[node.head] = node.label
+    start, size = tree.words[0], len(tree.words)
+    heads, relations = [tree.head - start] * size, ["ROOT"] * size
+    for node in iter_nodes(tree):
         for child in node.children:
-            heads[child.head] = node.head
-    relations[sentence.tree.head] = "ROOT"
-    return convert_dependencies(sentence.words, sentence.tags, heads, relations)
+            heads[child.head - start] = node.head - start
+            relations[child.head - start] = child.label
+    span = slice(start, start + size)
+    converted = convert_dependencies(parse.words[span], parse.tags[span], heads, relations)
+    return shift_words(converted, start)
 
 
 def convert_dependencies(
@@ -99,33 +91,33 @@ def convert_dependencies(
     trees = [Tree(tag, i, (i,)) for i, tag in enumerate(arcs.tags)]
     root = 0
     for root in deepest_first(arcs.heads):
-        trees[root] = _build_headed_phrase(arcs, root, below[root], trees)
+        trees[root] = _build_headed_phrase(arcs, trees[root], [trees[k] for k in below[root]])
     return _assign_heads(trees[root])
 
 
-def _build_headed_phrase(arcs: Arcs, i: int, below: Sequence[int], trees: Sequence[Tree]) -> Tree:
-    brackets = [trees[k] for k in below if arcs.relations[k] == "bracket"]
-    left = [k for k in below if k < i and arcs.relations[k] != "bracket"]
-    right = [k for k in below if k > i and arcs.relations[k] != "bracket"]
-    tree = _build_by_head(arcs, i, left, right, trees)
+def _build_headed_phrase(arcs: Arcs, word: Tree, dependents: Sequence[Tree]) -> Tree:
+    i = word.head
+    brackets = [t for t in dependents if arcs.relations[t.head] == "bracket"]
+    others = [t for t in dependents if arcs.relations[t.head] != "bracket"]
+    left, right = [t for t in others if t.head < i], [t for t in others if t.head > i]
+    tree = _build_by_head(arcs, word, left, right)
     if i not in arcs.bracketed:
         return tree
     return build_phrase("PRN", i, [brackets[0], tree, *brackets[1:]])
 
 
-def _build_by_head(
-    arcs: Arcs, i: int, left: Sequence[int], right: Sequence[int], trees: Sequence[Tree]
-) -> Tree:
-    opens = SUBJECT_RELATIONS | AUXILIARY_RELATIONS - {"auxpass"} | {"mark"}
-    if is_verbal(arcs, i) or any(arcs.relations[k] in opens for k in left):
-        return build_clause(arcs, i, left, right, trees)
-    if arcs.relations[i] == "oprd" and arcs.tags[i] != "IN":
-        return build_phrase("S", i, [build_nominal(arcs, i, left, right, trees)])
+def _build_by_head(arcs: Arcs, word: Tree, left: Sequence[Tree], right: Sequence[Tree]) -> Tree:
+    tag, relation = arcs.tags[word.head], arcs.relations[word.head]
+    opens = SUBJECT_RELATIONS | {"aux", "mark"}
+    if is_verbal(arcs, word.head) or any(arcs.relations[t.head] in opens for t in left):
+        return build_clause(arcs, word, left, right)
+    if relation == "oprd" and tag != "IN":
+        return build_phrase("S", word.head, [build_nominal(arcs, word, left, right)])
     if not left and not right:
-        return trees[i]
-    if arcs.relations[i] in ("prep", "agent", "dative") or arcs.tags[i] in ("IN", "TO"):
-        return build_prepositional(arcs, i, left, right, trees)
-    return build_nominal(arcs, i, left, right, trees)
+        return word
+    if relation in ("prep", "agent", "dative") or tag in ("IN", "TO"):
+        return build_prepositional(arcs, word, left, right)
+    return build_nominal(arcs, word, left, right)
 
 
 def _assign_heads(tree: Tree) -> Tree:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from evenmatch.errors import DataError, InputError, MissingExtraError
+from evenmatch.errors import DataError, InputError, needs_extra
 from evenmatch.registry import CallContext, register
 from evenmatch.types import Parse
 from evenmatch.units.parsers.spacy import Spacy
-from evenmatch.units.trees import Sentence, read_brackets, shift_words
+from evenmatch.units.trees import read_brackets, shift_words
 
 
 @register("parser", "benepar")
@@ -42,13 +43,11 @@ class Benepar:
 
 @lru_cache(maxsize=2)
 def _load_parser(model: str) -> Any:
-    try:
+    with needs_extra(
+        "the benepar parser needs benepar; install it with: pip install benepar, "
+        "or use phrase_trees, which needs only spaCy"
+    ):
         import benepar
-    except ImportError:
-        raise MissingExtraError(
-            "the benepar parser needs benepar; install it with: pip install benepar, "
-            "or use phrase_trees, which needs only spaCy"
-        ) from None
     try:
         return benepar.Parser(model)
     except (OSError, LookupError, ValueError) as error:
@@ -76,16 +75,11 @@ def _parse_phrases(parse: Parse, parser: Any) -> Parse:
             raise InputError(
                 f"benepar cannot parse {parse.text[:40]!r}... ({error}); shorten the text"
             ) from None
-        trees.append(shift_words(_read_single_tree(str(found), last - first).tree, first))
-    return Parse(
-        parse.text, parse.words, parse.spans, parse.tags, tuple(trees), is_constituency=True
-    )
-
-
-def _read_single_tree(brackets: str, count: int) -> Sentence:
-    found = read_brackets(brackets)
-    if len(found) != 1 or len(found[0].words) != count:
-        raise InputError(
-            f"benepar returned a tree that does not cover the {count} words of the sentence"
-        )
-    return found[0]
+        sentences = read_brackets(str(found))
+        if [len(sentence.words) for sentence in sentences] != [last - first]:
+            raise InputError(
+                f"benepar returned a tree that does not cover the {last - first} words "
+                "of the sentence"
+            )
+        trees.append(shift_words(sentences[0].tree, first))
+    return dataclasses.replace(parse, trees=tuple(trees), is_constituency=True)

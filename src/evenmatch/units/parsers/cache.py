@@ -5,16 +5,14 @@ A key is a hash of the parser's identity and the text.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Sequence
-from typing import Any
 
 from evenmatch.errors import DataError, MissingExtraError
 from evenmatch.files import cache_dir
 from evenmatch.protocols import Parser
-from evenmatch.store import Store
+from evenmatch.store import Store, entry_key
 from evenmatch.types import Parse, Tree
 from evenmatch.units.trees import iter_nodes
 
@@ -29,7 +27,7 @@ def parse_cached(parser: Parser, texts: Sequence[str]) -> list[Parse]:
     """
     identity, store = parser.identity(), parse_store()
     distinct = list(dict.fromkeys(texts))
-    keys = {text: _cache_key(identity, text) for text in distinct}
+    keys = {text: entry_key(_FORMAT, identity, text) for text in distinct}
     found = _read_cached(store, keys)
     missing = [text for text in distinct if text not in found]
     fresh = dict(zip(missing, parser(missing), strict=True)) if missing else {}
@@ -88,16 +86,11 @@ def _read_cached(store: Store, keys: dict[str, bytes]) -> dict[str, Parse]:
     return found
 
 
-def _cache_key(identity: str, text: str) -> bytes:
-    content = f"{_FORMAT}\0{identity}\0{text}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(content, digest_size=20).digest()
-
-
 def _build_tree(
     labels: list[str], heads: list[int], counts: list[int], *, is_constituency: bool
 ) -> Tree:
     # Nodes come in reverse order, so the children of a node are on top of the stack.
-    stack: list[Any] = []
+    stack: list[Tree] = []
     for label, head, count in zip(labels[::-1], heads[::-1], counts[::-1], strict=True):
         if not count:
             stack.append(Tree(label, head, (head,)))
@@ -105,9 +98,6 @@ def _build_tree(
         children = stack[: -count - 1 : -1]
         del stack[-count:]
         words = [w for child in children for w in child.words]
-        if not is_constituency:
-            words.append(head)
-        words.sort()
-        stack.append(Tree(label, head, tuple(words), tuple(children)))
-    tree: Tree = stack[0]
-    return tree
+        own = [] if is_constituency else [head]
+        stack.append(Tree(label, head, tuple(sorted([*own, *words])), tuple(children)))
+    return stack[0]

@@ -43,8 +43,7 @@ class ParseFile:
     def resolve(self, context: CallContext) -> tuple[ParseFile, tuple[str, ...]]:
         """Return the parser with its path replaced by the content hash of the file."""
         digest = file_digest(self._resolve_path())
-        name = f"{DIGEST_PREFIX}{digest[:16]}"
-        remember_path("parses", name, self._resolve_path())
+        name = remember_path("parses", self._resolve_path(), digest)
         return dataclasses.replace(self, path=name), (f"parses {digest[:12]}",)
 
     def _resolve_path(self) -> Path:
