@@ -14,6 +14,7 @@ import pytest
 
 from evenmatch.data.catalogue.catalogue import data_sets
 from evenmatch.data.catalogue.convert import CONVERTERS
+from evenmatch.data.catalogue.pickles import read_pickle
 from evenmatch.errors import DataError
 from tests.support.upstream import convert
 
@@ -139,7 +140,19 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
         convert("realsumm", files, tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x80\x04]", b"no pickle"])
+_SCALAR = b"cnumpy.core.multiarray\nscalar\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x80\x04]",
+        b"no pickle",
+        _SCALAR + b"}X\x01\x00\x00\x00aNsb.",  # sets the attributes of a function
+        _SCALAR + b"(N}X\x0c\x00\x00\x00__defaults__)stb.",
+    ],
+)
 def test_a_damaged_pickle_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(DataError, match=r"data\.pkl is not a pickle of plain values"):
         convert("realsumm", {"neulab/BARTScore/SUM/REALSumm/data.pkl": content}, tmp_path)
@@ -161,3 +174,9 @@ def test_writing_twice_gives_the_same_bytes(tmp_path: Path) -> None:
         convert("unchanged", files, tmp_path / place)
     made = [(tmp_path / place / "made" / "dev.conllu.gz").read_bytes() for place in ("one", "two")]
     assert made[0] == made[1]
+
+
+def test_a_small_pickle_cannot_allocate_gigabytes(tmp_path: Path) -> None:
+    path = tmp_path / "memo.pkl"
+    path.write_bytes(b"Nr\xff\xff\xff\x7f.")
+    assert read_pickle(path) is None

@@ -40,11 +40,13 @@ def read_pickle(path: Path) -> Any:
         raise ValueError(f"{path.name} is not a pickle of plain values: {reason}") from None
 
 
-class _PlainUnpickler(pickle.Unpickler):
+# The unpickler written in Python keeps its memo in a dictionary. The compiled one keeps a list; ten
+# bytes can make it allocate gigabytes.
+class _PlainUnpickler(pickle._Unpickler):
     def find_class(self, package: str, name: str) -> Any:
         if not package.startswith("numpy") or name not in ("dtype", "scalar"):
             raise ValueError(f"it calls {package}.{name}")
-        return _NumberType if name == "dtype" else _build_number
+        return _NumberType if name == "dtype" else _NumberBuilder()
 
 
 class _NumberType:
@@ -61,5 +63,10 @@ class _NumberType:
         self.dtype = self.dtype.newbyteorder(state[1])
 
 
-def _build_number(kind: _NumberType, content: bytes) -> Any:
-    return np.frombuffer(content, kind.dtype)[0].item()
+class _NumberBuilder:
+    """Stands for the function that builds a NumPy number; a pickle cannot set its state."""
+
+    __slots__ = ()
+
+    def __call__(self, kind: _NumberType, content: bytes) -> Any:
+        return np.frombuffer(content, kind.dtype)[0].item()
