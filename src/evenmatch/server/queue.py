@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from evenmatch.errors import EvenmatchError
 from evenmatch.models.loading import trim_memory
@@ -39,6 +39,9 @@ MAX_BATCH_PAIRS = 512
 
 Pairs = Sequence[Pair]
 T = TypeVar("T")
+
+# Returns a result for each request, in order; requests with equal operations share one call.
+Operation: TypeAlias = Callable[[Sequence[Pairs]], Sequence[Any]]
 
 
 class RequestBatcher:
@@ -141,15 +144,6 @@ class QueuedRequest:
     operation: Operation
     pairs: Sequence[Pair]
     future: asyncio.Future[Any]
-
-
-class Operation(Protocol):
-    """Processes requests and returns a result for each, in order.
-
-    Requests with equal operations are processed in one call.
-    """
-
-    def __call__(self, requests: Sequence[Pairs], /) -> Sequence[Any]: ...
 
 
 @dataclass(frozen=True)

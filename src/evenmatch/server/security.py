@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from evenmatch.types import Pair
 
 if TYPE_CHECKING:  # the command line reads `Limits` without the extra `serve`
+    from starlette.responses import JSONResponse
+
     from evenmatch.server.prometheus import ServerMetrics
 
 Message = MutableMapping[str, Any]
@@ -50,6 +51,12 @@ class RequestError(Exception):
         self.status, self.detail = status, detail
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
+    def response(self) -> JSONResponse:
+        """Return the response that reports this error."""
+        from starlette.responses import JSONResponse
+
+        return JSONResponse({"detail": self.detail}, self.status, self.headers)
+
 
 @dataclass(frozen=True)
 class SecurityMiddleware:
@@ -76,7 +83,7 @@ class SecurityMiddleware:
         try:
             await self.app(scope, await self._buffer_request(scope, receive), send_and_record)
         except RequestError as error:
-            await send_error(error, send_and_record)
+            await error.response()(scope, receive, send_and_record)
         finally:
             path = scope["path"] if scope["path"] in self.known_paths else "other"
             self.server_metrics.count_request(path, status, time.perf_counter() - start)
@@ -135,16 +142,6 @@ class SecurityMiddleware:
         if size > limit:
             raise _too_large_error(size, limit)
         return bytes(body)
-
-
-async def send_error(error: RequestError, send: Send) -> None:
-    """Send an error response."""
-    body = json.dumps({"detail": error.detail}).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(body))}
-    headers |= {name.lower(): value for name, value in error.headers.items()}
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": error.status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
 
 
 def pairs_of_request(
