@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import Any, TextIO, TypeAlias
+from typing import Any, TypeAlias
 
 from evenmatch.errors import EvenmatchError
 
@@ -46,11 +46,6 @@ def print_output(text: str) -> None:
 def terminal_width() -> int:
     """Return the width of the terminal, or 0 (no limit) if the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-
-
-def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON document."""
-    print_output(as_json(document))
 
 
 def print_text_or_json(found: object, document: Mapping[str, Any], *, json: bool) -> None:
@@ -98,14 +93,7 @@ def _escape_unprintable() -> None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text file
 
 
-def _print_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     print_message(f"warning: {' '.join(str(message).split())}")
 
 
@@ -161,19 +149,15 @@ def _progress_lines(word: str) -> ProgressCallback:
         nonlocal last
         rate = pace.rate(done)
         if done == total or time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-            known = f"{done} of {total} pairs {word}" if total else f"{done} pairs {word}"
-            print_message(
-                known + (f", {rate:.0f} pairs/s" if rate else "") + _time_left(done, total, rate)
-            )
+            shown = f"{done} of {total} pairs {word}" if total else f"{done} pairs {word}"
+            if rate:
+                shown += f", {rate:.0f} pairs/s"
+                if done < total:
+                    shown += f", {timedelta(seconds=round((total - done) / rate))} left"
+            print_message(shown)
             last = time.monotonic()
 
     return line
-
-
-def _time_left(done: int, total: int, rate: float) -> str:
-    if not rate or done >= total:
-        return ""
-    return f", {timedelta(seconds=round((total - done) / rate))} left"
 
 
 class RateMeter:
