@@ -187,7 +187,9 @@ def _add_routes(app: FastAPI, routes: Routes, *, needs_token: bool) -> None:
 
     def add(path: str, endpoint: Callable[..., Any], model: Any = None, **given: Any) -> None:
         codes = _POST_ERRORS if given["methods"] == ["POST"] else _GET_ERRORS
-        responses = {code: ERROR_RESPONSES[code] for code in codes if needs_token or code != 401}
+        responses: dict[int | str, dict[str, Any]] = {
+            code: ERROR_RESPONSES[code] for code in codes if needs_token or code != 401
+        }
         if model:
             responses[200] = {"model": model, "description": "Success."}
         dependencies = [] if path in ("/", "/health") else bearer

@@ -156,23 +156,14 @@ class ScoreOperation:
     def __call__(self, requests: Sequence[Pairs]) -> list[list[Scores]]:
         shared = [metric for metric in self.metrics if can_batch(metric)]
         all_pairs = [pair for pairs in requests for pair in pairs]
-        found = dict(zip(shared, score_metrics(shared, all_pairs, self.run), strict=True))
-        parts = {
-            metric: [
-                Scores(segments, scores.signature)
-                for segments in _split_by_request(scores.segments, requests)
-            ]
-            for metric, scores in found.items()
-        }
-        return [
-            [
-                parts[metric][at]
-                if metric in parts
-                else score_metrics([metric], pairs, self.run)[0]
-                for metric in self.metrics
-            ]
-            for at, pairs in enumerate(requests)
-        ]
+        found: dict[Metric, list[Scores]] = {}
+        for metric, scores in zip(shared, score_metrics(shared, all_pairs, self.run), strict=True):
+            split = _split_by_request(scores.segments, requests)
+            found[metric] = [Scores(segments, scores.signature) for segments in split]
+        for metric in self.metrics:
+            if metric not in found:
+                found[metric] = [score_metrics([metric], p, self.run)[0] for p in requests]
+        return [[found[metric][at] for metric in self.metrics] for at in range(len(requests))]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,10 @@ from evenmatch.types import Pair
 
 if TYPE_CHECKING:  # the command line reads `Limits` without the extra `serve`
     from starlette.responses import JSONResponse
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from evenmatch.server.prometheus import ServerMetrics
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 # Paths without a token: the page and the description are not secret, /health is for monitoring.
 PUBLIC_PATHS = frozenset({"/", "/health", "/openapi.json"})
 
@@ -62,13 +59,13 @@ class RequestError(Exception):
 class SecurityMiddleware:
     """ASGI middleware that checks the token and the limits, and counts requests."""
 
-    app: App
+    app: ASGIApp
     limits: Limits
     server_metrics: ServerMetrics
     token: str
     known_paths: frozenset[str]  # other paths are counted as "other"
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -88,7 +85,7 @@ class SecurityMiddleware:
             path = scope["path"] if scope["path"] in self.known_paths else "other"
             self.server_metrics.count_request(path, status, time.perf_counter() - start)
 
-    async def _buffer_request(self, scope: MutableMapping[str, Any], receive: Receive) -> Receive:
+    async def _buffer_request(self, scope: Scope, receive: Receive) -> Receive:
         """Check the request, read its whole body, and return a `receive` that replays it."""
         headers = dict(scope["headers"])
         self._check_token(scope["path"], headers)
