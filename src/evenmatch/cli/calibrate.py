@@ -90,23 +90,19 @@ def _parse_substitute(given: str) -> tuple[str, str]:
     return subset, metric
 
 
-_SegmentLevel = Literal["pooled", "per_item", "per_system"]
-
-
-_CorrelationMethod = Literal["pearson", "spearman", "kendall"]
-
-
 @opt.expand_option_groups()
 def choose_layer(
     data: str = opt.RATINGS,
     metric: str = opt.MODEL_METRIC,
     subset: list[str] | None = opt.repeatable(None, "NAME", "Use only this subset", shown="all"),
-    level: _SegmentLevel = typer.Option(
+    level: Literal["pooled", "per_item", "per_system"] = typer.Option(
         "pooled",
         help="Correlate all outputs together (pooled), or within each segment (per_item) or "
         "system (per_system) and average.",
     ),
-    method: _CorrelationMethod = typer.Option("pearson", help="Correlation coefficient."),
+    method: Literal["pearson", "spearman", "kendall"] = typer.Option(
+        "pearson", help="Correlation coefficient."
+    ),
     folds: int = opt.count(5, "Number of cross-validation folds over segments.", least=2),
     by_subset: bool = opt.flag(
         False, "--by-subset", "Use each subset as a fold, instead of --folds."

@@ -65,6 +65,14 @@ def print_message(message: str) -> None:
     sys.stderr.flush()
 
 
+def print_first(lines: Sequence[object], most: int, prefix: str = "") -> None:
+    """Print the first lines as messages, and how many more there are."""
+    for line in lines[:most]:
+        print_message(f"{prefix}{line}")
+    if len(lines) > most:
+        print_message(f"{prefix}and {len(lines) - most} more")
+
+
 @contextmanager
 def report_errors(*, debug: bool = False) -> Iterator[None]:
     """Print an expected error as one line and exit with 1; with `debug`, raise it instead."""

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from evenmatch.cli import options as opt
-from evenmatch.cli.console import print_message
+from evenmatch.cli.console import print_first, print_message
 from evenmatch.data.files import STANDARD_INPUT, display_path, read_lines
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.errors import InputError
@@ -32,8 +32,6 @@ from evenmatch.evaluation.keyphrase_scores import DEFAULT_KEYPHRASE_METRICS, sco
 from evenmatch.evaluation.keyphrase_table import KeyphraseTable
 from evenmatch.reports.page import check_page_path
 from evenmatch.reports.results import write_report
-
-_MAX_WARNINGS = 5
 
 
 @opt.expand_option_groups(cache=True)
@@ -260,18 +258,11 @@ def keyphrases(
             **asdict(draws),
             **settings,
         )
-    _print_data_warnings(found)
+    print_first(found.errors, 5, "warning: ")
     tables = [found.score_table(), *([found.gap_table()] if found.gaps else [])]
     printing.print_result(
         found, document=found.document(), records=_tsv_records(found), tables=tables
     )
-
-
-def _print_data_warnings(found: KeyphraseTable) -> None:
-    for line in found.errors[:_MAX_WARNINGS]:
-        print_message(f"warning: {line}")
-    if len(found.errors) > _MAX_WARNINGS:
-        print_message(f"warning: and {len(found.errors) - _MAX_WARNINGS} more")
 
 
 def _tsv_records(found: KeyphraseTable) -> list[dict[str, Any]]:

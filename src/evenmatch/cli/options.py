@@ -234,7 +234,7 @@ def expand_option_groups(**defaults: object) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True).parameters
         groups = {
-            name: inspect.signature(p.annotation, eval_str=True).parameters
+            name: inspect.signature(own[name].annotation, eval_str=True).parameters
             for name, p in own.items()
             if is_dataclass(p.annotation)
         }

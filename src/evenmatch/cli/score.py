@@ -18,7 +18,7 @@ from typing import Any
 import typer
 
 from evenmatch.cli import options as opt
-from evenmatch.cli.console import as_json, print_message, print_output
+from evenmatch.cli.console import as_json, print_first, print_message, print_output
 from evenmatch.data.pairs import LineAlignedFiles, PairFile, open_pair_file
 from evenmatch.data.scores import (
     SCORE_COLUMNS,
@@ -44,11 +44,9 @@ from evenmatch.scoring.available import select_metrics
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric
 from evenmatch.scoring.streaming import RunningMean, count_flags, score_stream
-from evenmatch.types import Run, Score
+from evenmatch.types import Run
 
 _REPORT_FORMATS: Mapping[str, opt.OutputFormat] = {".json": "json", ".tex": "latex", ".txt": "text"}
-
-_MAX_FAILURES_SHOWN = 10
 
 
 @opt.expand_option_groups()
@@ -175,11 +173,8 @@ def score_with_workers(
 
 
 def _failure_error(found: ScoreFilesResult, out: str) -> DataError:
-    for failure in found.failures[:_MAX_FAILURES_SHOWN]:
-        print_message(str(failure))
+    print_first(found.failures, 10)
     count = len(found.failures)
-    if count > _MAX_FAILURES_SHOWN:
-        print_message(f"and {count - _MAX_FAILURES_SHOWN} more")
     return DataError(
         f"{count} {'shard' if count == 1 else 'shards'} failed; the other {found.rows} rows are "
         f"scored and stored for {out}; correct the rows listed above and continue with --resume"
@@ -236,14 +231,11 @@ class ScoreSummary:
 
     def document(self) -> dict[str, Any]:
         """Return the result as a JSON document."""
-        metrics = {
-            name: metric_document(tally.signature, tally.mean, tally.corpus, self._segments(name))
-            for name, tally in self.tallies.items()
-        }
+        metrics = {}
+        for name, t in self.tallies.items():
+            kept = None if self.rows is None else [r.score for r in self.rows if r.metric == name]
+            metrics[name] = metric_document(t.signature, t.mean, t.corpus, kept)
         return {"metrics": metrics, **({"absent": dict(self.absent)} if self.absent else {})}
-
-    def _segments(self, metric: str) -> list[Score] | None:
-        return None if self.rows is None else [r.score for r in self.rows if r.metric == metric]
 
     def _mean_table(self, show: Callable[[float | None], str]) -> TextTable:
         """Return a row per metric; the column of corpus scores is left out if there are none."""
