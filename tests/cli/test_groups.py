@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from evenmatch.cli.options import Command, expand_option_groups
+from evenmatch.cli.options import Command, count, expand_option_groups
 
 
 @dataclass(frozen=True)
 class Size:
-    width: int = 2
-    height: int = 3
+    width: int = count(2, "Width.")
+    height: int = count(3, "Height.")
 
 
 def framed(got: list[object], **defaults: object) -> Command:
@@ -27,7 +27,7 @@ def framed(got: list[object], **defaults: object) -> Command:
 def test_the_options_of_a_group_stand_in_its_place() -> None:
     shown = inspect.signature(framed([])).parameters
     assert list(shown) == ["title", "width", "height", "colour"]
-    assert [p.default for p in shown.values()] == ["", 2, 3, "red"]
+    assert [shown[name].default.default for name in ("width", "height")] == [2, 3]
 
 
 def test_a_command_gets_its_group_as_one_value() -> None:
@@ -37,7 +37,7 @@ def test_a_command_gets_its_group_as_one_value() -> None:
 
 
 def test_a_command_may_have_its_own_default_for_an_option_of_a_group() -> None:
-    assert inspect.signature(framed([], height=9)).parameters["height"].default == 9
+    assert inspect.signature(framed([], height=9)).parameters["height"].default.default == 9
 
 
 def test_a_default_for_an_option_there_is_not_is_a_mistake() -> None:

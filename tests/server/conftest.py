@@ -7,7 +7,8 @@ from contextlib import ExitStack
 import pytest
 from fastapi.testclient import TestClient
 
-from evenmatch.server.allow_list import AllowList, build_allow_list
+from evenmatch.protocols import Metric
+from evenmatch.server.allow_list import build_allow_list
 from evenmatch.server.app import make_app
 from evenmatch.server.security import Limits
 from evenmatch.types import Run
@@ -25,7 +26,7 @@ def serve() -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def start(
-            *, token: str = "", allow_list: AllowList | None = None, **limits: float
+            *, token: str = "", allow_list: dict[str, Metric] | None = None, **limits: float
         ) -> TestClient:
             served = allow_list or build_allow_list([LSA, GREEDY, CHRF], Run())
             bounds = dataclasses.replace(Limits(), **limits)  # type: ignore[arg-type]  # numbers

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import evenmatch as em
-from evenmatch.server.allow_list import AllowList
 from evenmatch.server.serve import check_address
 from evenmatch.types import Pair, Score, Scores
 from tests.server.conftest import CHRF, LSA, Serve
@@ -170,18 +169,18 @@ class Slow:
 
 
 def test_a_request_that_takes_too_long_is_given_up(serve: Serve) -> None:
-    client = serve(allow_list=AllowList({"slow": Slow(0.3)}), timeout=0.1)
+    client = serve(allow_list={"slow": Slow(0.3)}, timeout=0.1)
     assert refused(client.post("/score", json=GOOD), 504, "no response within 0.1 seconds")
 
 
 def test_a_text_the_metric_refuses_is_the_senders_error(serve: Serve) -> None:
-    client = serve(allow_list=AllowList({"slow": Slow()}))
+    client = serve(allow_list={"slow": Slow()})
     bad = client.post("/score", json={"candidates": ["refuse"], "references": ["a"]})
     assert refused(bad, 422, "that text is refused")
 
 
 def test_an_error_nobody_foresaw_ends_the_request_and_not_the_server(serve: Serve) -> None:
-    client = serve(allow_list=AllowList({"slow": Slow()}))
+    client = serve(allow_list={"slow": Slow()})
     bad = client.post("/score", json={"candidates": ["break"], "references": ["a"]})
     assert refused(bad, 500, "internal server error (ZeroDivisionError)")
     assert client.post("/score", json=GOOD).status_code == 200

@@ -9,28 +9,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
+from evenmatch.cli import options as opt
 from evenmatch.cli.console import print_message, print_text_or_json
-from evenmatch.cli.options import (
-    JsonOption,
-    MetricFolderOption,
-    ModelMetricOption,
-    RatingsArgument,
-    RunOptions,
-    SeedOption,
-    argument,
-    count_option,
-    expand_option_groups,
-    flag,
-    metric_option,
-    option,
-    optional_option,
-    print_metric_card,
-    repeatable_option,
-)
 from evenmatch.data.files import read_lines
 from evenmatch.data.pairs import read_everyday_sample
 from evenmatch.data.ratings.reading import read_ratings
@@ -45,45 +29,35 @@ from evenmatch.registry import spec
 from evenmatch.scoring.metric import as_metric
 
 
-@expand_option_groups(cache=True)
+@opt.expand_option_groups(cache=True)
 def calibrate(
-    data: RatingsArgument,
-    out: MetricFolderOption,
-    metric: Annotated[
-        list[str] | None,
-        metric_option(
-            "One metric: its scores are mapped by a monotone function. Several (-m repeated): the "
-            "best are selected and combined into a weighted sum.",
-            f"select from {len(DEFAULT_PARTS)} metrics that share one pass over the texts",
-        ),
-    ] = None,
-    add: Annotated[
-        list[str] | None,
-        option(
-            "METRIC",
-            "Also select from this metric, in addition to those of -m or the default; may be "
-            "given several times.",
-        ),
-    ] = None,
-    instead: Annotated[
-        list[str] | None,
-        option(
-            "SUBSET=METRIC",
-            "If the last metric was trained on the ratings in DATA, give for each subset the "
-            "same metric trained without SUBSET; it scores the outputs of SUBSET.",
-        ),
-    ] = None,
-    test: Annotated[
-        str, option("DATA", "Held-out ratings to evaluate the metric on.", default="none")
-    ] = "",
-    subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Fit on this subset only", default="all")
-    ] = None,
-    most: Annotated[int, count_option("Maximum number of metrics in the weighted sum.")] = 16,
-    seed: SeedOption = 0,
-    json: JsonOption = False,
+    data: str = opt.RATINGS,
+    out: str = opt.METRIC_FOLDER,
+    metric: list[str] | None = opt.metric(
+        None,
+        "One metric: its scores are mapped by a monotone function. Several (-m repeated): the best "
+        "are selected and combined into a weighted sum.",
+        f"select from {len(DEFAULT_PARTS)} metrics that share one pass over the texts",
+    ),
+    add: list[str] | None = opt.value(
+        None,
+        "METRIC",
+        "Also select from this metric, in addition to those of -m or the default; may be given "
+        "several times.",
+    ),
+    instead: list[str] | None = opt.value(
+        None,
+        "SUBSET=METRIC",
+        "If the last metric was trained on the ratings in DATA, give for each subset the same "
+        "metric trained without SUBSET; it scores the outputs of SUBSET.",
+    ),
+    test: str = opt.value("", "DATA", "Held-out ratings to evaluate the metric on.", shown="none"),
+    subset: list[str] | None = opt.repeatable(None, "NAME", "Fit on this subset only", shown="all"),
+    most: int = opt.count(16, "Maximum number of metrics in the weighted sum."),
+    seed: int = opt.SEED,
+    json: bool = opt.JSON,
     *,
-    running: RunOptions,
+    running: opt.RunOptions,
 ) -> None:
     """Calibrate one or several metrics to human ratings.
 
@@ -106,7 +80,7 @@ def calibrate(
             seed=seed,
             **settings,
         )
-    print_metric_card(made, json)
+    opt.print_metric_card(made, json)
 
 
 def _parse_substitute(given: str) -> tuple[str, str]:
@@ -116,46 +90,32 @@ def _parse_substitute(given: str) -> tuple[str, str]:
     return subset, metric
 
 
-_SegmentLevel = Literal["pooled", "per_item", "per_system"]
-
-
-_CorrelationMethod = Literal["pearson", "spearman", "kendall"]
-
-
-@expand_option_groups()
+@opt.expand_option_groups()
 def choose_layer(
-    data: RatingsArgument,
-    metric: ModelMetricOption = "bertscore",
-    subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Use only this subset", default="all")
-    ] = None,
-    level: Annotated[
-        _SegmentLevel,
-        typer.Option(
-            help="Correlate all outputs together (pooled), or within each segment (per_item) or "
-            "system (per_system) and average."
-        ),
-    ] = "pooled",
-    method: Annotated[
-        _CorrelationMethod, typer.Option(help="Correlation coefficient.")
-    ] = "pearson",
-    folds: Annotated[
-        int, count_option("Number of cross-validation folds over segments.", least=2)
-    ] = 5,
-    by_subset: Annotated[
-        bool, flag("--by-subset", "Use each subset as a fold, instead of --folds.")
-    ] = False,
-    seed: SeedOption = 0,
-    store: Annotated[
-        bool,
-        flag(
-            "--store/--no-store",
-            "Save the layer, so that layer='auto' uses it for this model on this machine.",
-        ),
-    ] = True,
-    json: JsonOption = False,
+    data: str = opt.RATINGS,
+    metric: str = opt.MODEL_METRIC,
+    subset: list[str] | None = opt.repeatable(None, "NAME", "Use only this subset", shown="all"),
+    level: Literal["pooled", "per_item", "per_system"] = typer.Option(
+        "pooled",
+        help="Correlate all outputs together (pooled), or within each segment (per_item) or "
+        "system (per_system) and average.",
+    ),
+    method: Literal["pearson", "spearman", "kendall"] = typer.Option(
+        "pearson", help="Correlation coefficient."
+    ),
+    folds: int = opt.count(5, "Number of cross-validation folds over segments.", least=2),
+    by_subset: bool = opt.flag(
+        False, "--by-subset", "Use each subset as a fold, instead of --folds."
+    ),
+    seed: int = opt.SEED,
+    store: bool = opt.flag(
+        True,
+        "--store/--no-store",
+        "Save the layer, so that layer='auto' uses it for this model on this machine.",
+    ),
+    json: bool = opt.JSON,
     *,
-    running: RunOptions,
+    running: opt.RunOptions,
 ) -> None:
     """Choose the layer that agrees best with human ratings.
 
@@ -192,29 +152,23 @@ def _print_auto_layer(found: LayerChoice) -> None:
         )
 
 
-@expand_option_groups()
+@opt.expand_option_groups()
 def baseline(
-    text: Annotated[
-        str,
-        argument(
-            "TEXT",
-            "File of texts, one per line, similar to those you will score; - reads standard "
-            "input. Default: the references of the sample included in evenmatch.",
-            default=False,
-        ),
-    ] = "",
-    metric: ModelMetricOption = "bertscore",
-    pairs: Annotated[int, count_option("Number of random pairs to score.")] = 2000,
-    seed: SeedOption = 0,
-    out: Annotated[
-        str,
-        optional_option(
-            "FILE", "Also write a LAYER,P,R,F file, the format of bert_score's baseline_path."
-        ),
-    ] = "",
-    json: JsonOption = False,
+    text: str = opt.argument(
+        "",
+        "TEXT",
+        "File of texts, one per line, similar to those you will score; - reads standard input. "
+        "Default: the references of the sample included in evenmatch.",
+    ),
+    metric: str = opt.MODEL_METRIC,
+    pairs: int = opt.count(2000, "Number of random pairs to score."),
+    seed: int = opt.SEED,
+    out: str = opt.value(
+        "", "FILE", "Also write a LAYER,P,R,F file, the format of bert_score's baseline_path."
+    ),
+    json: bool = opt.JSON,
     *,
-    running: RunOptions,
+    running: opt.RunOptions,
 ) -> None:
     """Measure the mean score of unrelated texts.
 

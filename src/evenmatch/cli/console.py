@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import Any, TextIO, TypeAlias
+from typing import Any, TypeAlias
 
 from evenmatch.errors import EvenmatchError
 
@@ -48,11 +48,6 @@ def terminal_width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON document."""
-    print_output(as_json(document))
-
-
 def print_text_or_json(found: object, document: Mapping[str, Any], *, json: bool) -> None:
     """Print a result as text, or its document as JSON."""
     print_output(as_json(document) if json else str(found))
@@ -68,6 +63,14 @@ def print_message(message: str) -> None:
     """Print a message on standard error."""
     sys.stderr.write(f"evenmatch: {message}\n")
     sys.stderr.flush()
+
+
+def print_first(lines: Sequence[object], most: int, prefix: str = "") -> None:
+    """Print the first lines as messages, and how many more there are."""
+    for line in lines[:most]:
+        print_message(f"{prefix}{line}")
+    if len(lines) > most:
+        print_message(f"{prefix}and {len(lines) - most} more")
 
 
 @contextmanager
@@ -98,14 +101,7 @@ def _escape_unprintable() -> None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text file
 
 
-def _print_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     print_message(f"warning: {' '.join(str(message).split())}")
 
 
@@ -161,19 +157,15 @@ def _progress_lines(word: str) -> ProgressCallback:
         nonlocal last
         rate = pace.rate(done)
         if done == total or time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-            known = f"{done} of {total} pairs {word}" if total else f"{done} pairs {word}"
-            print_message(
-                known + (f", {rate:.0f} pairs/s" if rate else "") + _time_left(done, total, rate)
-            )
+            shown = f"{done} of {total} pairs {word}" if total else f"{done} pairs {word}"
+            if rate:
+                shown += f", {rate:.0f} pairs/s"
+                if done < total:
+                    shown += f", {timedelta(seconds=round((total - done) / rate))} left"
+            print_message(shown)
             last = time.monotonic()
 
     return line
-
-
-def _time_left(done: int, total: int, rate: float) -> str:
-    if not rate or done >= total:
-        return ""
-    return f", {timedelta(seconds=round((total - done) / rate))} left"
 
 
 class RateMeter:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from evenmatch.cli import options as opt
 from evenmatch.cli.console import print_message, print_output, print_text_or_json, terminal_width
-from evenmatch.cli.options import JsonOption, flag, option
 from evenmatch.data.catalogue.catalogue import DataSet, data_set, data_sets, find_data_set
 from evenmatch.data.catalogue.fetch import BASE_URL, fetch_data_set
 from evenmatch.data.tables import table_to_text
@@ -20,13 +20,11 @@ from evenmatch.units.parsers.cache import parse_store
 data = typer.Typer(help="List, locate and download the public data sets.", no_args_is_help=True)
 
 
-DataSetArgument = Annotated[
-    str, typer.Argument(help="Name of a data set, see: evenmatch data list.")
-]
+DATA_SET: str = typer.Argument(help="Name of a data set, see: evenmatch data list.")
 
 
 @data.command("list")
-def list_data(json: JsonOption = False) -> None:
+def list_data(json: bool = opt.JSON) -> None:
     """List the data sets with licence and availability."""
     found = data_sets()
     rows = [[each.name, _availability(each), each.licence, each.about] for each in found]
@@ -55,21 +53,17 @@ def _data_set_document(each: DataSet) -> dict[str, object]:
 
 
 @data.command("where")
-def where_data(name: DataSetArgument) -> None:
+def where_data(name: str = DATA_SET) -> None:
     """Print the folder of a data set."""
     print_output(str(find_data_set(name)))
 
 
 @data.command("get")
 def get_data(
-    name: DataSetArgument,
-    again: Annotated[bool, flag("--again", "Download even if available locally.")] = False,
-    unchecked: Annotated[
-        bool, flag("--unchecked", "Keep the files even if a checksum differs.")
-    ] = False,
-    mirror: Annotated[
-        str, option("URL", "Base URL to download REPOSITORY/COMMIT/PATH from.")
-    ] = BASE_URL,
+    name: str = DATA_SET,
+    again: bool = opt.flag(False, "--again", "Download even if available locally."),
+    unchecked: bool = opt.flag(False, "--unchecked", "Keep the files even if a checksum differs."),
+    mirror: str = opt.value(BASE_URL, "URL", "Base URL to download REPOSITORY/COMMIT/PATH from."),
 ) -> None:
     """Download a data set.
 
@@ -95,7 +89,7 @@ models = typer.Typer(help="List and download the embedded models.", no_args_is_h
 
 
 @models.command("list")
-def list_models(json: JsonOption = False) -> None:
+def list_models(json: bool = opt.JSON) -> None:
     """List the models and whether they are installed."""
     found = list(iter_packages())
     rows = [[n, "yes" if here else "no", p.description] for n, p, here in found]
@@ -106,8 +100,8 @@ def list_models(json: JsonOption = False) -> None:
 
 @models.command("get")
 def get_model(
-    name: Annotated[str, typer.Argument(help="Name of a model, see: evenmatch models list.")],
-    again: Annotated[bool, typer.Option(help="Download even if installed.")] = False,
+    name: str = typer.Argument(help="Name of a model, see: evenmatch models list."),
+    again: bool = typer.Option(False, help="Download even if installed."),
 ) -> None:
     """Download an embedded model.
 
@@ -121,13 +115,13 @@ def get_model(
 cache = typer.Typer(help="Show or clear the cache of vectors and parses.", no_args_is_help=True)
 
 
-CacheFolderOption = Annotated[
-    str, typer.Option(help="Cache folder; default: EVENMATCH_CACHE or the user's cache folder.")
-]
+CACHE_FOLDER: str = typer.Option(
+    "", help="Cache folder; default: EVENMATCH_CACHE or the user's cache folder."
+)
 
 
 @cache.command("info")
-def cache_info(folder: CacheFolderOption = "", json: JsonOption = False) -> None:
+def cache_info(folder: str = CACHE_FOLDER, json: bool = opt.JSON) -> None:
     """Show cache folders, number of entries and disk space."""
     vectors, *parses = [_usage(store) for store in _stores(folder)]
     lines = [
@@ -139,7 +133,7 @@ def cache_info(folder: CacheFolderOption = "", json: JsonOption = False) -> None
 
 
 @cache.command("clear")
-def clear_cache(folder: CacheFolderOption = "") -> None:
+def clear_cache(folder: str = CACHE_FOLDER) -> None:
     """Delete all cached vectors and parses."""
     for store in _stores(folder):
         store.clear()

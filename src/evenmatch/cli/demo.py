@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 from evenmatch.api import align, score
 from evenmatch.cli.console import print_output, report_errors
 from evenmatch.cli.inspect import write_picture
 from evenmatch.data.pairs import read_everyday_sample
 from evenmatch.data.tables import format_number, table_to_text
-from evenmatch.types import Pair, Score
+from evenmatch.types import Pair
 
 METRICS = ("bertscore", "f_disc", "f_cont")
 FOLDER = Path("demo-out")
@@ -60,16 +61,10 @@ def system_table(systems: Mapping[str, Sequence[Pair]]) -> list[list[str]]:
     rows, start = [["system", *METRICS]], 0
     for system, pairs in systems.items():
         own = slice(start, start + len(pairs))
-        rows.append(
-            [system, *(format_number(system_mean(found[m].segments[own])) for m in METRICS)]
-        )
+        means = (fmean(each.value for each in found[m].segments[own]) for m in METRICS)
+        rows.append([system, *map(format_number, means)])
         start = own.stop
     return rows
-
-
-def system_mean(segments: Sequence[Score]) -> float:
-    """Return the mean score of one system."""
-    return sum(segment.value for segment in segments) / len(segments)
 
 
 def write_systems(systems: Mapping[str, Sequence[Pair]]) -> Iterable[Path]:

@@ -9,33 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from evenmatch.cli.console import print_message
-from evenmatch.cli.options import (
-    METRIC_HELP,
-    ConfidenceOption,
-    MetricsOption,
-    OutputOptions,
-    PartsOption,
-    RatingsArgument,
-    ResamplingOptions,
-    RunOptions,
-    SeedOption,
-    SourcesOption,
-    WorkerOptions,
-    argument,
-    count_option,
-    expand_option_groups,
-    flag,
-    metric_option,
-    option,
-    optional_option,
-    repeatable_option,
-    resolve_metrics,
-)
+from evenmatch.cli import options as opt
+from evenmatch.cli.console import print_first, print_message
 from evenmatch.data.files import STANDARD_INPUT, display_path, read_lines
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.errors import InputError
@@ -54,65 +33,54 @@ from evenmatch.evaluation.keyphrase_table import KeyphraseTable
 from evenmatch.reports.page import check_page_path
 from evenmatch.reports.results import write_report
 
-_MAX_WARNINGS = 5
 
-
-@expand_option_groups(cache=True)
+@opt.expand_option_groups(cache=True)
 def meta(
-    data: RatingsArgument,
-    metric: Annotated[
-        list[str] | None, metric_option(METRIC_HELP, "bertscore, or none with --official")
-    ] = None,
-    level: Annotated[
-        AgreementLevel,
-        option(
-            "LEVEL",
-            "Level of the correlation. system: one score per system; segment: all rated "
-            "outputs pooled; per_item, per_system: within each segment or system, then averaged.",
-        ),
-    ] = "system",
-    method: Annotated[
-        AgreementMethod, option("METHOD", f"Measure of agreement: {', '.join(METHODS)}.")
-    ] = "pearson",
-    outliers: Annotated[
-        OutlierRule,
-        option(
-            "WHICH",
-            "Outlier systems to exclude at the system level. listed: those listed with the "
-            "data; mad: by median absolute deviation of the system ratings; keep: none.",
-        ),
-    ] = "listed",
-    subset: Annotated[
-        list[str] | None,
-        repeatable_option("NAME", "Use only this language pair or criterion", default="all"),
-    ] = None,
-    official: Annotated[
-        bool, flag("--official", "Also evaluate the metric scores published with the data.")
-    ] = False,
-    corpus: Annotated[
-        bool,
-        flag(
-            "--corpus/--no-corpus",
-            "Score a system by the corpus score if the metric has one (BLEU, chrF, TER), "
-            "instead of the mean over segments.",
-        ),
-    ] = True,
-    confidence: ConfidenceOption = 0.95,
-    resamples: Annotated[int, count_option("Number of resamples for intervals and tests.")] = 1000,
-    seed: SeedOption = 0,
-    out: Annotated[
-        str,
-        optional_option(
-            "PAGE.html",
-            "Also write an HTML report with tables, plots and the outputs on which metrics "
-            "disagree most.",
-        ),
-    ] = "",
+    data: str = opt.RATINGS,
+    metric: list[str] | None = opt.metric(
+        None, opt.METRIC_HELP, "bertscore, or none with --official"
+    ),
+    level: AgreementLevel = opt.value(
+        "system",
+        "LEVEL",
+        "Level of the correlation. system: one score per system; segment: all rated outputs "
+        "pooled; per_item, per_system: within each segment or system, then averaged.",
+    ),
+    method: AgreementMethod = opt.value(
+        "pearson", "METHOD", f"Measure of agreement: {', '.join(METHODS)}."
+    ),
+    outliers: OutlierRule = opt.value(
+        "listed",
+        "WHICH",
+        "Outlier systems to exclude at the system level. listed: those listed with the data; mad: "
+        "by median absolute deviation of the system ratings; keep: none.",
+    ),
+    subset: list[str] | None = opt.repeatable(
+        None, "NAME", "Use only this language pair or criterion", shown="all"
+    ),
+    official: bool = opt.flag(
+        False, "--official", "Also evaluate the metric scores published with the data."
+    ),
+    corpus: bool = opt.flag(
+        True,
+        "--corpus/--no-corpus",
+        "Score a system by the corpus score if the metric has one (BLEU, chrF, TER), instead of "
+        "the mean over segments.",
+    ),
+    confidence: float = opt.CONFIDENCE,
+    resamples: int = opt.count(1000, "Number of resamples for intervals and tests."),
+    seed: int = opt.SEED,
+    out: str = opt.value(
+        "",
+        "PAGE.html",
+        "Also write an HTML report with tables, plots and the outputs on which metrics disagree "
+        "most.",
+    ),
     *,
-    printing: OutputOptions,
-    parts: PartsOption = "",
-    running: RunOptions,
-    scaling: WorkerOptions,
+    printing: opt.OutputOptions,
+    parts: str = opt.PARTS,
+    running: opt.RunOptions,
+    scaling: opt.WorkerOptions,
 ) -> None:
     """Correlate metrics with human ratings.
 
@@ -124,7 +92,7 @@ def meta(
     ratings = read_ratings(data, subsets=subset or ())
     with scaling.settings(running, parts) as settings:
         found = correlate(
-            resolve_metrics(metric, official),
+            opt.resolve_metrics(metric, official),
             ratings,
             level,
             method,
@@ -160,33 +128,23 @@ def agreement_document(found: Agreement) -> dict[str, Any]:
     }
 
 
-@expand_option_groups()
+@opt.expand_option_groups()
 def compare(
-    metric: MetricsOption,
-    candidates: Annotated[
-        list[str],
-        option(
-            "FILE",
-            "Outputs of one system, one per line; give one file per system, the baseline "
-            "first. The file name without suffix is the name of the system.",
-            "--candidates",
-            "-c",
-        ),
-    ],
-    references: Annotated[
-        list[str],
-        option(
-            "FILE",
-            "File of references, one per line; may be given several times.",
-            "--references",
-            "-r",
-        ),
-    ],
-    sources: SourcesOption = "",
+    metric: list[str] = opt.METRICS,
+    candidates: list[str] = opt.value(
+        opt.REQUIRED,
+        "--candidates -c FILE",
+        "Outputs of one system, one per line; give one file per system, the baseline first. The "
+        "file name without suffix is the name of the system.",
+    ),
+    references: list[str] = opt.repeatable(
+        opt.REQUIRED, "--references -r FILE", "File of references, one per line"
+    ),
+    sources: str = opt.SOURCES,
     *,
-    draws: ResamplingOptions,
-    printing: OutputOptions,
-    running: RunOptions,
+    draws: opt.ResamplingOptions,
+    printing: opt.OutputOptions,
+    running: opt.RunOptions,
 ) -> None:
     """Compare systems on one test set.
 
@@ -248,53 +206,42 @@ def _read_parallel(paths: Sequence[str]) -> list[list[str]]:
     return texts
 
 
-@expand_option_groups()
+@opt.expand_option_groups()
 def keyphrases(
-    data: Annotated[
-        list[str],
-        argument(
-            "DATA",
-            "Documents: a JSONL, TSV or Parquet file with the fields title and abstract (or "
-            "text), keyphrases, and pred.NAME with the predictions of the system NAME (in JSONL: "
-            "an object pred); a folder of such files; or the name of a public data set.",
-        ),
-    ],
-    metric: Annotated[
-        list[str] | None,
-        metric_option(
-            "Name or spec of a keyphrase metric; may be given several times.",
-            ", ".join(DEFAULT_KEYPHRASE_METRICS),
-        ),
-    ] = None,
-    pred: Annotated[
-        list[str] | None,
-        repeatable_option(
-            "FIELD",
-            "System to score, by its NAME in pred, or another field that contains predictions",
-            "--pred",
-            default="all systems in pred",
-        ),
-    ] = None,
-    mean_seeds: Annotated[
-        bool,
-        flag(
-            "--mean-seeds",
-            "Also report the mean over systems whose names differ only in the number after 'seed'.",
-        ),
-    ] = False,
-    strict: Annotated[
-        bool,
-        flag(
-            "--strict",
-            "Stop with an error at a line or field that cannot be read, instead of a warning.",
-        ),
-    ] = False,
+    data: list[str] = opt.argument(
+        opt.REQUIRED,
+        "DATA",
+        "Documents: a JSONL, TSV or Parquet file with the fields title and abstract (or text), "
+        "keyphrases, and pred.NAME with the predictions of the system NAME (in JSONL: an object "
+        "pred); a folder of such files; or the name of a public data set.",
+    ),
+    metric: list[str] | None = opt.metric(
+        None,
+        "Name or spec of a keyphrase metric; may be given several times.",
+        ", ".join(DEFAULT_KEYPHRASE_METRICS),
+    ),
+    pred: list[str] | None = opt.repeatable(
+        None,
+        "--pred FIELD",
+        "System to score, by its NAME in pred, or another field that contains predictions",
+        shown="all systems in pred",
+    ),
+    mean_seeds: bool = opt.flag(
+        False,
+        "--mean-seeds",
+        "Also report the mean over systems whose names differ only in the number after 'seed'.",
+    ),
+    strict: bool = opt.flag(
+        False,
+        "--strict",
+        "Stop with an error at a line or field that cannot be read, instead of a warning.",
+    ),
     *,
-    draws: ResamplingOptions,
-    printing: OutputOptions,
-    parts: PartsOption = "",
-    running: RunOptions,
-    scaling: WorkerOptions,
+    draws: opt.ResamplingOptions,
+    printing: opt.OutputOptions,
+    parts: str = opt.PARTS,
+    running: opt.RunOptions,
+    scaling: opt.WorkerOptions,
 ) -> None:
     """Score predicted keyphrases.
 
@@ -311,18 +258,11 @@ def keyphrases(
             **asdict(draws),
             **settings,
         )
-    _print_data_warnings(found)
+    print_first(found.errors, 5, "warning: ")
     tables = [found.score_table(), *([found.gap_table()] if found.gaps else [])]
     printing.print_result(
         found, document=found.document(), records=_tsv_records(found), tables=tables
     )
-
-
-def _print_data_warnings(found: KeyphraseTable) -> None:
-    for line in found.errors[:_MAX_WARNINGS]:
-        print_message(f"warning: {line}")
-    if len(found.errors) > _MAX_WARNINGS:
-        print_message(f"warning: and {len(found.errors) - _MAX_WARNINGS} more")
 
 
 def _tsv_records(found: KeyphraseTable) -> list[dict[str, Any]]:

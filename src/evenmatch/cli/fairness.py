@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
+from evenmatch.cli import options as opt
 from evenmatch.cli.console import print_message
-from evenmatch.cli.options import (
-    METRIC_HELP,
-    JsonOption,
-    OutputOptions,
-    PartsOption,
-    ResamplingOptions,
-    RunOptions,
-    SeedOption,
-    WorkerOptions,
-    argument,
-    count_option,
-    expand_option_groups,
-    flag,
-    metric_option,
-    option,
-    optional_option,
-    print_metric_card,
-    repeatable_option,
-    resolve_metrics,
-)
 from evenmatch.fairness.adapter_training import DebiasSettings
 from evenmatch.fairness.audit import Audit
 from evenmatch.fairness.audit import audit as audit_metrics
@@ -34,55 +15,42 @@ from evenmatch.reports.page import check_page_path
 from evenmatch.reports.results import write_report
 
 
-@expand_option_groups(cache=True)
+@opt.expand_option_groups(cache=True)
 def audit(
-    data: Annotated[
-        str,
-        argument(
-            "DATA",
-            "Pairs to audit on: metric-fairness (a public data set), a folder of "
-            "ATTRIBUTE.jsonl files, or a JSONL file with the fields cand_a and ref_a (the "
-            "stereotypical candidate and its reference), cand_b and ref_b (the other candidate).",
-            default="the pairs included in evenmatch",
-        ),
-    ] = "",
-    metric: Annotated[
-        list[str] | None, metric_option(METRIC_HELP, "bertscore, or none with --published")
-    ] = None,
-    attribute: Annotated[
-        list[str] | None,
-        repeatable_option(
-            "NAME",
-            "Audit only this attribute, for example gender",
-            "--attribute",
-            "-a",
-            default="all",
-        ),
-    ] = None,
-    published: Annotated[
-        bool, flag("--published", "Also audit the metric scores published with the data.")
-    ] = False,
-    worst: Annotated[
-        int,
-        count_option(
-            "Number of pairs with the largest score difference to show, per attribute and metric.",
-            least=0,
-        ),
-    ] = 1,
+    data: str = opt.argument(
+        "",
+        "DATA",
+        "Pairs to audit on: metric-fairness (a public data set), a folder of ATTRIBUTE.jsonl "
+        "files, or a JSONL file with the fields cand_a and ref_a (the stereotypical candidate and "
+        "its reference), cand_b and ref_b (the other candidate).",
+        shown="the pairs included in evenmatch",
+    ),
+    metric: list[str] | None = opt.metric(
+        None, opt.METRIC_HELP, "bertscore, or none with --published"
+    ),
+    attribute: list[str] | None = opt.repeatable(
+        None, "--attribute -a NAME", "Audit only this attribute, for example gender", shown="all"
+    ),
+    published: bool = opt.flag(
+        False, "--published", "Also audit the metric scores published with the data."
+    ),
+    worst: int = opt.count(
+        1,
+        "Number of pairs with the largest score difference to show, per attribute and metric.",
+        least=0,
+    ),
     *,
-    draws: ResamplingOptions,
-    out: Annotated[
-        str,
-        optional_option(
-            "PAGE.html",
-            "Also write an HTML report with plots, tables and the pairs with the largest score "
-            "difference.",
-        ),
-    ] = "",
-    printing: OutputOptions,
-    parts: PartsOption = "",
-    running: RunOptions,
-    scaling: WorkerOptions,
+    draws: opt.ResamplingOptions,
+    out: str = opt.value(
+        "",
+        "PAGE.html",
+        "Also write an HTML report with plots, tables and the pairs with the largest score "
+        "difference.",
+    ),
+    printing: opt.OutputOptions,
+    parts: str = opt.PARTS,
+    running: opt.RunOptions,
+    scaling: opt.WorkerOptions,
 ) -> None:
     """Measure the social bias of metrics.
 
@@ -93,7 +61,7 @@ def audit(
         check_page_path(out)
     with scaling.settings(running, parts) as settings:
         found = audit_metrics(
-            resolve_metrics(metric, published),
+            opt.resolve_metrics(metric, published),
             data,
             attributes=attribute or (),
             published=published,
@@ -120,59 +88,49 @@ def audit_document(found: Audit) -> dict[str, Any]:
     }
 
 
-@expand_option_groups()
+@opt.expand_option_groups()
 def debias(
-    out: Annotated[
-        str, option("FOLDER", "Folder for the adapter and its card (README).", "--out", "-o")
-    ],
-    metric: Annotated[
-        str,
-        metric_option("Metric to debias: an alignment, fitted, regression or likelihood metric."),
-    ] = "bertscore",
-    sentences: Annotated[
-        list[str] | None,
-        repeatable_option(
-            "DATA",
-            "Sentence pairs to train on: sts-b, sick, snli, or a file of pairs",
-            "--sentences",
-            "-s",
-            default="sts-b, sick and snli",
-        ),
-    ] = None,
-    templates: Annotated[
-        bool,
-        flag("--templates/--no-templates", "Also train on generated sentences about occupations."),
-    ] = True,
-    judge_on: Annotated[
-        list[str] | None,
-        option(
-            "DATA",
-            "Pairs to audit the metric on before and after training (the DATA of evenmatch "
-            "audit); may be given several times.",
-            default="the pairs included in evenmatch",
-        ),
-    ] = None,
-    steps: Annotated[int, count_option("Number of training steps.")] = 400,
-    batch: Annotated[int, count_option("Number of examples of each kind per step.")] = 16,
-    rate: Annotated[float, option("RATE", "Learning rate.")] = 1e-3,
-    keep: Annotated[
-        float, option("WEIGHT", "Weight of the loss that keeps other scores unchanged.", least=0)
-    ] = 1.0,
-    mind: Annotated[
-        float,
-        option(
-            "WEIGHT",
-            "Weight of the loss that keeps the penalty for a wrong gender unchanged.",
-            least=0,
-        ),
-    ] = 1.0,
-    factor: Annotated[
-        int, count_option("Reduction factor: hidden size divided by adapter bottleneck size.")
-    ] = 16,
-    seed: SeedOption = 0,
-    json: JsonOption = False,
+    out: str = opt.value(
+        opt.REQUIRED, "--out -o FOLDER", "Folder for the adapter and its card (README)."
+    ),
+    metric: str = opt.metric(
+        "bertscore", "Metric to debias: an alignment, fitted, regression or likelihood metric."
+    ),
+    sentences: list[str] | None = opt.repeatable(
+        None,
+        "--sentences -s DATA",
+        "Sentence pairs to train on: sts-b, sick, snli, or a file of pairs",
+        shown="sts-b, sick and snli",
+    ),
+    templates: bool = opt.flag(
+        True, "--templates/--no-templates", "Also train on generated sentences about occupations."
+    ),
+    judge_on: list[str] | None = opt.value(
+        None,
+        "DATA",
+        "Pairs to audit the metric on before and after training (the DATA of evenmatch audit); may "
+        "be given several times.",
+        shown="the pairs included in evenmatch",
+    ),
+    steps: int = opt.count(400, "Number of training steps."),
+    batch: int = opt.count(16, "Number of examples of each kind per step."),
+    rate: float = opt.value(1e-3, "RATE", "Learning rate."),
+    keep: float = opt.value(
+        1.0, "WEIGHT", "Weight of the loss that keeps other scores unchanged.", least=0
+    ),
+    mind: float = opt.value(
+        1.0,
+        "WEIGHT",
+        "Weight of the loss that keeps the penalty for a wrong gender unchanged.",
+        least=0,
+    ),
+    factor: int = opt.count(
+        16, "Reduction factor: hidden size divided by adapter bottleneck size."
+    ),
+    seed: int = opt.SEED,
+    json: bool = opt.JSON,
     *,
-    running: RunOptions,
+    running: opt.RunOptions,
 ) -> None:
     """Train an adapter that reduces the gender bias of a metric.
 
@@ -189,4 +147,4 @@ def debias(
             judge_on=judge_on or [""],
             **settings,
         )
-    print_metric_card(made, json)
+    opt.print_metric_card(made, json)

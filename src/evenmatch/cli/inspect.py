@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from evenmatch.api import align as align_pair
+from evenmatch.cli import options as opt
 from evenmatch.cli.console import print_message, print_text_or_json, terminal_width
-from evenmatch.cli.options import JsonOption, argument, metric_option, optional_option
 from evenmatch.data.scores import atomic_write, score_to_record
 from evenmatch.data.tables import table_to_text
 from evenmatch.errors import EvenmatchError
-from evenmatch.protocols import Metric
 from evenmatch.registry import (
     KINDS,
     build,
@@ -35,7 +34,7 @@ from evenmatch.registry import (
 from evenmatch.registry.parts import RegistryEntry, entry_of
 from evenmatch.scoring.aligned import Aligned
 from evenmatch.scoring.metric import as_metric
-from evenmatch.viewer.page import align_all, alternative_metrics, metric_trees
+from evenmatch.viewer.page import align_all, alignment_page, alternative_metrics, metric_trees
 
 if TYPE_CHECKING:
     from evenmatch.viewer.trees import TreePair
@@ -46,26 +45,19 @@ _SENTENCE_END = re.compile(r"(?<=\.)\s+")
 
 
 def align(
-    candidate: Annotated[str, argument("CANDIDATE", "Text to score.")],
-    reference: Annotated[str, argument("REFERENCE", "Text to align it with.")],
-    metric: Annotated[str, metric_option("Name or spec of an alignment metric.")] = "f_disc",
-    plot: Annotated[
-        str, optional_option("FILE", "Also plot the alignment: a .svg, .png or .html file.")
-    ] = "",
-    also: Annotated[
-        list[str] | None,
-        optional_option(
-            "METRIC",
-            "With --plot FILE.html: another metric to switch to; may be given several times.",
-        ),
-    ] = None,
-    against: Annotated[
-        str,
-        optional_option(
-            "TEXT", "With --plot FILE.html: a second candidate to show next to the first."
-        ),
-    ] = "",
-    json: JsonOption = False,
+    candidate: str = opt.argument(opt.REQUIRED, "CANDIDATE", "Text to score."),
+    reference: str = opt.argument(opt.REQUIRED, "REFERENCE", "Text to align it with."),
+    metric: str = opt.metric("f_disc", "Name or spec of an alignment metric."),
+    plot: str = opt.value("", "FILE", "Also plot the alignment: a .svg, .png or .html file."),
+    also: list[str] | None = opt.value(
+        None,
+        "METRIC",
+        "With --plot FILE.html: another metric to switch to; may be given several times.",
+    ),
+    against: str = opt.value(
+        "", "TEXT", "With --plot FILE.html: a second candidate to show next to the first."
+    ),
+    json: bool = opt.JSON,
 ) -> None:
     """Show how a candidate aligns with a reference.
 
@@ -81,9 +73,10 @@ def align(
     if plot.lower().endswith(".html"):
         others = [(name, as_metric(name)) for name in dict.fromkeys(also or ())]
         candidates = [candidate, against] if against else [candidate]
-        _write_text(
-            plot, _comparison_page(aligned, [(metric, part), *others], candidates, reference)
-        )
+        every = [(metric, part), *others, *alternative_metrics(part)]
+        trees = metric_trees(part, candidate, reference, aligned)
+        shown = align_all(every, candidates, reference)
+        _write_text(plot, alignment_page(aligned, trees, also=shown))
     elif plot:
         write_picture(aligned, plot, metric_trees(part, candidate, reference, aligned))
     if plot:
@@ -101,20 +94,6 @@ def alignment_document(aligned: Aligned) -> dict[str, Any]:
         "score": score_to_record(aligned.score),
         "signature": aligned.signature,
     }
-
-
-def _comparison_page(
-    aligned: Aligned,
-    metrics: Sequence[tuple[str, Metric]],
-    candidates: Sequence[str],
-    reference: str,
-) -> str:
-    """Return a page of these metrics and of variants of the first with other alignments."""
-    from evenmatch.viewer.page import alignment_page
-
-    every = [*metrics, *alternative_metrics(metrics[0][1])]
-    trees = metric_trees(metrics[0][1], candidates[0], reference, aligned)
-    return alignment_page(aligned, trees, also=align_all(every, candidates, reference))
 
 
 def write_picture(aligned: Aligned, path: str, trees: TreePair | None = None) -> None:
@@ -161,13 +140,14 @@ class Explanation:
     unresolved: str | None  # reason why there is no signature on this machine
 
     def __str__(self) -> str:
-        rows = [
-            ["  " * s.path.count(".") + s.path.split(".")[-1], _value_cell(s), s.about]
-            for s in self.settings
-        ]
+        table = [["setting", "value", "meaning"]]
+        for each in self.settings:
+            name = "  " * each.path.count(".") + each.path.split(".")[-1]
+            value = f"{each.value} → {each.resolved}" if each.resolved else each.value
+            table.append([name, value, each.about])
         parts = [f"{self.spec}\n{self.about}"]
-        table = [["setting", "value", "meaning"], *rows]
-        parts += [table_to_text(table, width=terminal_width())] if rows else []
+        if self.settings:
+            parts.append(table_to_text(table, width=terminal_width()))
         if self.signature:
             parts.append(f"signature: {self.signature}")
         else:
@@ -176,13 +156,12 @@ class Explanation:
 
 
 def explain(
-    part: Annotated[
-        str,
-        argument(
-            "SPEC", "Name of a metric or part, optionally with settings: name(setting=value)."
-        ),
-    ],
-    json: JsonOption = False,
+    part: str = opt.argument(
+        opt.REQUIRED,
+        "SPEC",
+        "Name of a metric or part, optionally with settings: name(setting=value).",
+    ),
+    json: bool = opt.JSON,
 ) -> None:
     """Show every setting of a metric or part.
 
@@ -232,16 +211,11 @@ def _setting_help(made_by: RegistryEntry | None, setting: str) -> str:
     return " ".join(s for s in _SENTENCE_END.split(text) if f"`{setting}`" in s)
 
 
-def _value_cell(setting: Setting) -> str:
-    return f"{setting.value} → {setting.resolved}" if setting.resolved else setting.value
-
-
 def list_names(
-    kind: Annotated[
-        str | None,
-        typer.Argument(help=f"List only one kind: {', '.join(KINDS)}.", show_default=False),
-    ] = None,
-    json: JsonOption = False,
+    kind: str | None = typer.Argument(
+        None, help=f"List only one kind: {', '.join(KINDS)}.", show_default=False
+    ),
+    json: bool = opt.JSON,
 ) -> None:
     """List the metrics and the parts that metrics are built from."""
     found = [find_entry(name) for name in names(kind)]

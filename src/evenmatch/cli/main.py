@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated
 
 import typer
 
@@ -80,18 +79,16 @@ def _print_version(wanted: bool) -> None:
 
 
 def _global_options(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
-        ),
-    ] = False,
-    _debug: Annotated[
-        bool,
-        typer.Option(
-            DEBUG_OPTION, help="Show the full traceback of an error; may be given anywhere."
-        ),
-    ] = False,
+    _version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        help="Show the version and exit.",
+    ),
+    _debug: bool = typer.Option(
+        False, DEBUG_OPTION, help="Show the full traceback of an error; may be given anywhere."
+    ),
 ) -> None:
     """Options that are given before the command."""
 

@@ -1,8 +1,9 @@
 """Options shared by several commands.
 
-Single options are type aliases (`MetricsOption`, `SeedOption`); options that belong together are
-dataclasses (`RunOptions`, `OutputOptions`, `WorkerOptions`). A command takes such a dataclass as
-one parameter, and `expand_option_groups` turns it into separate command-line options.
+An option is the default of a parameter: `seed: int = SEED`, `pairs: int = count(300, ...)`.
+Options that belong together are dataclasses (`RunOptions`, `OutputOptions`, `WorkerOptions`). A
+command takes such a dataclass as one parameter, and `expand_option_groups` turns it into separate
+command-line options.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass, is_dataclass
 from inspect import Parameter
-from typing import Annotated, Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import typer
 
@@ -42,53 +44,51 @@ METRIC_HELP = (
 # Progress counts training pairs and then the pairs of the evaluation, so "scored" would be wrong.
 PROGRESS_WORD = "processed"
 
+REQUIRED: Any = ...
 
-def option(
-    metavar: str,
-    help_text: str,
-    *names: str,
-    default: bool | str = True,
-    least: float | None = None,
-) -> Any:
-    """Return an option with a value; `default` is the default shown in help, or whether it is."""
-    return typer.Option(*names, metavar=metavar, help=help_text, show_default=default, min=least)
+T = TypeVar("T")
 
 
-def argument(metavar: str, help_text: str, default: bool | str = True) -> Any:
-    """Return a positional argument; `default` as for `option`."""
-    return typer.Argument(metavar=metavar, help=help_text, show_default=default)
+def value(
+    default: T, form: str, help_text: str, shown: bool | str = True, least: float | None = None
+) -> T:
+    """Return an option with a value.
+
+    `form` is the name of the value, after the names of the option if they are not those of the
+    parameter: 'FILE' or '--out -o FILE'. `shown` describes the default in help if it is empty.
+    """
+    *names, metavar = form.split()
+    made: T = typer.Option(
+        default, *names, metavar=metavar, help=help_text, show_default=shown, min=least
+    )
+    return made
 
 
-def flag(name: str, help_text: str) -> Any:
+def argument(default: T, metavar: str, help_text: str, shown: bool | str = True) -> T:
+    """Return a positional argument; `shown` as for `value`."""
+    made: T = typer.Argument(default, metavar=metavar, help=help_text, show_default=shown)
+    return made
+
+
+def flag(default: T, name: str, help_text: str) -> T:
     """Return an option without a value: '--name' or '--name/--no-name'."""
-    return typer.Option(name, help=help_text)
+    made: T = typer.Option(default, name, help=help_text)
+    return made
 
 
-def metric_option(help_text: str, default: bool | str = True) -> Any:
+def metric(default: T, help_text: str, shown: bool | str = True) -> T:
     """Return the option -m for one or several metrics."""
-    return option("METRIC", help_text, "--metric", "-m", default=default)
+    return value(default, "--metric -m METRIC", help_text, shown=shown)
 
 
-def count_option(help_text: str, least: int = 1) -> Any:
+def count(default: int, help_text: str, least: int = 1) -> int:
     """Return an integer option with the minimum `least`."""
-    return option("N", help_text, least=least)
+    return value(default, "N", help_text, least=least)
 
 
-def optional_option(metavar: str, help_text: str, *names: str) -> Any:
-    """Return an option without a default in its help text."""
-    return option(metavar, help_text, *names, default=False)
-
-
-def repeatable_option(
-    metavar: str,
-    help_text: str,
-    *names: str,
-    default: bool | str = True,
-    least: float | None = None,
-) -> Any:
-    """Return an option that may be given several times."""
-    repeated = f"{help_text}; may be given several times."
-    return option(metavar, repeated, *names, default=default, least=least)
+def repeatable(default: T, form: str, help_text: str, **more: Any) -> T:
+    """Return an option that may be given several times; arguments as for `value`."""
+    return value(default, form, f"{help_text}; may be given several times.", **more)
 
 
 def resolve_metrics(given: Sequence[str] | None, published: bool) -> list[str]:
@@ -96,89 +96,69 @@ def resolve_metrics(given: Sequence[str] | None, published: bool) -> list[str]:
     return list(dict.fromkeys(given or ([] if published else ["bertscore"])))
 
 
-MetricsOption: TypeAlias = Annotated[
-    list[str],
-    typer.Option(
-        "--metric",
-        "-m",
-        metavar="METRIC",
-        help=METRIC_HELP,
-        default_factory=lambda: ["bertscore"],
-        show_default="bertscore",
-    ),
-]
-
-SourcesOption: TypeAlias = Annotated[
-    str,
-    optional_option("FILE", "Source texts (the inputs of the generation system), one per line."),
-]
-
-ModelMetricOption: TypeAlias = Annotated[
-    str, metric_option("Alignment metric that uses a model, for example bertscore(model='FOLDER').")
-]
-
-JsonOption: TypeAlias = Annotated[bool, flag("--json", "Print the result as one JSON document.")]
-
-ConfidenceOption: TypeAlias = Annotated[
-    float, option("LEVEL", "Confidence level of the intervals, between 0 and 1.")
-]
-
-SeedOption: TypeAlias = Annotated[int, count_option("Random seed.", least=0)]
-
-ProgressOption: TypeAlias = Annotated[
-    bool | None,
-    typer.Option(
-        "--progress/--no-progress",
-        help="Show progress on standard error. By default only if standard error is a terminal.",
-        show_default=False,
-    ),
-]
+METRICS = metric(["bertscore"], METRIC_HELP, shown="bertscore")
+SOURCES = value("", "FILE", "Source texts (the inputs of the generation system), one per line.")
+MODEL_METRIC = metric(
+    "bertscore", "Alignment metric that uses a model, for example bertscore(model='FOLDER')."
+)
+RATINGS: str = argument(
+    REQUIRED,
+    "DATA",
+    "Human ratings: the name of a public data set (see: evenmatch data list), a folder in WMT "
+    "layout, or a JSONL, TSV or Parquet file with the columns system, segment, candidate, "
+    "references, rating.",
+)
+METRIC_FOLDER: str = value(
+    REQUIRED, "--out -o FOLDER", "New folder for the metric and its card (README)."
+)
+PARTS = value(
+    "",
+    "DIR",
+    "With --on: store finished shards here, so that the next run computes only missing ones.",
+)
+JSON = flag(False, "--json", "Print the result as one JSON document.")
+CONFIDENCE = value(0.95, "LEVEL", "Confidence level of the intervals, between 0 and 1.")
+SEED = count(0, "Random seed.", least=0)
+PROGRESS = flag(
+    None,
+    "--progress/--no-progress",
+    "Show progress on standard error. By default only if standard error is a terminal.",
+)
 
 
 @dataclass(frozen=True)
 class ResamplingOptions:
     """Options of confidence intervals and significance tests."""
 
-    confidence: ConfidenceOption = 0.95
-    resamples: Annotated[
-        int, count_option("Number of bootstrap resamples, for intervals and bootstrap tests.")
-    ] = 1000
-    trials: Annotated[
-        int, count_option("Number of random permutations, for permutation tests.")
-    ] = 10_000
-    seed: SeedOption = 0
+    confidence: float = CONFIDENCE
+    resamples: int = count(
+        1000, "Number of bootstrap resamples, for intervals and bootstrap tests."
+    )
+    trials: int = count(10_000, "Number of random permutations, for permutation tests.")
+    seed: int = SEED
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """Options of every command that runs metrics: device, batch size, cache, progress."""
 
-    device: Annotated[
-        str, option("NAME", "PyTorch device to run models on, for example cpu or cuda:0.")
-    ] = "cpu"
-    threads: Annotated[
-        int, count_option("Number of CPU threads; 0 uses PyTorch's default.", least=0)
-    ] = 0
-    batch_tokens: Annotated[int, count_option("Maximum number of tokens in one forward pass.")] = (
-        Run().batch_tokens
+    device: str = value(
+        "cpu", "NAME", "PyTorch device to run models on, for example cpu or cuda:0."
     )
-    cache: Annotated[
-        bool,
-        flag(
-            "--cache/--no-cache",
-            "Store token vectors on disk and reuse them in later runs. They are rounded to 16 "
-            "bits, which signatures record as 'vectors compact'.",
-        ),
-    ] = False
-    exact_cache: Annotated[
-        bool,
-        typer.Option(
-            "--exact-cache",
-            help="Store vectors in full precision (twice the disk space); implies --cache.",
-            show_default=False,
-        ),
-    ] = False
-    progress: ProgressOption = None
+    threads: int = count(0, "Number of CPU threads; 0 uses PyTorch's default.", least=0)
+    batch_tokens: int = count(Run().batch_tokens, "Maximum number of tokens in one forward pass.")
+    cache: bool = flag(
+        False,
+        "--cache/--no-cache",
+        "Store token vectors on disk and reuse them in later runs. They are rounded to 16 bits, "
+        "which signatures record as 'vectors compact'.",
+    )
+    exact_cache: bool = flag(
+        False,
+        "--exact-cache",
+        "Store vectors in full precision (twice the disk space); implies --cache.",
+    )
+    progress: bool | None = PROGRESS
 
     @contextmanager
     def settings(self, word: str = "scored") -> Iterator[dict[str, Any]]:
@@ -197,21 +177,19 @@ OutputFormat: TypeAlias = Literal["text", "json", "tsv", "latex"]
 
 
 class HasNotes(Protocol):
-    """A result whose `notes` describe settings and signatures; `str` gives the whole text."""
+    """A result whose `notes` are the settings and signatures; `str` gives the whole text."""
 
-    def notes(self) -> Sequence[str]:
-        """Return the settings and signatures behind the numbers, one per line."""
+    def notes(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """Options that select the output format."""
 
-    style: Annotated[
-        OutputFormat,
-        option("FORMAT", f"Output format: {', '.join(get_args(OutputFormat))}.", "--format", "-f"),
-    ] = "text"
-    json: JsonOption = False
+    style: OutputFormat = value(
+        "text", "--format -f FORMAT", f"Output format: {', '.join(get_args(OutputFormat))}."
+    )
+    json: bool = JSON
 
     @property
     def format(self) -> OutputFormat:
@@ -255,7 +233,11 @@ def expand_option_groups(**defaults: object) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True).parameters
-        groups = {name: _group_options(p) for name, p in own.items() if is_dataclass(p.annotation)}
+        groups = {
+            name: inspect.signature(own[name].annotation, eval_str=True).parameters
+            for name, p in own.items()
+            if is_dataclass(p.annotation)
+        }
 
         @functools.wraps(command)
         def with_options(**given: Any) -> None:
@@ -265,7 +247,9 @@ def expand_option_groups(**defaults: object) -> Callable[[Command], Command]:
 
         options = {o: p for name in own for o, p in groups.get(name, {name: own[name]}).items()}
         for name, value in defaults.items():
-            options[name] = options[name].replace(default=value)
+            changed = copy(options[name].default)
+            changed.default = value
+            options[name] = options[name].replace(default=changed)
         shown = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in options.values()]
         with_options.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
         with_options.__annotations__ = {p.name: p.annotation for p in shown}
@@ -274,71 +258,46 @@ def expand_option_groups(**defaults: object) -> Callable[[Command], Command]:
     return decorate
 
 
-def _group_options(group: Parameter) -> Mapping[str, Parameter]:
-    return inspect.signature(group.annotation, eval_str=True).parameters
-
-
-PartsOption: TypeAlias = Annotated[
-    str,
-    optional_option(
-        "DIR",
-        "With --on: store finished shards here, so that the next run computes only missing ones.",
-    ),
-]
-
-
 @dataclass(frozen=True)
 class WorkerOptions:
     """Options of commands that can distribute their pairs over workers."""
 
-    on: Annotated[
-        Literal["processes", "ray"] | None,
-        optional_option(
-            "WHERE", "Distribute the pairs over workers: processes (on this machine) or ray."
-        ),
-    ] = None
-    workers: Annotated[
-        int, count_option("Number of workers; 0 starts one per CPU core.", least=0)
-    ] = 0
-    shard_rows: Annotated[
-        int, count_option("Number of rows per shard, the unit of work given to a worker.")
-    ] = SHARD_ROWS
-    retries: Annotated[int, count_option("Number of retries of a failed shard.", least=0)] = RETRIES
-    max_failures: Annotated[
-        int | None,
-        option("N", "Stop when more than N shards have failed.", default="no limit", least=0),
-    ] = None
-    ray_address: Annotated[
-        str,
-        option(
-            "ADDRESS",
-            "Address of the Ray cluster, as in ray.init: HOST:PORT, auto, or ray://HOST:PORT.",
-            default="start a local cluster for this run",
-        ),
-    ] = ""
-    ray_working_dir: Annotated[
-        str,
-        optional_option(
-            "DIR", "Folder to copy to every Ray node; relative paths in specs are resolved there."
-        ),
-    ] = ""
-    ray_models: Annotated[
-        str,
-        option(
-            "DIR",
-            "Folder of the embedded models on the Ray nodes.",
-            default="EVENMATCH_MODELS of each node",
-        ),
-    ] = ""
+    on: Literal["processes", "ray"] | None = value(
+        None, "WHERE", "Distribute the pairs over workers: processes (on this machine) or ray."
+    )
+    workers: int = count(0, "Number of workers; 0 starts one per CPU core.", least=0)
+    shard_rows: int = count(
+        SHARD_ROWS, "Number of rows per shard, the unit of work given to a worker."
+    )
+    retries: int = count(RETRIES, "Number of retries of a failed shard.", least=0)
+    max_failures: int | None = value(
+        None, "N", "Stop when more than N shards have failed.", shown="no limit", least=0
+    )
+    ray_address: str = value(
+        "",
+        "ADDRESS",
+        "Address of the Ray cluster, as in ray.init: HOST:PORT, auto, or ray://HOST:PORT.",
+        shown="start a local cluster for this run",
+    )
+    ray_working_dir: str = value(
+        "", "DIR", "Folder to copy to every Ray node; relative paths in specs are resolved there."
+    )
+    ray_models: str = value(
+        "",
+        "DIR",
+        "Folder of the embedded models on the Ray nodes.",
+        shown="EVENMATCH_MODELS of each node",
+    )
 
     def check(self, *others: object) -> None:
         """Reject options, `others` included, that need --on or --on ray if it is not given."""
-        plain = WorkerOptions(shard_rows=self.shard_rows, retries=self.retries)
-        if self.on is None and (any(others) or self != plain):
+        for_ray = any((self.ray_address, self.ray_working_dir, self.ray_models))
+        needs_on = any((*others, self.workers, self.max_failures is not None, for_ray))
+        if self.on is None and needs_on:
             raise typer.BadParameter(
                 "--workers, --resume, --parts and other worker options need --on"
             )
-        if self.on != "ray" and (self.ray_address or self.ray_working_dir or self.ray_models):
+        if self.on != "ray" and for_ray:
             raise typer.BadParameter(
                 "--ray-address, --ray-working-dir and --ray-models need --on ray"
             )
@@ -368,43 +327,20 @@ class WorkerOptions:
             yield {**settings, "on": on}
 
 
-RatingsArgument: TypeAlias = Annotated[
-    str,
-    argument(
-        "DATA",
-        "Human ratings: the name of a public data set (see: evenmatch data list), a folder in "
-        "WMT layout, or a JSONL, TSV or Parquet file with the columns system, segment, candidate, "
-        "references, rating.",
-    ),
-]
-
-MetricFolderOption: TypeAlias = Annotated[
-    str, option("FOLDER", "New folder for the metric and its card (README).", "--out", "-o")
-]
-
-EpochsOption: TypeAlias = Annotated[int, count_option("Number of passes over the training pairs.")]
-
-
 def print_metric_card(made: MetricCard, json: bool) -> None:
     """Print the card of a new metric as text or JSON, and how to use the metric."""
     print_text_or_json(made, made.document, json=json)
     print_message(f"wrote {made.folder}; use it as a metric: -m {made.metric}")
 
 
-MinutesOption: TypeAlias = Annotated[
-    int,
-    count_option(
-        "Stop after N minutes (0: no limit); run the same command again to continue.", least=0
-    ),
-]
-
-
 @dataclass(frozen=True)
 class TrainingOptions:
     """Options of long training runs that can be stopped and continued."""
 
-    minutes: MinutesOption = 40
-    threads: Annotated[int, count_option("Number of CPU threads.")] = 1
+    minutes: int = count(
+        40, "Stop after N minutes (0: no limit); run the same command again to continue.", least=0
+    )
+    threads: int = count(1, "Number of CPU threads.")
 
 
 def time_limit(minutes: float) -> Callable[[], bool]:

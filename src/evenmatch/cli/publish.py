@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from evenmatch.cli import options as opt
 from evenmatch.cli.console import print_message
-from evenmatch.cli.options import (
-    RunOptions,
-    argument,
-    count_option,
-    expand_option_groups,
-    metric_option,
-    option,
-    optional_option,
-)
 from evenmatch.data.pairs import LineAlignedFiles, PairFile, open_pair_file
 from evenmatch.reports.page import check_page_path
 from evenmatch.reports.results import read_result, write_report
@@ -25,59 +16,33 @@ from evenmatch.server.allow_list import DEFAULT_METRICS
 from evenmatch.server.security import Limits
 from evenmatch.server.serve import serve as run_server
 
-_DEFAULT_LIMITS = Limits()
-
 
 def report(
-    result: Annotated[
-        str,
-        argument(
-            "RESULT.json",
-            "JSON output of score, compare, meta, audit, keyphrases, tune or study (--json).",
-        ),
-    ],
-    out: Annotated[
-        str,
-        option(
-            "PAGE.html",
-            "HTML file to write.",
-            "--out",
-            "-o",
-            default="RESULT.html in the same folder",
-        ),
-    ] = "",
-    texts: Annotated[
-        str,
-        optional_option(
-            "FILE",
-            "For results of score: the file that was scored. The report then shows the worst and "
-            "the best texts with their alignments.",
-        ),
-    ] = "",
-    candidates: Annotated[
-        str,
-        optional_option(
-            "FILE",
-            "Like --texts, but for line-aligned files: the candidates.",
-            "--candidates",
-            "-c",
-        ),
-    ] = "",
-    references: Annotated[
-        list[str] | None,
-        optional_option(
-            "FILE",
-            "Like --texts, but for line-aligned files: the references; may be given several times.",
-            "--references",
-            "-r",
-        ),
-    ] = None,
-    examples: Annotated[
-        int,
-        count_option(
-            "Number of texts to show from each end of the ranking: N worst and N best.", least=0
-        ),
-    ] = 3,
+    result: str = opt.argument(
+        opt.REQUIRED,
+        "RESULT.json",
+        "JSON output of score, compare, meta, audit, keyphrases, tune or study (--json).",
+    ),
+    out: str = opt.value(
+        "", "--out -o PAGE.html", "HTML file to write.", shown="RESULT.html in the same folder"
+    ),
+    texts: str = opt.value(
+        "",
+        "FILE",
+        "For results of score: the file that was scored. The report then shows the worst and the "
+        "best texts with their alignments.",
+    ),
+    candidates: str = opt.value(
+        "", "--candidates -c FILE", "Like --texts, but for line-aligned files: the candidates."
+    ),
+    references: list[str] | None = opt.value(
+        None,
+        "--references -r FILE",
+        "Like --texts, but for line-aligned files: the references; may be given several times.",
+    ),
+    examples: int = opt.count(
+        3, "Number of texts to show from each end of the ranking: N worst and N best.", least=0
+    ),
 ) -> None:
     """Write an HTML report of a result.
 
@@ -105,80 +70,59 @@ def _open_texts(file: str, candidates: str, references: list[str]) -> PairFile |
 class LimitOptions:
     """Options that limit requests."""
 
-    max_bytes: Annotated[int, count_option("Maximum size of a request body in bytes.")] = (
-        _DEFAULT_LIMITS.max_bytes
+    max_bytes: int = opt.count(Limits.max_bytes, "Maximum size of a request body in bytes.")
+    max_texts: int = opt.count(
+        Limits.max_texts, "Maximum number of texts in a request, references included.", least=2
     )
-    max_texts: Annotated[
-        int, count_option("Maximum number of texts in a request, references included.", least=2)
-    ] = _DEFAULT_LIMITS.max_texts
-    max_length: Annotated[int, count_option("Maximum number of characters in a text.")] = (
-        _DEFAULT_LIMITS.max_text_length
+    max_text_length: int = opt.value(
+        Limits.max_text_length, "--max-length N", "Maximum number of characters in a text.", least=1
     )
-    max_waiting: Annotated[
-        int,
-        count_option(
-            "Maximum number of queued pairs over all requests; further requests are rejected."
-        ),
-    ] = _DEFAULT_LIMITS.max_queued_pairs
-    timeout: Annotated[float, option("SECONDS", "Time limit of a request.", least=0.001)] = (
-        _DEFAULT_LIMITS.timeout
+    max_queued_pairs: int = opt.value(
+        Limits.max_queued_pairs,
+        "--max-waiting N",
+        "Maximum number of queued pairs over all requests; further requests are rejected.",
+        least=1,
     )
-
-    def limits(self) -> Limits:
-        """Return the limits as the server takes them."""
-        return Limits(
-            max_bytes=self.max_bytes,
-            max_texts=self.max_texts,
-            max_text_length=self.max_length,
-            max_aligned_length=min(self.max_length, _DEFAULT_LIMITS.max_aligned_length),
-            max_queued_pairs=self.max_waiting,
-            timeout=self.timeout,
-        )
+    timeout: float = opt.value(Limits.timeout, "SECONDS", "Time limit of a request.", least=0.001)
 
 
-@expand_option_groups()
+@opt.expand_option_groups()
 def serve(
-    metric: Annotated[
-        list[str] | None,
-        metric_option(
-            "Metric to serve, by name or spec; may be given several times. Requests for other "
-            "metrics are rejected.",
-            f"those of {', '.join(DEFAULT_METRICS)} that can run on this machine",
-        ),
-    ] = None,
-    host: Annotated[
-        str, option("ADDRESS", "Address to listen on; a public address requires --token.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(
-            min=0, max=65535, metavar="N", help="Port to listen on; 0 selects a free port."
-        ),
-    ] = 8000,
-    token: Annotated[
-        str,
-        typer.Option(
-            metavar="TOKEN",
-            envvar="EVENMATCH_TOKEN",
-            help="Secret that clients must send as header: Authorization: Bearer TOKEN.",
-            show_default=False,
-        ),
-    ] = "",
+    metric: list[str] | None = opt.metric(
+        None,
+        "Metric to serve, by name or spec; may be given several times. Requests for other metrics "
+        "are rejected.",
+        f"those of {', '.join(DEFAULT_METRICS)} that can run on this machine",
+    ),
+    host: str = opt.value(
+        "127.0.0.1", "ADDRESS", "Address to listen on; a public address requires --token."
+    ),
+    port: int = typer.Option(
+        8000, min=0, max=65535, metavar="N", help="Port to listen on; 0 selects a free port."
+    ),
+    token: str = typer.Option(
+        "",
+        metavar="TOKEN",
+        envvar="EVENMATCH_TOKEN",
+        help="Secret that clients must send as header: Authorization: Bearer TOKEN.",
+        show_default=False,
+    ),
     *,
     bounds: LimitOptions,
-    running: RunOptions,
+    running: opt.RunOptions,
 ) -> None:
     """Start an HTTP server for scores and rewards.
 
     The server also returns alignments, and shows the alignment viewer at /.
     """
+    aligned_length = min(bounds.max_text_length, Limits.max_aligned_length)
     with running.settings() as settings:
         run_server(
             metric or (),
             host=host,
             port=port,
             token=token,
-            limits=bounds.limits(),
+            limits=Limits(max_aligned_length=aligned_length, **asdict(bounds)),
             log=print_message,
             **settings | {"progress": None},
         )

@@ -12,23 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import typer
 
-from evenmatch.cli.console import as_json, print_message, print_output
-from evenmatch.cli.options import (
-    MetricsOption,
-    OutputFormat,
-    OutputOptions,
-    RunOptions,
-    SourcesOption,
-    WorkerOptions,
-    argument,
-    expand_option_groups,
-    flag,
-    optional_option,
-)
+from evenmatch.cli import options as opt
+from evenmatch.cli.console import as_json, print_first, print_message, print_output
 from evenmatch.data.pairs import LineAlignedFiles, PairFile, open_pair_file
 from evenmatch.data.scores import (
     SCORE_COLUMNS,
@@ -54,60 +44,42 @@ from evenmatch.scoring.available import select_metrics
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric
 from evenmatch.scoring.streaming import RunningMean, count_flags, score_stream
-from evenmatch.types import Run, Score
+from evenmatch.types import Run
 
-_REPORT_FORMATS: Mapping[str, OutputFormat] = {".json": "json", ".tex": "latex", ".txt": "text"}
-
-_MAX_FAILURES_SHOWN = 10
+_REPORT_FORMATS: Mapping[str, opt.OutputFormat] = {".json": "json", ".tex": "latex", ".txt": "text"}
 
 
-@expand_option_groups()
+@opt.expand_option_groups()
 def score(
     *,
-    candidates: Annotated[
-        str, optional_option("FILE", "File of candidates, one per line.", "--candidates", "-c")
-    ] = "",
-    references: Annotated[
-        list[str] | None,
-        optional_option(
-            "FILE",
-            "File of references, one per line; may be given several times.",
-            "--references",
-            "-r",
-        ),
-    ] = None,
-    metric: MetricsOption,
-    file: Annotated[
-        str,
-        argument(
-            "FILE",
-            "A .jsonl, .tsv or .parquet file with the fields candidate (or prediction), "
-            "references (or reference) and optionally source; - reads JSONL from standard input. "
-            "With --on, also a folder of .jsonl and .parquet files.",
-            default=False,
-        ),
-    ] = "",
-    sources: SourcesOption = "",
-    segments: Annotated[bool, flag("--segments", "Also print the score of every pair.")] = False,
-    printing: OutputOptions,
-    out: Annotated[
-        str,
-        optional_option(
-            "FILE",
-            "Also write a file. With the suffix .jsonl, .tsv or .parquet: the scores of every "
-            "pair. With .json, .tex or .txt: the printed result.",
-        ),
-    ] = "",
-    resume: Annotated[
-        bool,
-        flag(
-            "--resume",
-            "With --on: continue the interrupted run that wrote --out; only missing rows are "
-            "scored.",
-        ),
-    ] = False,
-    running: RunOptions,
-    scaling: WorkerOptions,
+    candidates: str = opt.value("", "--candidates -c FILE", "File of candidates, one per line."),
+    references: list[str] | None = opt.repeatable(
+        None, "--references -r FILE", "File of references, one per line"
+    ),
+    metric: list[str] = opt.METRICS,
+    file: str = opt.argument(
+        "",
+        "FILE",
+        "A .jsonl, .tsv or .parquet file with the fields candidate (or prediction), references (or "
+        "reference) and optionally source; - reads JSONL from standard input. With --on, also a "
+        "folder of .jsonl and .parquet files.",
+    ),
+    sources: str = opt.SOURCES,
+    segments: bool = opt.flag(False, "--segments", "Also print the score of every pair."),
+    printing: opt.OutputOptions,
+    out: str = opt.value(
+        "",
+        "FILE",
+        "Also write a file. With the suffix .jsonl, .tsv or .parquet: the scores of every pair. "
+        "With .json, .tex or .txt: the printed result.",
+    ),
+    resume: bool = opt.flag(
+        False,
+        "--resume",
+        "With --on: continue the interrupted run that wrote --out; only missing rows are scored.",
+    ),
+    running: opt.RunOptions,
+    scaling: opt.WorkerOptions,
 ) -> None:
     """Score candidates against references.
 
@@ -122,19 +94,18 @@ def score(
             file, out, segments=segments, lines=bool(candidates or references or sources)
         )
         result = score_with_workers(file, out, metric, running, scaling, resume)
-        print_output(result.format(printing.format))
-        return
-    _check_output(out)
-    pairs = _open_pairs(file, candidates, references or [], sources)
-    with running.settings() as settings:
-        run = make_run(**settings)
-        rows = out if is_score_file(out) else ""
-        wanted, reasons = select_metrics(metric, run)
-        result = score_pair_file(wanted, pairs, run, keep=segments, out=rows)
-    result = dataclasses.replace(result, absent=reasons)
-    if report := _report_format(out):
-        with atomic_write(out) as place, open(place, "w", encoding="utf-8") as sheet:
-            sheet.write(result.format(report) + "\n")
+    else:
+        report = _report_format(out)
+        pairs = _open_pairs(file, candidates, references or [], sources)
+        with running.settings() as settings:
+            run = make_run(**settings)
+            rows = out if is_score_file(out) else ""
+            wanted, reasons = select_metrics(metric, run)
+            result = score_pair_file(wanted, pairs, run, keep=segments, out=rows)
+        result = dataclasses.replace(result, absent=reasons)
+        if report:
+            with atomic_write(out) as place:
+                Path(place).write_text(result.format(report) + "\n", "utf-8")
     print_output(result.format(printing.format))
     print_warnings(result)
 
@@ -149,16 +120,15 @@ def _open_pairs(file: str, candidates: str, references: list[str], sources: str)
     return LineAlignedFiles(candidates, tuple(references), sources)
 
 
-def _report_format(out: str) -> OutputFormat | None:
-    return next(
-        (style for end, style in _REPORT_FORMATS.items() if out.lower().endswith(end)), None
-    )
-
-
-def _check_output(out: str) -> None:
-    if out and not is_score_file(out) and _report_format(out) is None:
-        known = ", ".join([*SCORE_SUFFIXES, *_REPORT_FORMATS])
-        raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}")
+def _report_format(out: str) -> opt.OutputFormat | None:
+    """Return the format of a printed result; None if `out` is empty or a file of scores."""
+    if not out or is_score_file(out):
+        return None
+    for suffix, style in _REPORT_FORMATS.items():
+        if out.lower().endswith(suffix):
+            return style
+    known = ", ".join([*SCORE_SUFFIXES, *_REPORT_FORMATS])
+    raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}")
 
 
 def check_worker_usage(file: str, out: str, *, segments: bool, lines: bool) -> None:
@@ -177,8 +147,8 @@ def score_with_workers(
     file: str,
     out: str,
     metrics: Sequence[str],
-    running: RunOptions,
-    scaling: WorkerOptions,
+    running: opt.RunOptions,
+    scaling: opt.WorkerOptions,
     resume: bool,
 ) -> ScoreSummary:
     """Score a large file with workers; raise DataError after listing the shards that failed."""
@@ -199,17 +169,12 @@ def score_with_workers(
         print_message(f"{found.resumed_rows} of {found.rows} rows were scored in an earlier run")
     if found.failures:
         raise _failure_error(found, out)
-    result = ScoreSummary(found.tallies, found.flagged, absent=reasons)
-    print_warnings(result)
-    return result
+    return ScoreSummary(found.tallies, found.flagged, absent=reasons)
 
 
 def _failure_error(found: ScoreFilesResult, out: str) -> DataError:
-    for failure in found.failures[:_MAX_FAILURES_SHOWN]:
-        print_message(str(failure))
+    print_first(found.failures, 10)
     count = len(found.failures)
-    if count > _MAX_FAILURES_SHOWN:
-        print_message(f"and {count - _MAX_FAILURES_SHOWN} more")
     return DataError(
         f"{count} {'shard' if count == 1 else 'shards'} failed; the other {found.rows} rows are "
         f"scored and stored for {out}; correct the rows listed above and continue with --resume"
@@ -250,12 +215,7 @@ class ScoreSummary:
     rows: Sequence[ScoreRow] | None = None
     absent: Mapping[str, str] = field(default_factory=dict)  # reason by metric that cannot run
 
-    @property
-    def count(self) -> int:
-        """The number of pairs scored."""
-        return next(iter(self.tallies.values())).count
-
-    def format(self, style: OutputFormat) -> str:
+    def format(self, style: opt.OutputFormat) -> str:
         """Return the result in an output format."""
         if style == "json":
             return as_json(self.document())
@@ -271,14 +231,11 @@ class ScoreSummary:
 
     def document(self) -> dict[str, Any]:
         """Return the result as a JSON document."""
-        metrics = {
-            name: metric_document(tally.signature, tally.mean, tally.corpus, self._segments(name))
-            for name, tally in self.tallies.items()
-        }
+        metrics = {}
+        for name, t in self.tallies.items():
+            kept = None if self.rows is None else [r.score for r in self.rows if r.metric == name]
+            metrics[name] = metric_document(t.signature, t.mean, t.corpus, kept)
         return {"metrics": metrics, **({"absent": dict(self.absent)} if self.absent else {})}
-
-    def _segments(self, metric: str) -> list[Score] | None:
-        return None if self.rows is None else [r.score for r in self.rows if r.metric == metric]
 
     def _mean_table(self, show: Callable[[float | None], str]) -> TextTable:
         """Return a row per metric; the column of corpus scores is left out if there are none."""
@@ -313,6 +270,7 @@ def print_warnings(result: ScoreSummary) -> None:
     """Print the number of flagged rows and the metrics that cannot run on standard error."""
     if result.flagged:
         counts = ", ".join(f"{count} {flag}" for flag, count in sorted(result.flagged.items()))
-        print_message(f"flagged rows: {counts} (of {result.count})")
+        pairs = next(iter(result.tallies.values())).count
+        print_message(f"flagged rows: {counts} (of {pairs})")
     for name, why in result.absent.items():
         print_message(f"{name} cannot run: {why}")

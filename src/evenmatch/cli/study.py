@@ -7,24 +7,12 @@ continues when the command is run again.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import typer
 
-from evenmatch.cli.console import print_json, print_message, print_output
-from evenmatch.cli.options import (
-    JsonOption,
-    RunOptions,
-    SeedOption,
-    TrainingOptions,
-    argument,
-    count_option,
-    expand_option_groups,
-    flag,
-    option,
-    repeatable_option,
-    time_limit,
-)
+from evenmatch.cli import options as opt
+from evenmatch.cli.console import print_message, print_text_or_json
 from evenmatch.data.catalogue.catalogue import data_set
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.data.tables import table_to_text
@@ -62,46 +50,37 @@ study = typer.Typer(
     help="Reproduce experiments of papers; interrupted runs continue.", no_args_is_help=True
 )
 
-StudyFolderOption: TypeAlias = Annotated[
-    str, option("FOLDER", "Folder for results, figures and the HTML page.")
-]
+SEEDS: list[int] | None = opt.repeatable(None, "--seed N", "Random seed", shown="1, 2, 3", least=0)
+
+
+def folder_option(default: str) -> str:
+    """Return the option --out of a study."""
+    return opt.value(default, "FOLDER", "Folder for results, figures and the HTML page.")
 
 
 def finish_study(report: StudyReport, out: str, document: dict[str, Any] | None) -> None:
     """Write the folder of a study and print its tables and findings, or `document` as JSON."""
     print_message(f"wrote {report.write(make_study_folder(out))}")
-    if document is not None:
-        print_json(document)
-    else:
-        tables = [table_to_text(table) for table in report.tables.values()]
-        print_output("\n\n".join([*tables, "\n".join(report.findings)]))
-
-
-SeedsOption: TypeAlias = Annotated[
-    list[int] | None, repeatable_option("N", "Random seed", "--seed", default="1, 2, 3", least=0)
-]
+    tables = [table_to_text(table) for table in report.tables.values()]
+    text = "\n\n".join([*tables, "\n".join(report.findings)])
+    print_text_or_json(text, document or {}, json=document is not None)
 
 
 @study.command("keyphrases")
-@expand_option_groups()
+@opt.expand_option_groups()
 def study_keyphrases(
-    out: StudyFolderOption = "keyphrase-study",
-    arm: Annotated[
-        list[str] | None,
-        repeatable_option(
-            "ARM", "Training objective to include", default=", ".join(KEYPHRASE_ARMS)
-        ),
-    ] = None,
-    ablations: Annotated[
-        bool,
-        flag(
-            "--ablations",
-            "Also train 2RL(FG) with each component of FG removed (8 more training stages).",
-        ),
-    ] = False,
-    seed: SeedsOption = None,
+    out: str = folder_option("keyphrase-study"),
+    arm: list[str] | None = opt.repeatable(
+        None, "ARM", "Training objective to include", shown=", ".join(KEYPHRASE_ARMS)
+    ),
+    ablations: bool = opt.flag(
+        False,
+        "--ablations",
+        "Also train 2RL(FG) with each component of FG removed (8 more training stages).",
+    ),
+    seed: list[int] | None = SEEDS,
     *,
-    training: TrainingOptions,
+    training: opt.TrainingOptions,
 ) -> None:
     """Keyphrase generation with rewards.
 
@@ -112,37 +91,29 @@ def study_keyphrases(
     arms = (*(arm or KEYPHRASE_ARMS), *(ABLATIONS if ablations else ()))
     design = KeyphraseDesign(arms, tuple(seed or (1, 2, 3)))
     with training_threads(training.threads):
-        runs = Experiment(
-            KeyphraseStudy(load_keyphrase_corpus(), design),
-            make_study_folder(out),
-            time_limit(training.minutes),
-            print_message,
-        )
+        work = KeyphraseStudy(load_keyphrase_corpus(), design)
+        should_stop = opt.time_limit(training.minutes)
+        runs = Experiment(work, make_study_folder(out), should_stop, print_message)
         runs()
     finish_study(keyphrase_report(runs), out, None)
 
 
 @study.command("graphs")
-@expand_option_groups()
+@opt.expand_option_groups()
 def study_graphs(
-    out: StudyFolderOption = "graph-study",
-    data: Annotated[
-        str,
-        option("DATA", "Corpus: webnlg (RDF triples) or amr (AMR graphs of The Little Prince)."),
-    ] = "webnlg",
-    arm: Annotated[
-        list[str] | None,
-        repeatable_option("ARM", "Training objective to include", default=", ".join(GRAPH_ARMS)),
-    ] = None,
-    metric: Annotated[
-        str,
-        option(
-            "METRIC", "Additional metric for the evaluation, for example a folder written by fit."
-        ),
-    ] = "",
-    seed: SeedsOption = None,
+    out: str = folder_option("graph-study"),
+    data: str = opt.value(
+        "webnlg", "DATA", "Corpus: webnlg (RDF triples) or amr (AMR graphs of The Little Prince)."
+    ),
+    arm: list[str] | None = opt.repeatable(
+        None, "ARM", "Training objective to include", shown=", ".join(GRAPH_ARMS)
+    ),
+    metric: str = opt.value(
+        "", "METRIC", "Additional metric for the evaluation, for example a folder written by fit."
+    ),
+    seed: list[int] | None = SEEDS,
     *,
-    training: TrainingOptions,
+    training: opt.TrainingOptions,
 ) -> None:
     """Graph-to-text generation with rewards.
 
@@ -154,67 +125,52 @@ def study_graphs(
         raise typer.BadParameter(f"unknown corpus {data!r}; known: {', '.join(GRAPH_CORPORA)}")
     design = make_graph_design(data, tuple(arm or GRAPH_ARMS), tuple(seed or (1, 2, 3)))
     with training_threads(training.threads):
-        runs = Experiment(
-            GraphStudy(GRAPH_CORPORA[data](), design),
-            make_study_folder(out),
-            time_limit(training.minutes),
-            print_message,
-        )
+        work = GraphStudy(GRAPH_CORPORA[data](), design)
+        should_stop = opt.time_limit(training.minutes)
+        runs = Experiment(work, make_study_folder(out), should_stop, print_message)
         runs()
         report = graph_report(runs, learnt=metric)
     finish_study(report, out, None)
 
 
-StudyPairsArgument: TypeAlias = Annotated[
-    str,
-    argument(
-        "DATA",
-        "Sentence pairs: a .jsonl, .tsv or .parquet file with candidate, reference and "
-        "optionally source. Default: the WMT17 translations if available, else a small sample.",
-        default=False,
-    ),
-]
+STUDY_PAIRS = opt.argument(
+    "",
+    "DATA",
+    "Sentence pairs: a .jsonl, .tsv or .parquet file with candidate, reference and optionally "
+    "source. Default: the WMT17 translations if available, else a small sample.",
+)
 
-PairCountOption: TypeAlias = Annotated[
-    int, count_option("Maximum number of pairs to sample.", least=2)
-]
-
-EncoderOption: TypeAlias = Annotated[str, option("MODEL", "Encoder, by name or folder.")]
+ENCODER = opt.value("minilm", "MODEL", "Encoder, by name or folder.")
 
 
 @study.command("lisa")
-@expand_option_groups(cache=True)
+@opt.expand_option_groups(cache=True)
 def study_lisa(
-    data: StudyPairsArgument = "",
-    out: StudyFolderOption = "lisa-study",
-    model: Annotated[
-        list[str] | None, repeatable_option("MODEL", "Encoder, by name or folder", default="minilm")
-    ] = None,
-    sources: Annotated[
-        bool,
-        flag(
-            "--sources",
-            "Pair candidates with sources instead of references; needs a multilingual --model.",
-        ),
-    ] = False,
-    pairs: PairCountOption = 300,
-    length: Annotated[
-        list[int] | None,
-        repeatable_option(
-            "N",
-            "Pad texts to N sub-words; 0 means no padding",
-            default=", ".join(map(str, LENGTHS)),
-            least=0,
-        ),
-    ] = None,
-    algorithm: Annotated[
-        list[str] | None,
-        repeatable_option("SOLVER", "Alignment method", default=", ".join(ALGORITHMS)),
-    ] = None,
-    seed: SeedOption = 0,
-    json: JsonOption = False,
+    data: str = STUDY_PAIRS,
+    out: str = folder_option("lisa-study"),
+    model: list[str] | None = opt.repeatable(
+        None, "MODEL", "Encoder, by name or folder", shown="minilm"
+    ),
+    sources: bool = opt.flag(
+        False,
+        "--sources",
+        "Pair candidates with sources instead of references; needs a multilingual --model.",
+    ),
+    pairs: int = opt.count(300, "Maximum number of pairs to sample.", least=2),
+    length: list[int] | None = opt.repeatable(
+        None,
+        "N",
+        "Pad texts to N sub-words; 0 means no padding",
+        shown=", ".join(map(str, LENGTHS)),
+        least=0,
+    ),
+    algorithm: list[str] | None = opt.repeatable(
+        None, "SOLVER", "Alignment method", shown=", ".join(ALGORITHMS)
+    ),
+    seed: int = opt.SEED,
+    json: bool = opt.JSON,
     *,
-    running: RunOptions,
+    running: opt.RunOptions,
 ) -> None:
     """LiSAScore: effect of alignment and padding.
 
@@ -237,17 +193,17 @@ def study_lisa(
 
 
 @study.command("lisa-quality")
-@expand_option_groups(cache=True)
+@opt.expand_option_groups(cache=True)
 def study_lisa_quality(
-    data: StudyPairsArgument = "",
-    out: StudyFolderOption = "lisa-quality",
-    model: EncoderOption = "minilm",
-    pairs: Annotated[int, count_option("Maximum number of pairs to align.", least=2)] = 1000,
-    rounds: Annotated[int, count_option("Number of timing rounds; the fastest counts.")] = 5,
-    seed: SeedOption = 0,
-    json: JsonOption = False,
+    data: str = STUDY_PAIRS,
+    out: str = folder_option("lisa-quality"),
+    model: str = ENCODER,
+    pairs: int = opt.count(1000, "Maximum number of pairs to align.", least=2),
+    rounds: int = opt.count(5, "Number of timing rounds; the fastest counts."),
+    seed: int = opt.SEED,
+    json: bool = opt.JSON,
     *,
-    running: RunOptions,
+    running: opt.RunOptions,
 ) -> None:
     """LiSAScore: quality and speed of approximations.
 
@@ -271,18 +227,17 @@ def study_lisa_quality(
 
 @study.command("lisa-gradient")
 def study_lisa_gradient(
-    data: StudyPairsArgument = "",
-    out: StudyFolderOption = "lisa-gradient",
-    model: EncoderOption = "minilm",
-    pairs: PairCountOption = 512,
-    steps: Annotated[int, count_option("Number of training steps.")] = 200,
-    batch: Annotated[int, count_option("Number of pairs per batch.", least=2)] = 16,
-    method: Annotated[
-        list[str] | None,
-        repeatable_option("METHOD", "Gradient estimator", default=", ".join(METHODS)),
-    ] = None,
-    seed: SeedOption = 0,
-    json: JsonOption = False,
+    data: str = STUDY_PAIRS,
+    out: str = folder_option("lisa-gradient"),
+    model: str = ENCODER,
+    pairs: int = opt.count(512, "Maximum number of pairs to sample.", least=2),
+    steps: int = opt.count(200, "Number of training steps."),
+    batch: int = opt.count(16, "Number of pairs per batch.", least=2),
+    method: list[str] | None = opt.repeatable(
+        None, "METHOD", "Gradient estimator", shown=", ".join(METHODS)
+    ),
+    seed: int = opt.SEED,
+    json: bool = opt.JSON,
 ) -> None:
     """LiSAScore: train a projection through the metric.
 

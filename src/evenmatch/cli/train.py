@@ -12,31 +12,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from evenmatch.cli import options as opt
 from evenmatch.cli.console import print_message, print_output, print_text_or_json
-from evenmatch.cli.options import (
-    PROGRESS_WORD,
-    EpochsOption,
-    JsonOption,
-    MetricFolderOption,
-    ProgressOption,
-    RatingsArgument,
-    RunOptions,
-    SeedOption,
-    TrainingOptions,
-    argument,
-    count_option,
-    expand_option_groups,
-    flag,
-    metric_option,
-    option,
-    print_metric_card,
-    repeatable_option,
-    time_limit,
-)
 from evenmatch.data.documents import Document, read_documents
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.data.scores import atomic_write
@@ -57,52 +38,41 @@ from evenmatch.training.metrics.phrase_scorer import PHRASE_SCORER_SETTINGS, fit
 _SECONDS_BETWEEN_LINES = 5.0
 
 
-@expand_option_groups()
+@opt.expand_option_groups()
 def fit(
-    data: RatingsArgument,
-    out: MetricFolderOption,
-    test: Annotated[
-        str,
-        option(
-            "DATA",
-            "Ratings to evaluate the metric on.",
-            default="segments held out from DATA, see --hold-out",
-        ),
-    ] = "",
-    subset: Annotated[
-        list[str] | None, repeatable_option("NAME", "Train on this subset only", default="all")
-    ] = None,
-    hold_out: Annotated[
-        float,
-        option(
-            "FRACTION", "Fraction of the segments to hold out for the evaluation, without --test."
-        ),
-    ] = 0.1,
-    kind: Annotated[
-        FitArchitecture,
-        option(
-            "KIND",
-            "Architecture. towers: a bi-encoder, which encodes each text separately; cross: a "
-            "cross-encoder, which encodes both texts together.",
-        ),
-    ] = "towers",
-    model: Annotated[str, option("MODEL", "Pretrained encoder, by name or folder.")] = "minilm",
-    frozen: Annotated[
-        int, count_option("Number of lower transformer blocks that are not trained.", least=0)
-    ] = 2,
-    keyphrases: Annotated[
-        bool,
-        flag(
-            "--keyphrases",
-            "Train the phrase scorer of the metric fb on scores of the metric fg. DATA is "
-            "then documents with predicted keyphrases.",
-        ),
-    ] = False,
-    epochs: EpochsOption = 1,
-    seed: SeedOption = 0,
-    json: JsonOption = False,
+    data: str = opt.RATINGS,
+    out: str = opt.METRIC_FOLDER,
+    test: str = opt.value(
+        "",
+        "DATA",
+        "Ratings to evaluate the metric on.",
+        shown="segments held out from DATA, see --hold-out",
+    ),
+    subset: list[str] | None = opt.repeatable(
+        None, "NAME", "Train on this subset only", shown="all"
+    ),
+    hold_out: float = opt.value(
+        0.1, "FRACTION", "Fraction of the segments to hold out for the evaluation, without --test."
+    ),
+    kind: FitArchitecture = opt.value(
+        "towers",
+        "KIND",
+        "Architecture. towers: a bi-encoder, which encodes each text separately; cross: a "
+        "cross-encoder, which encodes both texts together.",
+    ),
+    model: str = opt.value("minilm", "MODEL", "Pretrained encoder, by name or folder."),
+    frozen: int = opt.count(2, "Number of lower transformer blocks that are not trained.", least=0),
+    keyphrases: bool = opt.flag(
+        False,
+        "--keyphrases",
+        "Train the phrase scorer of the metric fb on scores of the metric fg. DATA is then "
+        "documents with predicted keyphrases.",
+    ),
+    epochs: int = opt.count(1, "Number of passes over the training pairs."),
+    seed: int = opt.SEED,
+    json: bool = opt.JSON,
     *,
-    running: RunOptions,
+    running: opt.RunOptions,
 ) -> None:
     """Train a metric on human ratings.
 
@@ -110,7 +80,7 @@ def fit(
     """
     how: dict[str, Any] = {"model": model, "frozen": frozen, "hold_out": hold_out}
     training = FitSettings(epochs=epochs, seed=seed)
-    with running.settings(PROGRESS_WORD) as run:
+    with running.settings(opt.PROGRESS_WORD) as run:
         if keyphrases:
             if test or subset:
                 raise typer.BadParameter("--keyphrases takes neither --test nor --subset")
@@ -122,45 +92,37 @@ def fit(
             ratings = read_ratings(data, subsets=subset or ())
             given = {"test": test or None, "kind": kind, **how}
             made = fit_metric(ratings, out, settings=training, **given, **run)
-    print_metric_card(made, json)
+    opt.print_metric_card(made, json)
 
 
-@expand_option_groups()
+@opt.expand_option_groups()
 def distil(
-    data: Annotated[
-        str,
-        argument(
-            "DATA",
-            "Texts: a JSONL, TSV or Parquet file of candidates and references, or the name or "
-            "folder of a data set with ratings (the ratings are not used).",
-        ),
-    ],
-    out: MetricFolderOption,
-    metric: Annotated[
-        str, metric_option("Teacher: the metric to imitate, by name or spec.")
-    ] = "f_disc",
-    test: Annotated[
-        list[str] | None,
-        repeatable_option(
-            "DATA",
-            "Texts on which to compare student and teacher",
-            default="every tenth pair, held out",
-        ),
-    ] = None,
-    model: Annotated[
-        str,
-        option(
-            "MODEL",
-            "Pretrained encoder whose first blocks initialise the student; an alignment "
-            "metric as teacher uses its own encoder.",
-        ),
-    ] = "minilm",
-    blocks: Annotated[int, count_option("Number of transformer blocks of the student.")] = 2,
-    epochs: EpochsOption = DISTIL_SETTINGS.epochs,
-    seed: SeedOption = 0,
-    json: JsonOption = False,
+    data: str = opt.argument(
+        opt.REQUIRED,
+        "DATA",
+        "Texts: a JSONL, TSV or Parquet file of candidates and references, or the name or folder "
+        "of a data set with ratings (the ratings are not used).",
+    ),
+    out: str = opt.METRIC_FOLDER,
+    metric: str = opt.metric("f_disc", "Teacher: the metric to imitate, by name or spec."),
+    test: list[str] | None = opt.repeatable(
+        None,
+        "DATA",
+        "Texts on which to compare student and teacher",
+        shown="every tenth pair, held out",
+    ),
+    model: str = opt.value(
+        "minilm",
+        "MODEL",
+        "Pretrained encoder whose first blocks initialise the student; an alignment metric as "
+        "teacher uses its own encoder.",
+    ),
+    blocks: int = opt.count(2, "Number of transformer blocks of the student."),
+    epochs: int = opt.count(DISTIL_SETTINGS.epochs, "Number of passes over the training pairs."),
+    seed: int = opt.SEED,
+    json: bool = opt.JSON,
     *,
-    running: RunOptions,
+    running: opt.RunOptions,
 ) -> None:
     """Train a small metric to imitate another one.
 
@@ -168,7 +130,7 @@ def distil(
     """
     as_metric(metric)  # report a wrong spec before reading any data
     training = FitSettings(epochs=epochs, rate=DISTIL_SETTINGS.rate, seed=seed)
-    with running.settings(PROGRESS_WORD) as run:
+    with running.settings(opt.PROGRESS_WORD) as run:
         made = distil_metric(
             metric,
             data,
@@ -179,30 +141,26 @@ def distil(
             settings=training,
             **run,
         )
-    print_metric_card(made, json)
+    opt.print_metric_card(made, json)
 
 
 def tune(
-    config: Annotated[
-        str,
-        argument(
-            "CONFIG.toml",
-            "File of settings. Required: train and valid (data files), out (folder for the "
-            "results). Optional: model, reward (a metric), rl_weight (weight of the reward in the "
-            "loss), epochs, batch, rate, seed and the other fields of evenmatch.TuneSettings.",
-        ),
-    ],
-    minutes: Annotated[
-        float,
-        option(
-            "N",
-            "Stop after N minutes; run the same command again to continue.",
-            default="no limit",
-            least=0.0,
-        ),
-    ] = 0.0,
-    progress: ProgressOption = None,
-    json: JsonOption = False,
+    config: str = opt.argument(
+        opt.REQUIRED,
+        "CONFIG.toml",
+        "File of settings. Required: train and valid (data files), out (folder for the results). "
+        "Optional: model, reward (a metric), rl_weight (weight of the reward in the loss), epochs, "
+        "batch, rate, seed and the other fields of evenmatch.TuneSettings.",
+    ),
+    minutes: float = opt.value(
+        0.0,
+        "N",
+        "Stop after N minutes; run the same command again to continue.",
+        shown="no limit",
+        least=0.0,
+    ),
+    progress: bool | None = opt.PROGRESS,
+    json: bool = opt.JSON,
 ) -> None:
     """Fine-tune a text generator with a reward.
 
@@ -210,7 +168,7 @@ def tune(
     reinforcement learning loss. Run the same command again to continue a stopped run.
     """
     tuned = tune_generator(
-        config, on_step=_progress_printer(progress), should_stop=time_limit(minutes)
+        config, on_step=_progress_printer(progress), should_stop=opt.time_limit(minutes)
     )
     print_text_or_json(_evaluation_lines(tuned), tuned.document, json=json)
     if tuned.history.ended:
@@ -266,21 +224,21 @@ catseq = typer.Typer(
 
 
 @catseq.command("train")
-@expand_option_groups(minutes=0)
+@opt.expand_option_groups(minutes=0)
 def catseq_train(
-    plan: Annotated[
-        str, argument("CONFIG.toml", "Settings: documents, model size and training stages.")
-    ],
-    out: Annotated[str, option("FOLDER", "Folder for the trained generators.", "--out", "-o")],
+    plan: str = opt.argument(
+        opt.REQUIRED, "CONFIG.toml", "Settings: documents, model size and training stages."
+    ),
+    out: str = opt.value(opt.REQUIRED, "--out -o FOLDER", "Folder for the trained generators."),
     *,
-    training: TrainingOptions,
+    training: opt.TrainingOptions,
 ) -> None:
     """Train a keyphrase generator.
 
     Training is by maximum likelihood, then by stages of reinforcement learning with a reward. Run
     the same command again to continue a stopped run.
     """
-    should_stop = time_limit(training.minutes)
+    should_stop = opt.time_limit(training.minutes)
     with training_threads(training.threads):
         found = train_catseq(plan, out, should_stop=should_stop)
     rows = [["run", "steps", "before", "best", "at step", "finished"]]
@@ -297,11 +255,13 @@ def catseq_train(
 
 @catseq.command("predict")
 def catseq_predict(
-    model: Annotated[str, argument("FOLDER", "Generator written by: evenmatch catseq train.")],
-    data: Annotated[str, argument("DATA", "Documents, as for: evenmatch keyphrases.")],
-    out: Annotated[str, option("FILE.jsonl", "File for the predictions.", "--out", "-o")],
-    name: Annotated[str, option("NAME", "Name of the predictions in the file.")] = "catseq",
-    beam: Annotated[int, count_option("Beam size; 1 is greedy decoding.")] = 1,
+    model: str = opt.argument(
+        opt.REQUIRED, "FOLDER", "Generator written by: evenmatch catseq train."
+    ),
+    data: str = opt.argument(opt.REQUIRED, "DATA", "Documents, as for: evenmatch keyphrases."),
+    out: str = opt.value(opt.REQUIRED, "--out -o FILE.jsonl", "File for the predictions."),
+    name: str = opt.value("catseq", "NAME", "Name of the predictions in the file."),
+    beam: int = opt.count(1, "Beam size; 1 is greedy decoding."),
 ) -> None:
     """Predict keyphrases and write a file for `evenmatch keyphrases`."""
     generator = load_generator(model)

@@ -23,7 +23,6 @@ from evenmatch.data.scores import score_to_record
 from evenmatch.protocols import Metric
 from evenmatch.registry import find_entry, names
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.server.allow_list import AllowList
 from evenmatch.server.prometheus import ServerMetrics
 from evenmatch.server.queue import AlignOperation, RequestBatcher, RewardOperation, ScoreOperation
 from evenmatch.server.schemas import (
@@ -64,7 +63,7 @@ _GET_ERRORS = (400, 401, 408, 413, 500)
 
 
 def make_app(
-    allow_list: AllowList, limits: Limits, *, run: Run, token: str = ""
+    allow_list: Mapping[str, Metric], limits: Limits, *, run: Run, token: str = ""
 ) -> SecurityMiddleware:
     """Build the ASGI application, with its security middleware."""
     server_metrics = ServerMetrics()
@@ -89,7 +88,7 @@ def make_app(
     _add_routes(app, routes, needs_token=bool(token))
     _add_exception_handlers(app)
     # FastAPI builds the description once, and returns this same dictionary to requests.
-    served = {SERVED_KEY: allow_list.names, ALIGNING_KEY: allow_list.aligning_names}
+    served = {SERVED_KEY: list(allow_list), ALIGNING_KEY: routes.aligning_names}
     _insert_names(app.openapi(), served)
     paths = frozenset(route.path for route in app.routes)  # type: ignore[attr-defined]  # all do
     return SecurityMiddleware(app, limits, server_metrics, token, paths)
@@ -99,11 +98,16 @@ def make_app(
 class Routes:
     """The endpoints of the server; each method is named after its path."""
 
-    allow_list: AllowList
+    allow_list: Mapping[str, Metric]  # the first is the default of requests
     limits: Limits
     run: Run
     batcher: RequestBatcher
     server_metrics: ServerMetrics
+
+    @property
+    def aligning_names(self) -> list[str]:
+        """Names of the alignment metrics, whose alignments can be shown."""
+        return [name for name, metric in self.allow_list.items() if isinstance(metric, AlignMetric)]
 
     async def score(self, body: ScoreRequest) -> Response:
         """Score texts with one or several metrics, in one pass over the texts."""
@@ -141,17 +145,17 @@ class Routes:
     async def align(self, body: AlignRequest) -> Response:
         """Align two texts: units, similarities, pairs and the credit of each unit."""
         check_text_lengths((body.candidate, body.reference), self.limits.max_aligned_length)
-        name = body.metric or next(iter(self.allow_list.aligning_names), "")
-        if name not in self.allow_list.aligning_names:
-            raise _not_served_error(name, self.allow_list.aligning_names)
-        operation = AlignOperation(name, self.allow_list.metrics[name])
+        name = body.metric or next(iter(self.aligning_names), "")
+        if name not in self.aligning_names:
+            raise _not_served_error(name, self.aligning_names)
+        operation = AlignOperation(name, self.allow_list[name])
         found = await self.batcher.submit(operation, [Pair(body.candidate, (body.reference,))])
         return _json_response(asdict(found) | {"score": score_to_record(found.score)})
 
     async def metrics(self) -> Response:
         """List the served metrics; requests can use no others."""
         return _json_response(
-            {"metrics": [_metric_info(name, m) for name, m in self.allow_list.metrics.items()]}
+            {"metrics": [_metric_info(name, m) for name, m in self.allow_list.items()]}
         )
 
     async def health(self) -> Response:
@@ -164,13 +168,13 @@ class Routes:
 
     async def page(self) -> Response:
         """The viewer's page, which aligns two texts."""
-        return HTMLResponse(server_page(self.allow_list.aligning_names))
+        return HTMLResponse(server_page(self.aligning_names))
 
     def _find_metric(self, name: str) -> tuple[str, Metric]:
-        name = name or self.allow_list.names[0]
-        if name not in self.allow_list.metrics:
-            raise _not_served_error(name, self.allow_list.names)
-        return name, self.allow_list.metrics[name]
+        name = name or next(iter(self.allow_list))
+        if name not in self.allow_list:
+            raise _not_served_error(name, list(self.allow_list))
+        return name, self.allow_list[name]
 
     async def _compute_rewards(self, metric: Metric, pairs: Sequence[Pair]) -> RewardValues:
         found: RewardValues = await self.batcher.submit(RewardOperation(metric, self.run), pairs)
@@ -181,41 +185,30 @@ class Routes:
 def _add_routes(app: FastAPI, routes: Routes, *, needs_token: bool) -> None:
     bearer = [Depends(HTTPBearer(auto_error=False))] if needs_token else []
 
-    def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
-        return {code: ERROR_RESPONSES[code] for code in codes if needs_token or code != 401}
+    def add(path: str, endpoint: Callable[..., Any], model: Any = None, **given: Any) -> None:
+        codes = _POST_ERRORS if given["methods"] == ["POST"] else _GET_ERRORS
+        responses: dict[int | str, dict[str, Any]] = {
+            code: ERROR_RESPONSES[code] for code in codes if needs_token or code != 401
+        }
+        if model:
+            responses[200] = {"model": model, "description": "Success."}
+        dependencies = [] if path in ("/", "/health") else bearer
+        app.add_api_route(path, endpoint, responses=responses, dependencies=dependencies, **given)
 
-    def add(path: str, endpoint: Callable[..., Any], model: Any, *, method: str = "POST") -> None:
-        responses = errors(*(_POST_ERRORS if method == "POST" else _GET_ERRORS))
-        responses[200] = {"model": model, "description": "Success."}
-        dependencies = [] if path == "/health" else bearer
-        app.add_api_route(
-            path, endpoint, methods=[method], responses=responses, dependencies=dependencies
-        )
-
-    add("/score", routes.score, ScoreResponse)
-    add("/align", routes.align, AlignResponse)
-    add("/reward", routes.reward, RewardResponse)
-    add("/get_reward", routes.get_reward, GetRewardResponse)
-    add("/metrics", routes.metrics, MetricList, method="GET")
-    add("/health", routes.health, Health, method="GET")
-    for path, endpoint, response_class in (
-        ("/prometheus", routes.prometheus, PlainTextResponse),
-        ("/", routes.page, HTMLResponse),
-    ):
-        app.add_api_route(
-            path,
-            endpoint,
-            methods=["GET"],
-            responses=errors(*_GET_ERRORS),
-            response_class=response_class,
-            dependencies=bearer if path == "/prometheus" else [],
-        )
+    add("/score", routes.score, ScoreResponse, methods=["POST"])
+    add("/align", routes.align, AlignResponse, methods=["POST"])
+    add("/reward", routes.reward, RewardResponse, methods=["POST"])
+    add("/get_reward", routes.get_reward, GetRewardResponse, methods=["POST"])
+    add("/metrics", routes.metrics, MetricList, methods=["GET"])
+    add("/health", routes.health, Health, methods=["GET"])
+    add("/prometheus", routes.prometheus, methods=["GET"], response_class=PlainTextResponse)
+    add("/", routes.page, methods=["GET"], response_class=HTMLResponse)
 
 
 def _add_exception_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestError)
     async def request_error(_: Request, error: RequestError) -> JSONResponse:
-        return JSONResponse({"detail": error.detail}, error.status, error.headers)
+        return error.response()
 
     @app.exception_handler(RequestValidationError)
     async def validation_error(_: Request, error: RequestValidationError) -> JSONResponse:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from evenmatch.errors import EvenmatchError
 from evenmatch.models.loading import trim_memory
@@ -39,6 +39,9 @@ MAX_BATCH_PAIRS = 512
 
 Pairs = Sequence[Pair]
 T = TypeVar("T")
+
+# Returns a result for each request, in order; requests with equal operations share one call.
+Operation: TypeAlias = Callable[[Sequence[Pairs]], Sequence[Any]]
 
 
 class RequestBatcher:
@@ -143,15 +146,6 @@ class QueuedRequest:
     future: asyncio.Future[Any]
 
 
-class Operation(Protocol):
-    """Processes requests and returns a result for each, in order.
-
-    Requests with equal operations are processed in one call.
-    """
-
-    def __call__(self, requests: Sequence[Pairs], /) -> Sequence[Any]: ...
-
-
 @dataclass(frozen=True)
 class ScoreOperation:
     """Score texts with several metrics."""
@@ -162,23 +156,14 @@ class ScoreOperation:
     def __call__(self, requests: Sequence[Pairs]) -> list[list[Scores]]:
         shared = [metric for metric in self.metrics if can_batch(metric)]
         all_pairs = [pair for pairs in requests for pair in pairs]
-        found = dict(zip(shared, score_metrics(shared, all_pairs, self.run), strict=True))
-        parts = {
-            metric: [
-                Scores(segments, scores.signature)
-                for segments in _split_by_request(scores.segments, requests)
-            ]
-            for metric, scores in found.items()
-        }
-        return [
-            [
-                parts[metric][at]
-                if metric in parts
-                else score_metrics([metric], pairs, self.run)[0]
-                for metric in self.metrics
-            ]
-            for at, pairs in enumerate(requests)
-        ]
+        found: dict[Metric, list[Scores]] = {}
+        for metric, scores in zip(shared, score_metrics(shared, all_pairs, self.run), strict=True):
+            split = _split_by_request(scores.segments, requests)
+            found[metric] = [Scores(segments, scores.signature) for segments in split]
+        for metric in self.metrics:
+            if metric not in found:
+                found[metric] = [score_metrics([metric], p, self.run)[0] for p in requests]
+        return [[found[metric][at] for metric in self.metrics] for at in range(len(requests))]
 
 
 @dataclass(frozen=True)

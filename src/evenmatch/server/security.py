@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evenmatch.types import Pair
 
 if TYPE_CHECKING:  # the command line reads `Limits` without the extra `serve`
+    from starlette.responses import JSONResponse
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
     from evenmatch.server.prometheus import ServerMetrics
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 # Paths without a token: the page and the description are not secret, /health is for monitoring.
 PUBLIC_PATHS = frozenset({"/", "/health", "/openapi.json"})
 
@@ -50,18 +48,24 @@ class RequestError(Exception):
         self.status, self.detail = status, detail
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
+    def response(self) -> JSONResponse:
+        """Return the response that reports this error."""
+        from starlette.responses import JSONResponse
+
+        return JSONResponse({"detail": self.detail}, self.status, self.headers)
+
 
 @dataclass(frozen=True)
 class SecurityMiddleware:
     """ASGI middleware that checks the token and the limits, and counts requests."""
 
-    app: App
+    app: ASGIApp
     limits: Limits
     server_metrics: ServerMetrics
     token: str
     known_paths: frozenset[str]  # other paths are counted as "other"
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -76,12 +80,12 @@ class SecurityMiddleware:
         try:
             await self.app(scope, await self._buffer_request(scope, receive), send_and_record)
         except RequestError as error:
-            await send_error(error, send_and_record)
+            await error.response()(scope, receive, send_and_record)
         finally:
             path = scope["path"] if scope["path"] in self.known_paths else "other"
             self.server_metrics.count_request(path, status, time.perf_counter() - start)
 
-    async def _buffer_request(self, scope: MutableMapping[str, Any], receive: Receive) -> Receive:
+    async def _buffer_request(self, scope: Scope, receive: Receive) -> Receive:
         """Check the request, read its whole body, and return a `receive` that replays it."""
         headers = dict(scope["headers"])
         self._check_token(scope["path"], headers)
@@ -135,16 +139,6 @@ class SecurityMiddleware:
         if size > limit:
             raise _too_large_error(size, limit)
         return bytes(body)
-
-
-async def send_error(error: RequestError, send: Send) -> None:
-    """Send an error response."""
-    body = json.dumps({"detail": error.detail}).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(body))}
-    headers |= {name.lower(): value for name, value in error.headers.items()}
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": error.status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
 
 
 def pairs_of_request(

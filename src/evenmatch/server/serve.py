@@ -49,7 +49,7 @@ def serve(
         app = make_app(allow_list, limits, run=settings, token=token)
         sock.listen(_BACKLOG)  # listen before logging: a reader of the log may connect at once
         shown = f"[{host}]" if ":" in host else host
-        log(f"serving {', '.join(allow_list.names)} at http://{shown}:{sock.getsockname()[1]}/")
+        log(f"serving {', '.join(allow_list)} at http://{shown}:{sock.getsockname()[1]}/")
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on")
         with _graceful_sigterm():
             uvicorn.Server(config).run(sockets=[sock])
