@@ -162,10 +162,10 @@ class OpenBackbone:
         blocks = load_blocks(self.checkpoint, self.recipe.trust_remote_code, self.run.device)
         flat = [sequence for sequences in inputs for sequence in sequences]
         pad_id = self.tokenizer.padding[0] if self.tokenizer.padding else 0
-        adapted = use_adapter(
-            blocks.module, blocks.stack, load_adapter(self.adapter) if self.adapter else None
-        )
-        with blocks.truncate_to(layers) as forward, adapted:
+        with blocks.truncate_to(layers) as forward, ExitStack() as stack:
+            if self.adapter:
+                adapter = load_adapter(self.adapter)
+                stack.enter_context(use_adapter(blocks.module, blocks.stack, adapter))
             states = iter(
                 _forward_batches(
                     forward, blocks, flat, layers, self.run, self.recipe.pad_to, pad_id

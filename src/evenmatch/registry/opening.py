@@ -61,7 +61,7 @@ class CallContext:
                 "idf counts all texts before the first score, but this input can be read only "
                 "once; save it to a file, or name a table: idf='FILE'"
             )
-        return pairs
+        yield from pairs
 
 
 @runtime_checkable
