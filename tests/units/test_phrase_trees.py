@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 from benchmarks.speed.phrases import BracketingScore, compare_trees, derive_trees
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evenmatch.errors import InputError
 from evenmatch.types import Tree
-from evenmatch.units.constituency.arcs import Arcs, make_projective
+from evenmatch.units.constituency.arcs import Arcs, group_brackets, make_projective
 from evenmatch.units.constituency.converter import (
     PhraseTrees,
     convert_dependencies,
@@ -121,6 +124,33 @@ def test_crossing_arcs_are_lifted_until_none_crosses() -> None:
     for i, own in enumerate(below):
         covered = {i, *(w for k in own for w in range(first[k], last[k] + 1))}
         assert covered == set(range(first[i], last[i] + 1))
+
+
+def test_a_bracket_with_dependents_makes_no_cycle() -> None:
+    words = ("x", "[", "y", "]", "z")
+    # y depends on x, which depends on the opening bracket
+    arcs = group_brackets(Arcs(words, ("NN",) * 5, (1, 4, 0, 1, 4), ("dep",) * 5))
+    assert arcs.heads == (4, 2, 4, 2, 4)
+
+
+_BRACKETED = "( ) [ ] , . “ ” and cat that".split()
+_RELATIONS = "nsubj conj cc punct appos relcl prep pobj advcl det".split()
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_any_dependency_tree_converts_to_a_tree_over_all_its_words(draw: st.DataObject) -> None:
+    size = draw.draw(st.integers(1, 10))
+    order = draw.draw(st.permutations(range(size)))
+    heads = [order[0]] * size
+    for place in range(1, size):
+        heads[order[place]] = order[draw.draw(st.integers(max(0, place - 4), place - 1))]
+    one_each = partial(st.lists, min_size=size, max_size=size)
+    words = draw.draw(one_each(st.sampled_from(_BRACKETED)))
+    tags = draw.draw(one_each(st.sampled_from("NN VBD IN CC , DT JJ -LRB-".split())))
+    relations = draw.draw(one_each(st.sampled_from(_RELATIONS)))
+    tree = convert_dependencies(words, tags, heads, relations)
+    assert sorted(tree.words) == list(range(size))
 
 
 def test_a_parser_of_phrases_is_refused_as_a_base(tmp_path: Path) -> None:

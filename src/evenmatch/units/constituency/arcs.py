@@ -26,9 +26,8 @@ class Arcs:
     heads: tuple[int, ...]
     relations: tuple[str, ...]
     bracketed: frozenset[int] = frozenset()  # head words of text in brackets
-    closing_commas: frozenset[int] = (
-        frozenset()
-    )  # commas that close a phrase opened by an earlier comma
+    # Commas that close a phrase opened by an earlier comma.
+    closing_commas: frozenset[int] = frozenset()
 
     def dependents(self) -> list[list[int]]:
         """Return the dependents of each word, left to right."""
@@ -169,7 +168,8 @@ def _group_bracket(arcs: Arcs, start: int, end: int) -> Arcs:
         return arcs
     top = min(roots, key=lambda k: depth[k])
     around = arcs.heads[top]
-    while around in whole:
+    # The new head must not depend on a word in the brackets: that would be a cycle.
+    while {around, *arcs.ancestors(around)} & set(whole):
         around = arcs.heads[around]
     outside = [k for k in range(len(arcs.heads)) if k not in whole and arcs.heads[k] in whole]
     arcs = arcs.reattach([top, *outside], around).reattach([*roots, start, end], top)
