@@ -73,7 +73,8 @@ def build_model(settings: Mapping[str, Any], weights: Weights) -> nn.Module | No
     names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "layer_norm_eps")
     padding = settings["pad_token_id"] if "positions" in settings else None
     kind = "modernbert" if modern else "bert"
-    config = BertConfig(*(settings[name] for name in names), kind, padding)
+    sizes = {name: settings[name] for name in names}
+    config = BertConfig(**sizes, model_type=kind, pad_token_id=padding)
     output = "layers.0.mlp.Wo.weight" if modern else "encoder.layer.0.output.dense.weight"
     width = weights[output].shape[0]
     if width != config.hidden_size or width % config.num_attention_heads:
