@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evenmatch.data.fairness_sets import gender_training_pairs, read_fair_pairs
+from evenmatch.data.fairness_sets import read_fair_pairs, template_pairs
 from evenmatch.data.pairs import TRAINING_SPLITS, read_sentence_pairs
 
 JUDGED = [f"wmt17-da/{pair}-en" for pair in ("cs", "de", "fi", "lv", "ru", "tr", "zh")]
@@ -22,7 +22,7 @@ def plain(text: str) -> str:
 
 def templates() -> set[str]:
     return {
-        plain(t) for p in gender_training_pairs() for t in (p.first.candidate, p.second.candidate)
+        plain(t) for p in template_pairs("lessons") for t in (p.first.candidate, p.second.candidate)
     }
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.alignment.assignment import Greedy, Lsa
+from evenmatch.models.tokenizer import HiddenStates
 from evenmatch.protocols import Similarity, Solver
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.similarity.vectors import Cosine, SameLabel
@@ -36,7 +37,8 @@ class OneHot:
     def _embed(self, units: Units) -> Embedded:
         vectors = np.array([[float(w == v) for v in self.vocabulary] for w in units.words])
         spans, keys = np.array(units.spans), np.zeros(len(units.words), np.int64)
-        return pool_tokens(units, spans, keys, vectors, "max", Uniform(), Uniform(), frozenset())
+        states = HiddenStates(units.text, keys, spans, {})
+        return pool_tokens(units, states, vectors, "max", Uniform(), Uniform())
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import InputError
+from evenmatch.models.tokenizer import HiddenStates
 from evenmatch.types import Array, Units
 from evenmatch.vectors.pooling import pool_tokens
 
@@ -61,8 +62,12 @@ KEYS = np.arange(5)
 VECTORS = np.array([[9, 9], [1, 4], [3, 2], [5, 5], [9, 9]], dtype=np.float32)
 
 
+def tokens(spans: Array, keys: Array) -> HiddenStates:
+    return HiddenStates("", keys, spans, {})
+
+
 def pooled(units: Units, how: str) -> tuple[Array, Array, Array]:
-    found = pool_tokens(units, SPANS, KEYS, VECTORS, how, em.Uniform(), em.Norm(), frozenset())
+    found = pool_tokens(units, tokens(SPANS, KEYS), VECTORS, how, em.Uniform(), em.Norm())
     return found.vectors, found.weights, found.mass
 
 
@@ -92,31 +97,15 @@ def test_tokens_out_of_order_are_found_too() -> None:
     order = random.permutation(5)
     units = WORD("cat sat")
     for how in ("max", "mean"):
-        moved = pool_tokens(
-            units,
-            SPANS[order],
-            KEYS[order],
-            VECTORS[order],
-            how,
-            em.Uniform(),
-            em.Norm(),
-            frozenset(),
-        )
+        states = tokens(SPANS[order], KEYS[order])
+        moved = pool_tokens(units, states, VECTORS[order], how, em.Uniform(), em.Norm())
         assert moved.vectors.tolist() == pooled(units, how)[0].tolist()
 
 
 @pytest.mark.parametrize("text", ["", "x"])
 def test_a_text_without_tokens_can_be_pooled(text: str) -> None:
     nothing = np.zeros((0, 2))
-    found = pool_tokens(
-        WORD(text),
-        nothing.astype(int),
-        np.zeros(0),
-        nothing,
-        "max",
-        em.Uniform(),
-        em.Norm(),
-        frozenset(),
-    )
+    states = tokens(nothing.astype(int), np.zeros(0))
+    found = pool_tokens(WORD(text), states, nothing, "max", em.Uniform(), em.Norm())
     assert found.vectors.shape == (len(text), 2)
     assert not found.weights.any()

@@ -84,21 +84,16 @@ def read_fair_pairs(
 
 
 def make_fairness_pair(
-    candidate_a: str,
-    reference_a: str,
-    candidate_b: str,
-    reference_b: str,
-    *,
-    scores: PublishedScores | None = None,
+    cand_a: str, ref_a: str, cand_b: str, ref_b: str, *, scores: PublishedScores | None = None
 ) -> FairnessPair:
     """Create a fairness pair from its four texts."""
-    return FairnessPair(
-        Pair(candidate_a, (reference_a,)), Pair(candidate_b, (reference_b,)), scores or {}
-    )
+    return FairnessPair(Pair(cand_a, (ref_a,)), Pair(cand_b, (ref_b,)), scores or {})
 
 
 def template_pairs(attribute: str) -> list[FairnessPair]:
     """Generate the minimal pairs of an attribute, with one neutral reference, stereotype first.
+
+    'lessons' are gender pairs for training; their sentences differ from those of the audit.
 
     >>> pair = template_pairs("gender")[0]
     >>> print(pair.first.candidate, pair.second.candidate, pair.first.references[0], sep="\\n")
@@ -108,11 +103,6 @@ def template_pairs(attribute: str) -> list[FairnessPair]:
     """
     text = (files("evenmatch.data") / "fairness" / f"{attribute}.toml").read_text("utf-8")
     return [pair for family in tomllib.loads(text)["family"] for pair in family_pairs(family)]
-
-
-def gender_training_pairs() -> list[FairnessPair]:
-    """Generate gender pairs for training; their sentences differ from those of the audit."""
-    return template_pairs("lessons")
 
 
 def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:

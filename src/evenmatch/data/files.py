@@ -17,21 +17,19 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
-from evenmatch.errors import DataError, InputError, MissingExtraError
+from evenmatch.errors import DataError, InputError, MissingExtraError, needs_extra
 
 STANDARD_INPUT = "-"
 
 # The position of a record for messages, such as "x.jsonl line 3", and the record.
 LocatedRecord: TypeAlias = tuple[str, Mapping[str, Any]]
-
-Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
 _BLOCK = 1 << 20  # bytes read at a time
 
@@ -209,26 +207,6 @@ def read_parquet_records(path: str, wanted: Sequence[str] | None = None) -> Iter
                 yield f"{path} row {row}", record
 
 
-@contextmanager
-def parquet_writer(path: str, types: dict[str, str]) -> Iterator[Callable[[Columns], None]]:
-    """Create a Parquet table with these column types; yields a function that appends rows."""
-    pyarrow = load_pyarrow()
-    kinds = {
-        "whole": pyarrow.int64(),
-        "number": pyarrow.float64(),
-        "text": pyarrow.string(),
-        "texts": pyarrow.list_(pyarrow.string()),
-    }
-    schema = pyarrow.schema([(name, kinds[kind]) for name, kind in types.items()])
-    with pyarrow.parquet.ParquetWriter(path, schema) as file:
-
-        def write(columns: Columns) -> None:
-            arrays = [pyarrow.array(columns[field.name], field.type) for field in schema]
-            file.write_batch(pyarrow.record_batch(arrays, schema=schema))
-
-        yield write
-
-
 def concatenate_parquet(paths: Sequence[str], out: str) -> None:
     """Concatenate the rows of tables with the same columns into one table."""
     with open_parquet(paths[0]) as first:
@@ -254,13 +232,11 @@ def open_parquet(path: str) -> Iterator[Any]:
 
 def load_pyarrow() -> Any:
     """Import pyarrow with its Parquet module."""
-    try:
+    with needs_extra(
+        "Parquet files need pyarrow; install it with: pip install 'evenmatch[parquet]'"
+    ):
         import pyarrow
         import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError(
-            "Parquet files need pyarrow; install it with: pip install 'evenmatch[parquet]'"
-        ) from None
     return pyarrow
 
 
@@ -316,12 +292,8 @@ def upload_file(path: str, address: str) -> None:
 
 def resolve_filesystem(address: str) -> tuple[Any, str]:
     """Return the fsspec file system of a URL and the path within it."""
-    try:
+    with needs_extra(f"{address} needs fsspec; install it with: pip install 'evenmatch[remote]'"):
         from fsspec.core import url_to_fs
-    except ImportError:
-        raise MissingExtraError(
-            f"{address} needs fsspec; install it with: pip install 'evenmatch[remote]'"
-        ) from None
     try:
         store, place = url_to_fs(address)
     except ImportError as error:

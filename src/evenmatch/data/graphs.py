@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
 from evenmatch.data.files import display_path, is_json, read_lines, read_records
 from evenmatch.data.scores import atomic_write
-from evenmatch.errors import DataError, InputError, MissingExtraError
+from evenmatch.errors import DataError, InputError, needs_extra
 
 # Special tokens before the subject, predicate and object of a triple. Models trained from scratch
 # have them in their vocabulary.
@@ -205,22 +205,16 @@ def _read_penman(path: str) -> Iterator[GraphText]:
 
 
 def _parse_penman_block(lines: Sequence[str], path: str, first: int) -> GraphText:
-    comments = [line for line in lines if line.lstrip().startswith("#")]
-    names = [
-        line.removeprefix(_ID_PREFIX).split(" ::")[0]
-        for line in comments
-        if line.startswith(_ID_PREFIX)
-    ]
-    texts = [
-        line.removeprefix(_SENTENCE_PREFIX)
-        for line in comments
-        if line.startswith(_SENTENCE_PREFIX)
-    ]
+    names, texts = (
+        [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
+        for prefix in (_ID_PREFIX, _SENTENCE_PREFIX)
+    )
     if not texts:
         raise InputError(f"the graph at {path} line {first} has no text; expected '# ::snt TEXT'")
     linearise_amr("\n".join(lines), where=path, first=first)
-    graph = "\n".join(line for line in lines if line not in comments)
-    return GraphText(Amr(graph), tuple(texts[:1]), names[0].strip() if names else "")
+    graph = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+    name = names[0].split(" ::")[0].strip() if names else ""
+    return GraphText(Amr(graph), tuple(texts[:1]), name)
 
 
 def _format_penman_block(each: GraphText) -> str:
@@ -248,12 +242,10 @@ def _format_json_line(each: GraphText) -> str:
 
 def _parse_penman(text: str, where: str, first: int) -> Any:
     """Parse a text with exactly one graph into a tree of nodes."""
-    try:
+    with needs_extra(
+        "graphs in PENMAN notation need penman; install it with: pip install 'evenmatch[tune]'"
+    ):
         import penman
-    except ImportError:
-        raise MissingExtraError(
-            "graphs in PENMAN notation need penman; install it with: pip install 'evenmatch[tune]'"
-        ) from None
     _check_brackets(text, where, first)
     try:
         return penman.parse(text)

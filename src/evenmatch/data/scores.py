@@ -9,21 +9,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from evenmatch.data.files import Columns, parquet_writer
+from evenmatch.data.files import load_pyarrow
 from evenmatch.errors import DataError
 from evenmatch.types import Score, Scores
 
-SCORE_COLUMNS = {
-    "row": "whole",
-    "metric": "text",
-    "value": "number",
-    "precision": "number",
-    "recall": "number",
-    "flags": "texts",
-}
+SCORE_COLUMNS = ("row", "metric", "value", "precision", "recall", "flags")
 
 SCORE_SUFFIXES = (".jsonl", ".tsv", ".parquet", ".jsonl.gz", ".tsv.gz")
 
@@ -58,17 +52,16 @@ def score_writer(path: str) -> Iterator[WriteRows]:
     with atomic_write(path) as place:
         plain = path.lower().removesuffix(".gz")
         if plain.endswith(".parquet"):
-            with parquet_writer(place, SCORE_COLUMNS) as add:
-                yield lambda rows: add(_rows_to_columns(rows))
+            with _parquet_writer(place) as write:
+                yield write
             return
-        with _open_text(place, compressed=plain != path.lower()) as file:
+        opened: Any = open if plain == path.lower() else partial(gzip.open, compresslevel=6)
+        with opened(place, "wt", encoding="utf-8", newline="") as file:
             if plain.endswith(".tsv"):
-                file.write(format_tsv_line(list(SCORE_COLUMNS)))
-                yield lambda rows: file.writelines(
-                    format_tsv_line(row_to_cells(row)) for row in rows
-                )
+                file.write(format_tsv_line(SCORE_COLUMNS))
+                yield lambda rows: file.writelines(map(format_tsv_line, map(row_to_cells, rows)))
             else:
-                yield lambda rows: file.writelines(_json_line(row) for row in rows)
+                yield lambda rows: file.writelines(map(_json_line, rows))
 
 
 @contextmanager
@@ -113,25 +106,27 @@ def format_tsv_line(texts: Sequence[str]) -> str:
     return "\t".join(" ".join(text.split()) for text in texts) + "\n"
 
 
-def _open_text(path: str, *, compressed: bool) -> IO[str]:
-    if compressed:
-        return gzip.open(path, "wt", encoding="utf-8", compresslevel=6, newline="")
-    return open(path, "w", encoding="utf-8", newline="")
-
-
 def _json_line(row: ScoreRow) -> str:
     return json.dumps({"row": row.row, "metric": row.metric, **score_to_record(row.score)}) + "\n"
 
 
-def _rows_to_columns(rows: Sequence[ScoreRow]) -> Columns:
-    return {
-        "row": [row.row for row in rows],
-        "metric": [row.metric for row in rows],
-        "value": [row.score.value for row in rows],
-        "precision": [row.score.precision for row in rows],
-        "recall": [row.score.recall for row in rows],
-        "flags": [sorted(row.score.flags) for row in rows],
-    }
+@contextmanager
+def _parquet_writer(path: str) -> Iterator[WriteRows]:
+    pyarrow = load_pyarrow()
+    text, number = pyarrow.string(), pyarrow.float64()
+    types = (pyarrow.int64(), text, number, number, number, pyarrow.list_(text))
+    schema = pyarrow.schema(list(zip(SCORE_COLUMNS, types, strict=True)))
+    with pyarrow.parquet.ParquetWriter(path, schema) as file:
+
+        def write(rows: Sequence[ScoreRow]) -> None:
+            columns: dict[str, list[Any]] = {
+                name: [getattr(row.score, name) for row in rows] for name in SCORE_COLUMNS[2:5]
+            }
+            columns["row"], columns["metric"] = [r.row for r in rows], [r.metric for r in rows]
+            columns["flags"] = [sorted(row.score.flags) for row in rows]
+            file.write_table(pyarrow.Table.from_pydict(columns, schema))
+
+        yield write
 
 
 def finite_or_none(value: float | None) -> float | None:

@@ -71,17 +71,8 @@ def table_to_latex(table: TextTable) -> str:
     """Format a table as a LaTeX tabular with booktabs rules; numeric columns are right-aligned."""
     header, *rows = (" & ".join(map(escape_latex, row)) + r" \\" for row in table)
     columns = "".join("r" if right else "l" for right in _numeric_columns(table))
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            header,
-            r"\midrule",
-            *rows,
-            r"\bottomrule",
-            r"\end{tabular}",
-        ]
-    )
+    before = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header, r"\midrule"]
+    return "\n".join([*before, *rows, r"\bottomrule", r"\end{tabular}"])
 
 
 def escape_latex(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evenmatch.data.fairness_sets import gender_training_pairs
+from evenmatch.data.fairness_sets import template_pairs
 from evenmatch.errors import InputError
 from evenmatch.fairness.counterfactuals import Counterfactual, counterfactuals, gendered_cases
 from evenmatch.fairness.differentiable import Differentiable, TextPair
@@ -76,7 +76,7 @@ def build_debias_data(pairs: Sequence[Pair], *, templates: bool = True) -> Debia
     found = counterfactuals(t for pair in pairs for t in (pair.candidate, *pair.references))
     written = [
         Counterfactual(p.first.candidate, p.second.candidate, p.first.references[0])
-        for p in (gender_training_pairs() if templates else ())
+        for p in (template_pairs("lessons") if templates else ())
     ]
     swapped = [(wrong.candidate, wrong.references[0]) for _, wrong in gendered_cases(pairs)]
     # in both directions, because a template's first candidate is always of the same group

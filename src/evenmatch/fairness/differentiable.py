@@ -21,14 +21,9 @@ from evenmatch.metrics.fitted import BiEncoderHead, FittedMetric, pair_features_
 from evenmatch.metrics.likelihood import Likelihood, LikelihoodInput
 from evenmatch.metrics.regression import Regression, TokenizedPair
 from evenmatch.models.adapters import Adapter, use_adapter
-from evenmatch.models.backbone import (
-    Blocks,
-    HiddenStates,
-    PretrainedBackbone,
-    load_trainable_blocks,
-)
+from evenmatch.models.backbone import Blocks, PretrainedBackbone, load_trainable_blocks
 from evenmatch.models.heads import HeadedBlocks
-from evenmatch.models.tokenizer import ModelTokenizer, TokenizedText
+from evenmatch.models.tokenizer import HiddenStates
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import Prf, precision_recall
@@ -131,9 +126,7 @@ class AlignmentScorer:
     def _prepare(self, text: str) -> tuple[Embedded, Array]:
         tokens = self.text_encoder.tokenize(text)
         positions = {self.layer: np.arange(len(tokens.token_ids))[:, None]}
-        states = HiddenStates(
-            text, tokens.token_ids, tokens.spans, tokens.special_tokens, positions
-        )
+        states = dataclasses.replace(tokens, layers=positions)
         found = self.encoder.embed(self.metric.units(text), states, self.layer)
         return found, tokens.token_ids[np.asarray(found.vectors)[:, 0]]
 
@@ -288,18 +281,20 @@ class DifferentiableEncoder:
 
     backbone: PretrainedBackbone
     blocks: Blocks
-    tokenized: dict[str, TokenizedText] = field(default_factory=dict)
+    tokenized: dict[str, HiddenStates] = field(default_factory=dict)
 
     def make_differentiable(self, blocks: int, scores: Callable[..., Any]) -> Differentiable:
         """Return the metric with these scores, for adapters in the first `blocks` blocks."""
         dim = int(self.blocks.module.config.hidden_size)
         return Differentiable(dim, blocks, self.backbone.checkpoint().label, scores)
 
-    def tokenize(self, text: str) -> TokenizedText:
+    def tokenize(self, text: str) -> HiddenStates:
         """Tokenize a text, truncated to the length limit of the model."""
         if text not in self.tokenized:
             tokenizer = self.backbone.open().tokenizer
-            self.tokenized[text] = _truncate(tokenizer([text])[0], tokenizer)
+            tokens = tokenizer([text])[0]
+            fits = len(tokens.token_ids) <= tokenizer.max_tokens
+            self.tokenized[text] = tokens if fits else tokenizer.truncate(tokens)
         return self.tokenized[text]
 
     def hidden_states(
@@ -318,20 +313,6 @@ def load_differentiable_encoder(backbone: PretrainedBackbone, run: Run) -> Diffe
     return DifferentiableEncoder(
         backbone,
         load_trainable_blocks(backbone.checkpoint(), backbone.trust_remote_code, run.device),
-    )
-
-
-def _truncate(text: TokenizedText, tokenizer: ModelTokenizer) -> TokenizedText:
-    limit, closing = tokenizer.max_tokens, len(tokenizer.closing_tokens)
-    length = len(text.token_ids)
-    if length <= limit:
-        return text
-    keep = np.r_[0 : limit - closing, length - closing : length]
-    return TokenizedText(
-        text.token_ids[keep],
-        text.spans[keep],
-        tokenizer.special_token_positions(limit),
-        text.flags,
     )
 
 

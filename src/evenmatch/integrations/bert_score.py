@@ -24,7 +24,7 @@ import numpy as np
 
 from evenmatch.api import align
 from evenmatch.api import score as score_texts
-from evenmatch.errors import DataError, InputError, MissingExtraError
+from evenmatch.errors import DataError, InputError, needs_extra
 from evenmatch.metrics.presets import make_metric
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.checkpoints import Layer, count_layers, find_checkpoint, resolve_layer
@@ -184,8 +184,11 @@ class BERTScorer:
             raise InputError(
                 "idf weights are not counted yet; give idf_sents=[...], or call compute_idf"
             )
-        start = time.perf_counter()
-        metrics = [self._metric(layer) for layer in self._layers()]
+        start, idf = time.perf_counter(), self._idf_table if self.idf else False
+        metrics = [
+            make_metric("bertscore", model=self.model_type, layer=layer, idf=idf)
+            for layer in self._layers()
+        ]
         best = best_reference_scores(metrics, cands, refs, self.device)
         values = _import_torch().from_numpy(best if self.all_layers else best[0]).float()
         if self.rescale_with_baseline:
@@ -215,11 +218,6 @@ class BERTScorer:
         path = find_baseline(self.baseline_path, self.lang, self.model_type)
         return read_baseline(path, layers)
 
-    def _metric(self, layer: int) -> AlignMetric:
-        idf = self._idf_table if self.idf else False
-        metric: AlignMetric = make_metric("bertscore", model=self.model_type, layer=layer, idf=idf)
-        return metric
-
     def __repr__(self) -> str:
         return (
             f"BERTScorer(hash={self.hash}, batch_size={self.batch_size}, nthreads={self.nthreads})"
@@ -227,21 +225,17 @@ class BERTScorer:
 
 
 def _import_torch() -> Any:
-    try:
+    with needs_extra(
+        "bert_score's tensors need torch; install it with: pip install 'evenmatch[torch]'"
+    ):
         import torch
-    except ImportError:
-        raise MissingExtraError(
-            "bert_score's tensors need torch; install it with: pip install 'evenmatch[torch]'"
-        ) from None
     return torch
 
 
 def _rescale_alignment(aligned: Aligned, low: Array) -> Aligned:
     """Rescale P, R and F by their own baselines, and similarities by the baseline of F."""
     score = aligned.score
-    assert score.precision is not None
-    assert score.recall is not None
-    given = np.array([score.precision, score.recall, score.value])
+    given = np.array([score.precision, score.recall, score.value], dtype=np.float64)
     precision, recall, value = ((given - low) / (1 - low)).tolist()
     return dataclasses.replace(
         aligned,

@@ -11,16 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenmatch.api import score
-from evenmatch.errors import MissingExtraError
+from evenmatch.errors import needs_extra
 from evenmatch.integrations.frames import score_columns
 
-try:
+with needs_extra("this needs evaluate; install it with: pip install 'evenmatch[evaluate]'"):
     import datasets
     import evaluate
-except ImportError:
-    raise MissingExtraError(
-        "this needs evaluate; install it with: pip install 'evenmatch[evaluate]'"
-    ) from None
 
 
 _DESCRIPTION = "Scores generated text by aligning its parts with a reference."

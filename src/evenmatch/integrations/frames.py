@@ -16,9 +16,6 @@ from evenmatch.types import Scores
 Frame = TypeVar("Frame")
 
 
-_PARTS = ("precision", "recall")
-
-
 def score_frame(
     frame: Frame,
     *,
@@ -57,9 +54,8 @@ def score_frame(
 
 def score_columns(scores: Scores) -> dict[str, list[float]]:
     """Return the value of each pair, and precision and recall if every pair has them."""
-    columns = {
-        part: [getattr(segment, part) for segment in scores.segments] for part in ("value", *_PARTS)
-    }
+    parts = ("value", "precision", "recall")
+    columns = {part: [getattr(segment, part) for segment in scores.segments] for part in parts}
     return {part: numbers for part, numbers in columns.items() if None not in numbers}
 
 
@@ -90,13 +86,12 @@ def _check_columns(frame: Any, wanted: Sequence[str], metrics: Sequence[str]) ->
             raise InputError(
                 f"the frame must have exactly one column {name!r}; its columns: {known}"
             )
-    for name in metrics:
-        for new in (name, *(f"{name}_{part}" for part in _PARTS)):
-            if new in columns:
-                raise InputError(
-                    f"the frame already has a column {new!r}; "
-                    "choose another name: metric={'NAME': METRIC}"
-                )
+    for new in (name + end for name in metrics for end in ("", "_precision", "_recall")):
+        if new in columns:
+            raise InputError(
+                f"the frame already has a column {new!r}; "
+                "choose another name: metric={'NAME': METRIC}"
+            )
 
 
 def _column_values(frame: Any, column: str) -> list[Any]:

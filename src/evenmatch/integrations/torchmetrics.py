@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenmatch.api import score
-from evenmatch.errors import MissingExtraError
+from evenmatch.errors import needs_extra
 from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import make_pairs
 from evenmatch.scoring.metric import as_metric
 from evenmatch.scoring.streaming import RunningMean
 from evenmatch.types import Pair
 
-try:
+with needs_extra("this needs torchmetrics; install it with: pip install 'evenmatch[torchmetrics]'"):
     import torch
     from torchmetrics import Metric as TorchMetric
-except ImportError:
-    raise MissingExtraError(
-        "this needs torchmetrics; install it with: pip install 'evenmatch[torchmetrics]'"
-    ) from None
 
 
 class EvenmatchTorchMetric(TorchMetric):

@@ -21,7 +21,7 @@ from evenmatch.models.checkpoints import Checkpoint, find_checkpoint
 from evenmatch.models.heads import HeadedModel, HeadType, language_model_head, pin_weights
 from evenmatch.models.loading import quiet_transformers
 from evenmatch.models.tokenizer import (
-    equal_size_batches,
+    equal_length_batches,
     load_transformers_tokenizer,
     token_limit,
     unpadded_backend,
@@ -288,7 +288,7 @@ def log_probabilities(
             found[index] = value
 
     # Never padded: beside a longer text, SmolLM2's log-probabilities moved by up to 1e-5.
-    run_in_threads(score_batch, list(equal_size_batches(sizes, run.batch_tokens)), run)
+    run_in_threads(score_batch, list(equal_length_batches(sizes, run.batch_tokens)), run)
     return found
 
 

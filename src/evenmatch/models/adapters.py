@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from evenmatch.errors import DataError, InputError, UnknownNameError
-from evenmatch.files import DIGEST_PREFIX, file_digest, recall_unchanged, remember_path
+from evenmatch.files import DIGEST_PREFIX, file_digest
+from evenmatch.models.checkpoints import LocalFile, find_by_content, pin_file
 
 ADAPTER_WEIGHTS_FILE = "adapter.safetensors"
 
@@ -113,11 +114,11 @@ def insert_adapter(model: Any, stack: Any, adapter: Adapter) -> list[Any]:
     hooks = []
     for number in range(adapter.num_blocks):
         module = stack[number].get_submodule(_LAST_NORM[kind])
-        hooks.append(module.register_forward_hook(_make_hook(adapter, number, module)))
+        hooks.append(module.register_forward_hook(_make_hook(adapter, number)))
     return hooks
 
 
-def _make_hook(adapter: Adapter, block: int, module: Any) -> Any:
+def _make_hook(adapter: Adapter, block: int) -> Any:
     from torch.nn.functional import linear, relu
 
     def project(states: Any, name: str) -> Any:
@@ -127,46 +128,25 @@ def _make_hook(adapter: Adapter, block: int, module: Any) -> Any:
     def bottleneck(states: Any) -> Any:
         return project(relu(project(states, "down")), "up")
 
-    def after_norm(norm: Any, args: tuple[Any, ...], normed: Any) -> Any:
-        # `forward` runs no hooks; calling the module would run this one again.
-        return norm.forward(args[0] + bottleneck(normed))
-
-    def after_sum(_: Any, __: tuple[Any, ...], out: Any) -> Any:
+    def hook(module: Any, args: tuple[Any, ...], out: Any) -> Any:
+        if "norm" in type(module).__name__.lower():
+            # `forward` runs no hooks; calling the module would run this one again.
+            return module.forward(args[0] + bottleneck(out))
         if isinstance(out, tuple):  # T5's blocks also return their position bias
             return out[0] + bottleneck(out[0]), *out[1:]
         return out + bottleneck(out)
 
-    return after_norm if "norm" in type(module).__name__.lower() else after_sum
+    return hook
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterFile:
-    """An adapter on this machine: its name in signatures, its file, and its content hash."""
-
-    name: str
-    path: Path
-    digest: str
-
-    @property
-    def label(self) -> str:
-        """The name with the beginning of the content hash."""
-        return f"{self.name.removeprefix(DIGEST_PREFIX)}@{self.digest[:12]}"
-
-
-def find_adapter(given: str) -> AdapterFile:
+def find_adapter(given: str) -> LocalFile:
     """Find an adapter by name, file, folder or content hash."""
     if given.startswith(DIGEST_PREFIX):
-        known = recall_unchanged("adapters", given, file_digest)
-        if known is None:
-            raise DataError(
-                f"no adapter with the content {given} has been used on this machine; "
-                "give the folder that holds it instead"
-            )
-        return AdapterFile(given, known, file_digest(known))
+        return find_by_content("adapters", given, "adapter", "folder")
     folder = Path(str(files("evenmatch.models") / "shipped_adapters"))
     bundled = {path.parent.name: path for path in sorted(folder.glob(f"*/{ADAPTER_WEIGHTS_FILE}"))}
     if given in bundled:
-        return AdapterFile(given, bundled[given], file_digest(bundled[given]))
+        return LocalFile(given, bundled[given], file_digest(bundled[given]))
     path = Path(given).expanduser()
     path = path / ADAPTER_WEIGHTS_FILE if path.is_dir() else path
     if not path.is_file():
@@ -175,8 +155,7 @@ def find_adapter(given: str) -> AdapterFile:
             f"there is no adapter {given!r}; give a folder that evenmatch debias wrote, "
             f"or one that comes with evenmatch: {names}"
         )
-    digest = file_digest(path)
-    return AdapterFile(remember_path("adapters", path, digest), path, digest)
+    return pin_file("adapters", path)
 
 
 def save_adapter(adapter: Adapter, folder: str | PathLike[str], facts: Mapping[str, str]) -> Path:
@@ -191,7 +170,7 @@ def save_adapter(adapter: Adapter, folder: str | PathLike[str], facts: Mapping[s
 
 
 @lru_cache(maxsize=4)
-def load_adapter(found: AdapterFile) -> Adapter:
+def load_adapter(found: LocalFile) -> Adapter:
     """Load an adapter for inference: its weights need no gradient."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file

@@ -13,22 +13,22 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from threading import Lock
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.models.adapters import AdapterFile, find_adapter, load_adapter, use_adapter
-from evenmatch.models.checkpoints import Checkpoint, count_layers, find_checkpoint
+from evenmatch.models.adapters import find_adapter, load_adapter, use_adapter
+from evenmatch.models.checkpoints import Checkpoint, LocalFile, count_layers, find_checkpoint
 from evenmatch.models.loading import load_auto_model, load_packed_model, move_to_device
+from evenmatch.models.tokenizer import HiddenStates as HiddenStates
 from evenmatch.models.tokenizer import (
     ModelTokenizer,
-    TokenizedText,
     equal_length_batches,
     iter_chunks,
     load_model_tokenizer,
@@ -37,21 +37,9 @@ from evenmatch.models.tokenizer import (
     sliding_windows,
 )
 from evenmatch.registry import CallContext
-from evenmatch.types import NO_FLAGS, Array, Run
+from evenmatch.types import Array, Run
 
 LongTextMode: TypeAlias = Literal["truncate", "windows", "error"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HiddenStates:
-    """The tokens of one text, and their vectors at the requested layers of a model."""
-
-    text: str
-    token_ids: Array  # (tokens,)
-    spans: Array  # (tokens, 2) character offsets
-    special_tokens: Mapping[int, str]  # position and name of opening, closing and padding tokens
-    layers: Mapping[int, Array]  # layer number to (tokens, dim)
-    flags: frozenset[str] = NO_FLAGS
 
 
 @dataclass(frozen=True)
@@ -91,7 +79,7 @@ class OpenBackbone:
 
     recipe: PretrainedBackbone
     checkpoint: Checkpoint
-    adapter: AdapterFile | None
+    adapter: LocalFile | None
     run: Run
     _states: dict[str, HiddenStates]  # of the texts of the current chunk
     _layers: set[int] = field(default_factory=set)
@@ -109,18 +97,15 @@ class OpenBackbone:
     def hidden_states(self, texts: Sequence[str]) -> list[HiddenStates]:
         """Return each text's hidden states at the layers that were added."""
         new = [text for text in dict.fromkeys(texts) if text not in self._states]
-        if new:
-            self._states.update(zip(new, self._encode_or_read(new), strict=True))
+        layers, cache = sorted(self._layers), self.run.cache
+        if new and cache is None:
+            self._states.update(zip(new, self.encode(new, layers), strict=True))
+        elif new and cache is not None:
+            from evenmatch.models.embedding_cache import encode_cached
+
+            found = encode_cached(self._identity, new, layers, cache, self.encode)
+            self._states.update(zip(new, found, strict=True))
         return [self._states[text] for text in texts]
-
-    def _encode_or_read(self, texts: Sequence[str]) -> list[HiddenStates]:
-        if self.run.cache is None:
-            return self.encode(texts, sorted(self._layers))
-        from evenmatch.models.embedding_cache import encode_cached
-
-        return encode_cached(
-            self._identity, texts, sorted(self._layers), self.run.cache, self.encode
-        )
 
     @cached_property
     def _identity(self) -> str:
@@ -172,8 +157,8 @@ class OpenBackbone:
                 )
             )
         return [
-            self._merge_sequences(text, t, [next(states) for _ in sequences])
-            for text, t, sequences in zip(texts, tokenized, inputs, strict=True)
+            self._merge_sequences(t, [next(states) for _ in sequences])
+            for t, sequences in zip(tokenized, inputs, strict=True)
         ]
 
     def _model_inputs(self, ids: Array) -> list[Array]:
@@ -193,43 +178,28 @@ class OpenBackbone:
         return [np.concatenate([ids[:first], inner[a:b], ids[last:]]) for a, b in windows]
 
     def _merge_sequences(
-        self, text: str, tokenized: TokenizedText, outputs: list[dict[int, Array]]
+        self, tokenized: HiddenStates, outputs: list[dict[int, Array]]
     ) -> HiddenStates:
         """Merge the model's outputs for the sequences of one text into its hidden states."""
-        tokens, layers = self.tokenizer, outputs[0]
-        ids, spans, flags = tokenized.token_ids, tokenized.spans, tokenized.flags
-        special, missing = tokenized.special_tokens, self.recipe.pad_to - len(ids)
-        if len(ids) > tokens.max_tokens and self.recipe.long == "windows":
+        tokens, layers, changes = self.tokenizer, outputs[0], dict[str, Any]()
+        length, missing = len(tokenized.token_ids), self.recipe.pad_to - len(tokenized.token_ids)
+        if length > tokens.max_tokens and self.recipe.long == "windows":
             layers = {
-                layer: _stitch_windows([o[layer] for o in outputs], len(ids), tokens)
+                layer: _stitch_windows([o[layer] for o in outputs], length, tokens)
                 for layer in layers
             }
-        elif len(ids) > tokens.max_tokens:
-            first, last = len(tokens.opening_tokens), len(ids) - len(tokens.closing_tokens)
-            kept = np.r_[0 : first + tokens.max_text_tokens, last : len(ids)]
-            ids, spans, flags = ids[kept], spans[kept], flags | {"truncated"}
-            special = tokens.special_token_positions(tokens.max_tokens)
+        elif length > tokens.max_tokens:
+            tokenized = tokens.truncate(tokenized)
         elif missing > 0 and tokens.padding is not None:
             pad_id, name = tokens.padding
-            special = {**special, **dict.fromkeys(range(len(ids), len(ids) + missing), name)}
-            ids = np.pad(ids, (0, missing), constant_values=pad_id)
-            spans = np.pad(spans, ((0, missing), (0, 0)))
-        return HiddenStates(text, ids, spans, special, layers, flags)
+            added = dict.fromkeys(range(length, length + missing), name)
+            changes["special_tokens"] = {**tokenized.special_tokens, **added}
+            changes["token_ids"] = np.pad(tokenized.token_ids, (0, missing), constant_values=pad_id)
+            changes["spans"] = np.pad(tokenized.spans, ((0, missing), (0, 0)))
+        return dataclasses.replace(tokenized, layers=layers, **changes)
 
 
-class HasModel(Protocol):
-    """A part with a model and an adapter."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def adapter(self) -> str: ...
-
-
-P = TypeVar("P", bound=HasModel)
-
-
-def resolve_model(part: P, context: CallContext, **changes: Any) -> tuple[P, tuple[str, ...]]:
+def resolve_model(part: Any, context: CallContext, **changes: Any) -> tuple[Any, tuple[str, ...]]:
     """Resolve the settings `model` and `adapter` of a part, and set `changes` as well."""
     checkpoint = context.once(find_checkpoint, part.model)
     facts = [f"model {checkpoint.label}"]
@@ -237,7 +207,7 @@ def resolve_model(part: P, context: CallContext, **changes: Any) -> tuple[P, tup
         adapter = context.once(find_adapter, part.adapter)
         facts.append(f"adapter {adapter.label}")
         changes["adapter"] = adapter.name
-    return dataclasses.replace(part, model=checkpoint.name, **changes), tuple(facts)  # type: ignore[type-var]  # parts are dataclasses
+    return dataclasses.replace(part, model=checkpoint.name, **changes), tuple(facts)
 
 
 @cache  # reading a version parses a metadata file of some thousand lines
@@ -361,9 +331,17 @@ class Blocks:
     def _truncated_forward(self, layers: Sequence[int], undo: ExitStack) -> Forward:
         deepest = max(layers)
         captured: dict[tuple[int, int], Any] = {}  # by thread and layer
+
+        def capture(layer: int, _: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+            states = args[0] if args else named["hidden_states"]
+            out = self.final_norm(states) if self.final_norm is not None else states
+            captured[threading.get_ident(), layer] = out
+
         for layer in layers:
             if layer < deepest or deepest == 0:
-                undo.callback(self._capture_layer(layer, captured).remove)
+                # The input of the block above a layer is the output of that layer.
+                block, hook = self.stack[layer], partial(capture, layer)
+                undo.callback(block.register_forward_pre_hook(hook, with_kwargs=True).remove)
         # Layer 0 is captured as the input of the first block, so at least one block is kept.
         setattr(self.owner, self.attribute, self.stack[: max(deepest, 1)])
         undo.callback(setattr, self.owner, self.attribute, self.stack)
@@ -389,16 +367,6 @@ class Blocks:
             return {layer: output.hidden_states[layer] for layer in layers}
 
         return forward
-
-    def _capture_layer(self, layer: int, captured: dict[tuple[int, int], Any]) -> Any:
-        """Hook the input of the block above `layer`, which is the output of `layer`."""
-
-        def capture(_: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-            states = args[0] if args else named["hidden_states"]
-            out = self.final_norm(states) if self.final_norm is not None else states
-            captured[threading.get_ident(), layer] = out
-
-        return self.stack[layer].register_forward_pre_hook(capture, with_kwargs=True)
 
 
 def run_forward(

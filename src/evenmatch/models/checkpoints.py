@@ -18,7 +18,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ from evenmatch.files import (
     DIGEST_PREFIX,
     cache_dir,
     cached_digest,
+    file_digest,
     file_sha256,
     models_dir,
     recall_unchanged,
@@ -45,6 +46,20 @@ _MODEL_FILES = ("*.safetensors", "*.bin", "*.json", "*.model", "*.py", "vocab.*"
 Layer: TypeAlias = int | Literal["auto", "last"]
 
 _downloads_allowed: ContextVar[bool] = ContextVar("may_fetch", default=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A file on this machine: its name in signatures, its path, and its content hash."""
+
+    name: str
+    path: Path
+    digest: str
+
+    @property
+    def label(self) -> str:
+        """The name with the beginning of the content hash."""
+        return f"{self.name.removeprefix(DIGEST_PREFIX)}@{self.digest[:12]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +96,8 @@ def find_checkpoint(model: str) -> Checkpoint:
     if not model:
         raise InputError("a model must be named; the embedded one is 'minilm'")
     if model.startswith(DIGEST_PREFIX):
-        known = recall_unchanged("models", model, _checkpoint_digest)
-        if known is None:
-            raise DataError(
-                f"no model with the content {model} has been used on this machine; "
-                "give the folder that holds it instead"
-            )
-        return Checkpoint(model, known, _checkpoint_digest(known))
+        known = find_by_content("models", model, "model", "folder", _checkpoint_digest)
+        return Checkpoint(model, known.path, known.digest)
     if model in PACKAGES:
         if PACKAGES[model].kind != "model":
             raise InputError(
@@ -108,6 +118,25 @@ def find_checkpoint(model: str) -> Checkpoint:
     return Checkpoint(model, folder, _checkpoint_digest(folder))
 
 
+def find_by_content(
+    kind: str, name: str, what: str, where: str, digest: Callable[[Path], str] = file_digest
+) -> LocalFile:
+    """Find a file or folder that was used on this machine before, by its content hash."""
+    path = recall_unchanged(kind, name, digest)
+    if path is None:
+        raise DataError(
+            f"no {what} with the content {name} has been used on this machine; "
+            f"give the {where} that holds it instead"
+        )
+    return LocalFile(name, path, digest(path))
+
+
+def pin_file(kind: str, path: Path) -> LocalFile:
+    """Name a file by its content hash; remember its path, so that it is found again."""
+    digest = file_digest(path)
+    return LocalFile(remember_path(kind, path, digest), path, digest)
+
+
 def find_package(name: str) -> Path:
     """Return the folder of an embedded model, or of data distributed the same way."""
     folder = models_dir() / name
@@ -119,12 +148,12 @@ def find_package(name: str) -> Path:
     return folder
 
 
-def read_config(folder: Path) -> dict[str, object]:
-    """Read a model's config.json."""
+def read_config(folder: Path, name: str = "config.json") -> dict[str, Any]:
+    """Read a JSON file of a model, by default its config.json."""
     try:
-        config: dict[str, object] = json.loads((folder / "config.json").read_text("utf-8"))
+        config: dict[str, Any] = json.loads((folder / name).read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {folder / 'config.json'}: {error}") from None
+        raise DataError(f"cannot read {folder / name}: {error}") from None
     return config
 
 

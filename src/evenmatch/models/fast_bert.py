@@ -37,6 +37,9 @@ from torch.nn.functional import embedding, gelu, linear, pad, scaled_dot_product
 # Consecutive packed texts of one length: how many there are, and that length in tokens.
 PackedSegment: TypeAlias = tuple[int, int]
 
+# Weights in single precision, by the names under which transformers saves them.
+Weights: TypeAlias = Mapping[str, Tensor]
+
 # The rows of a product are padded to a multiple of this. oneDNN compiles a kernel for each number
 # of rows and keeps it with its buffers: with one for each batch, a run took a third more memory.
 # The padding costs less than a hundredth of the products and saves compiling kernels.
@@ -61,71 +64,47 @@ class BertConfig:
     pad_token_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BertWeights:
-    """Weights by the names under which transformers saves them, relative to `prefix`.
-
-    A missing weight is a KeyError.
-    """
-
-    tensors: Mapping[str, Tensor]
-    prefix: str = ""
-
-    def submodule(self, name: str) -> BertWeights:
-        """Return the weights of a submodule."""
-        return BertWeights(self.tensors, f"{self.prefix}{name}.")
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self.tensors[f"{self.prefix}{name}"].float()
-
-    def __contains__(self, name: str) -> bool:
-        return f"{self.prefix}{name}" in self.tensors
-
-
-def build_model(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module | None:
+def build_model(settings: Mapping[str, Any], weights: Weights) -> nn.Module | None:
     """Build the model in evaluation mode; None if its sizes do not fit, KeyError if one is missing.
 
     `settings` and `weights` have the names of BERT (or of ModernBERT).
     """
-    own, modern = BertWeights(weights), settings["model_type"] == "modernbert"
-    config = BertConfig(
-        settings["hidden_size"],
-        settings["num_hidden_layers"],
-        settings["num_attention_heads"],
-        settings["layer_norm_eps"],
-        "modernbert" if modern else "bert",
-        settings["pad_token_id"] if "positions" in settings else None,
-    )
+    modern = settings["model_type"] == "modernbert"
+    names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "layer_norm_eps")
+    padding = settings["pad_token_id"] if "positions" in settings else None
+    kind = "modernbert" if modern else "bert"
+    sizes = {name: settings[name] for name in names}
+    config = BertConfig(**sizes, model_type=kind, pad_token_id=padding)
     output = "layers.0.mlp.Wo.weight" if modern else "encoder.layer.0.output.dense.weight"
-    width = own[output].shape[0]
+    width = weights[output].shape[0]
     if width != config.hidden_size or width % config.num_attention_heads:
         return None
     if not modern:
-        return Bert(config, own).eval()
+        return Bert(config, weights).eval()
     layers = _modern_layers(settings)
-    return ModernBert(config, layers, own).eval() if layers else None
+    return ModernBert(config, layers, weights).eval() if layers else None
 
 
 class Bert(nn.Module):
     """Embeddings and blocks; called like a transformers model, as far as scoring needs it."""
 
-    def __init__(self, config: BertConfig, weights: BertWeights) -> None:
+    def __init__(self, config: BertConfig, weights: Weights) -> None:
         nn.Module.__init__(self)
         self.config = config
-        embeddings = weights.submodule("embeddings")
+        embeddings = _submodule(weights, "embeddings")
         self.word_embeddings = nn.Parameter(embeddings["word_embeddings.weight"])
         self.position_embeddings = nn.Parameter(embeddings["position_embeddings.weight"])
-        self.token_type_embeddings: nn.Parameter | None = None
-        if "token_type_embeddings.weight" in embeddings:  # not in DistilBERT and MPNet
-            self.token_type_embeddings = nn.Parameter(embeddings["token_type_embeddings.weight"])
-        self.embedding_norm = _make_layer_norm(config, embeddings.submodule("LayerNorm"))
+        # not in DistilBERT and MPNet
+        self.token_type_embeddings = _make_optional(embeddings.get("token_type_embeddings.weight"))
+        self.embedding_norm = _make_layer_norm(config, _submodule(embeddings, "LayerNorm"))
         self.projection: PackedLinear | None = None
         if "embeddings_project.weight" in weights:  # ELECTRA's embeddings may be narrower
-            self.projection = _make_linear(weights.submodule("embeddings_project"))
-        self.relative_bias: nn.Parameter | None = None
-        if "encoder.relative_attention_bias.weight" in weights:  # MPNet
-            self.relative_bias = nn.Parameter(weights["encoder.relative_attention_bias.weight"])
-        layers = (weights.submodule(f"encoder.layer.{n}") for n in range(config.num_hidden_layers))
+            self.projection = _make_linear(_submodule(weights, "embeddings_project"))
+        # only in MPNet
+        self.relative_bias = _make_optional(weights.get("encoder.relative_attention_bias.weight"))
+        layers = (
+            _submodule(weights, f"encoder.layer.{n}") for n in range(config.num_hidden_layers)
+        )
         self.blocks = nn.ModuleList(BertBlock(config, layer) for layer in layers)
 
     def prepack(self) -> None:
@@ -209,15 +188,15 @@ def _relative_buckets(length: int, table: Tensor) -> Tensor:
 class BertBlock(nn.Module):
     """Self-attention and a feed-forward layer, each followed by a residual sum and a layer norm."""
 
-    def __init__(self, config: BertConfig, weights: BertWeights) -> None:
+    def __init__(self, config: BertConfig, weights: Weights) -> None:
         nn.Module.__init__(self)
         self.num_heads = config.num_attention_heads
-        parts = [weights.submodule(f"attention.self.{name}") for name in _PROJECTIONS]
+        parts = [_submodule(weights, f"attention.self.{name}") for name in _PROJECTIONS]
         weight, bias = (torch.cat([part[kind] for part in parts]) for kind in ("weight", "bias"))
         self.query_key_value = PackedLinear(weight, bias)  # queries, keys and values in one product
-        self.attention_output = _make_residual(config, weights.submodule("attention.output"))
-        self.intermediate = _make_linear(weights.submodule("intermediate.dense"))
-        self.output = _make_residual(config, weights.submodule("output"))
+        self.attention_output = _make_residual(config, _submodule(weights, "attention.output"))
+        self.intermediate = _make_linear(_submodule(weights, "intermediate.dense"))
+        self.output = _make_residual(config, _submodule(weights, "output"))
 
     def forward(
         self, states: Tensor, segments: Sequence[PackedSegment], masks: Sequence[Tensor | None]
@@ -253,10 +232,10 @@ def _attend(
     return attended
 
 
-def _make_residual(config: BertConfig, weights: BertWeights) -> nn.ModuleDict:
+def _make_residual(config: BertConfig, weights: Weights) -> nn.ModuleDict:
     """A linear layer whose output is added to the residual, and the layer norm of the sum."""
-    norm = _make_layer_norm(config, weights.submodule("LayerNorm"))
-    return nn.ModuleDict({"dense": _make_linear(weights.submodule("dense")), "LayerNorm": norm})
+    norm = _make_layer_norm(config, _submodule(weights, "LayerNorm"))
+    return nn.ModuleDict({"dense": _make_linear(_submodule(weights, "dense")), "LayerNorm": norm})
 
 
 def _apply_residual(part: nn.ModuleDict, states: Tensor, residual: Tensor) -> Tensor:
@@ -266,18 +245,24 @@ def _apply_residual(part: nn.ModuleDict, states: Tensor, residual: Tensor) -> Te
     return normed
 
 
-def _make_layer_norm(config: BertConfig, weights: BertWeights) -> nn.LayerNorm:
+def _make_layer_norm(config: BertConfig, weights: Weights) -> nn.LayerNorm:
     weight = weights["weight"]
     norm = nn.LayerNorm(len(weight), eps=config.layer_norm_eps, bias="bias" in weights)
-    norm.weight = nn.Parameter(weight)
-    if "bias" in weights:
-        norm.bias = nn.Parameter(weights["bias"])
+    norm.load_state_dict(dict(weights))
     return norm
 
 
-def _make_linear(weights: BertWeights) -> PackedLinear:
-    bias = weights["bias"] if "bias" in weights else None  # noqa: SIM401  # it is no dictionary
-    return PackedLinear(weights["weight"], bias)
+def _make_optional(weight: Tensor | None) -> nn.Parameter | None:
+    return None if weight is None else nn.Parameter(weight)
+
+
+def _make_linear(weights: Weights) -> PackedLinear:
+    return PackedLinear(weights["weight"], weights.get("bias"))
+
+
+def _submodule(weights: Weights, name: str) -> Weights:
+    prefix = f"{name}."
+    return {n.removeprefix(prefix): w for n, w in weights.items() if n.startswith(prefix)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,18 +277,18 @@ class ModernBert(nn.Module):
     """Pre-norm blocks with rotary positions, gated feed-forward layers and local attention."""
 
     def __init__(
-        self, config: BertConfig, layers: Sequence[ModernAttention], weights: BertWeights
+        self, config: BertConfig, layers: Sequence[ModernAttention], weights: Weights
     ) -> None:
         nn.Module.__init__(self)
         self.config = config
         self.layers = tuple(layers)
         self.word_embeddings = nn.Parameter(weights["embeddings.tok_embeddings.weight"])
-        self.embedding_norm = _make_layer_norm(config, weights.submodule("embeddings.norm"))
+        self.embedding_norm = _make_layer_norm(config, _submodule(weights, "embeddings.norm"))
         self.blocks = nn.ModuleList(
-            ModernBertBlock(config, weights.submodule(f"layers.{n}"), layer)
+            ModernBertBlock(config, _submodule(weights, f"layers.{n}"), layer)
             for n, layer in enumerate(layers)
         )
-        self.final_norm = _make_layer_norm(config, weights.submodule("final_norm"))
+        self.final_norm = _make_layer_norm(config, _submodule(weights, "final_norm"))
 
     prepack = Bert.prepack
 
@@ -346,19 +331,19 @@ def _local_mask(
 class ModernBertBlock(nn.Module):
     """Self-attention and a gated feed-forward layer, each preceded by a layer norm."""
 
-    def __init__(self, config: BertConfig, weights: BertWeights, layer: ModernAttention) -> None:
+    def __init__(self, config: BertConfig, weights: Weights, layer: ModernAttention) -> None:
         nn.Module.__init__(self)
         self.layer = layer
         self.num_heads = config.num_attention_heads
         # The first block has no norm here: the embeddings are already normalised.
         self.attention_norm: nn.Module = nn.Identity()
         if "attn_norm.weight" in weights:
-            self.attention_norm = _make_layer_norm(config, weights.submodule("attn_norm"))
-        self.query_key_value = _make_linear(weights.submodule("attn.Wqkv"))
-        self.attention_output = _make_linear(weights.submodule("attn.Wo"))
-        self.feed_forward_norm = _make_layer_norm(config, weights.submodule("mlp_norm"))
-        self.intermediate = _make_linear(weights.submodule("mlp.Wi"))
-        self.output = _make_linear(weights.submodule("mlp.Wo"))
+            self.attention_norm = _make_layer_norm(config, _submodule(weights, "attn_norm"))
+        self.query_key_value = _make_linear(_submodule(weights, "attn.Wqkv"))
+        self.attention_output = _make_linear(_submodule(weights, "attn.Wo"))
+        self.feed_forward_norm = _make_layer_norm(config, _submodule(weights, "mlp_norm"))
+        self.intermediate = _make_linear(_submodule(weights, "mlp.Wi"))
+        self.output = _make_linear(_submodule(weights, "mlp.Wo"))
 
     def forward(
         self,
@@ -414,7 +399,7 @@ class PackedLinear(nn.Module):
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         nn.Module.__init__(self)
         self.weight = nn.Parameter(weight)
-        self.bias = None if bias is None else nn.Parameter(bias)
+        self.bias = _make_optional(bias)
         self._packed_weight: Tensor | None = None
 
     def prepack(self) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from evenmatch.errors import DataError, InputError
-from evenmatch.files import DIGEST_PREFIX, file_digest, recall_path, remember_path
-from evenmatch.models.adapters import AdapterFile, insert_adapter, load_adapter
+from evenmatch.files import DIGEST_PREFIX, file_digest, recall_path
+from evenmatch.models.adapters import insert_adapter, load_adapter
 from evenmatch.models.backbone import find_stack
-from evenmatch.models.checkpoints import Checkpoint, read_config
+from evenmatch.models.checkpoints import Checkpoint, LocalFile, pin_file, read_config
 from evenmatch.models.loading import load_auto_model, move_to_device, unsafe_pickle_error
 
 HeadType: TypeAlias = Literal["seq2seq", "causal", "regression"]
@@ -52,7 +52,7 @@ class HeadedModel:
         clone = copy.deepcopy(model, shared)
         return HeadedBlocks(clone, [block for stack in _block_lists(clone) for block in stack])
 
-    def with_adapter(self, adapter: AdapterFile | None) -> Any:
+    def with_adapter(self, adapter: LocalFile | None) -> Any:
         """Load the model with an adapter attached; None gives the model itself."""
         return _load_adapted(self, adapter) if adapter else _load_model(self)
 
@@ -88,7 +88,7 @@ def _load_model(headed: HeadedModel) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _load_adapted(headed: HeadedModel, adapter: AdapterFile) -> Any:
+def _load_adapted(headed: HeadedModel, adapter: LocalFile) -> Any:
     blocks = headed.copy_blocks()
     # The hooks are never removed: the shared model has none.
     insert_adapter(blocks.module, blocks.stack, load_adapter(adapter))
@@ -99,8 +99,7 @@ def pin_weights(weights: str) -> str:
     """Return the content hash of a weights file; remember its path, so that it is found again."""
     if not weights or weights.startswith(DIGEST_PREFIX):
         return weights
-    path = find_weights(weights)
-    return remember_path("weights", path, file_digest(path))
+    return pin_file("weights", find_weights(weights)).name
 
 
 def find_weights(weights: str) -> Path:

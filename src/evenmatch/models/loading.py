@@ -9,14 +9,12 @@ checkpoints without transformers, and return None for all others. The rest keeps
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import pickle
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from evenmatch.errors import DataError, InputError, needs_extra
@@ -109,7 +107,7 @@ def load_packed_model(checkpoint: Checkpoint) -> Any | None:
     except ImportError:
         return None  # `load_auto_model` then says what to install
     try:
-        weights = {family.rename(name): weight for name, weight in load_file(path).items()}
+        weights = {family.rename(name): w.float() for name, w in load_file(path).items()}
     except (OSError, SafetensorError) as error:
         raise loading_error(checkpoint, error) from None
     try:
@@ -183,14 +181,17 @@ def load_bert_tokenizer(checkpoint: Checkpoint) -> tuple[Any, str, str] | None:
 
     None if it needs transformers.
     """
-    path, settings = checkpoint.folder / "tokenizer.json", read_config(checkpoint.folder)
-    if settings.get("model_type") != "bert" or not _is_plain(settings) or not path.is_file():
+    folder, settings = checkpoint.folder, read_config(checkpoint.folder)
+    names = ("tokenizer.json", "tokenizer_config.json")
+    if settings.get("model_type") != "bert" or not _is_plain(settings):
         return None
-    config = _read_json(checkpoint.folder / "tokenizer_config.json")
+    if not all((folder / name).is_file() for name in names):
+        return None
+    config = read_config(folder, "tokenizer_config.json")
     unknown, padding = config.get("unk_token"), config.get("pad_token")
     if not isinstance(unknown, str) or not isinstance(padding, str) or "auto_map" in config:
         return None
-    normalizer = _read_json(path).get("normalizer") or {}
+    normalizer = read_config(folder, "tokenizer.json").get("normalizer") or {}
     if any(
         config.get(setting, normalizer.get(name)) != normalizer.get(name)
         for setting, name in _NORMALIZER_OVERRIDES.items()
@@ -200,7 +201,7 @@ def load_bert_tokenizer(checkpoint: Checkpoint) -> tuple[Any, str, str] | None:
         from tokenizers import Tokenizer
     except ImportError:
         return None
-    return Tokenizer.from_file(str(path)), unknown, padding
+    return Tokenizer.from_file(str(folder / "tokenizer.json")), unknown, padding
 
 
 def _is_plain(config: Mapping[str, Any]) -> bool:
@@ -208,16 +209,6 @@ def _is_plain(config: Mapping[str, Any]) -> bool:
     return "auto_map" not in config and all(
         config.get(key, value) == value for key, value in _PLAIN_CONFIG.items()
     )
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {error}") from None
-    return found
 
 
 @contextmanager

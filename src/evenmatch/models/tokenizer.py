@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -36,12 +36,14 @@ _RELATIVE_POSITIONS = frozenset({"t5", "mt5", "umt5", "longt5"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TokenizedText:
-    """One text as tokens of a model."""
+class HiddenStates:
+    """The tokens of one text, and their vectors at the requested layers of a model."""
 
-    token_ids: Array
-    spans: Array
-    special_tokens: Mapping[int, str]
+    text: str
+    token_ids: Array  # (tokens,)
+    spans: Array  # (tokens, 2) character offsets
+    special_tokens: Mapping[int, str]  # position and name of opening, closing and padding tokens
+    layers: Mapping[int, Array] = field(default_factory=dict)  # layer number to (tokens, dim)
     flags: frozenset[str] = NO_FLAGS
 
 
@@ -66,30 +68,39 @@ class ModelTokenizer:
         last = length - len(self.closing_tokens)
         return dict(enumerate(self.opening_tokens)) | dict(enumerate(self.closing_tokens, last))
 
-    def __call__(self, texts: Sequence[str]) -> list[TokenizedText]:
-        """Tokenize each text without padding or truncation."""
-        clean = [replace_surrogates(text) for text in texts]
-        encodings = self.backend.encode_batch([text.strip() for text in clean])
-        return [
-            self._make_tokenized(e, len(t) - len(t.lstrip()))
-            for e, t in zip(encodings, clean, strict=True)
-        ]
+    def __call__(self, texts: Sequence[str]) -> list[HiddenStates]:
+        """Tokenize each text without padding or truncation; the result has no layers yet."""
+        clean = [replace_surrogates(text).strip() for text in texts]
+        encodings = self.backend.encode_batch(clean)
+        return [self._make_tokenized(t, e) for t, e in zip(texts, encodings, strict=True)]
+
+    def truncate(self, tokenized: HiddenStates) -> HiddenStates:
+        """Return the beginning of a text that is too long for the model."""
+        length, closing = len(tokenized.token_ids), len(self.closing_tokens)
+        kept = np.r_[0 : self.max_tokens - closing, length - closing : length]
+        return replace(
+            tokenized,
+            token_ids=tokenized.token_ids[kept],
+            spans=tokenized.spans[kept],
+            special_tokens=self.special_token_positions(self.max_tokens),
+            flags=tokenized.flags | {"truncated"},
+        )
 
     def token_ids(self, texts: Sequence[str]) -> list[Array]:
         """Return only the token ids of each text, in half the time."""
         clean = [replace_surrogates(text).strip() for text in texts]
         return [np.array(e.ids, dtype=np.int64) for e in self.backend.encode_batch_fast(clean)]
 
-    def _make_tokenized(self, encoding: Any, shift: int) -> TokenizedText:
+    def _make_tokenized(self, text: str, encoding: Any) -> HiddenStates:
         ids = np.array(encoding.ids, dtype=np.int64)
         spans = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
         first, last = len(self.opening_tokens), len(ids) - len(self.closing_tokens)
-        if shift:
-            spans[first:last] += shift
+        spans[first:last] += len(text) - len(text.lstrip())
         inner, unknown = ids[first:last], self.unknown_id
         unknown_only = unknown is not None and inner.size > 0 and (inner == unknown).all()
         flags = frozenset({"unknown_only"}) if unknown_only else NO_FLAGS
-        return TokenizedText(ids, spans, self.special_token_positions(len(ids)), flags)
+        special = self.special_token_positions(len(ids))
+        return HiddenStates(text, ids, spans, special, flags=flags)
 
 
 @lru_cache(maxsize=4)
@@ -97,7 +108,7 @@ def load_model_tokenizer(checkpoint: Checkpoint, trust_remote_code: bool) -> Mod
     """Load the tokenizer of a checkpoint, with its own padding and truncation disabled."""
     plain = load_bert_tokenizer(checkpoint)
     if plain is not None:
-        return _make_tokenizer(_disable_padding(plain[0]), token_limit(checkpoint), *plain[1:])
+        return _make_tokenizer(*plain, token_limit(checkpoint))
     loaded = load_transformers_tokenizer(checkpoint, trust_remote_code)
     return wrap_tokenizer(loaded, token_limit(checkpoint, int(loaded.model_max_length)))
 
@@ -120,10 +131,7 @@ def unpadded_backend(loaded: Any) -> Any:
     """Return a copy of a fast tokenizer's backend, without padding and truncation."""
     if getattr(loaded, "backend_tokenizer", None) is None:
         raise InputError(f"{type(loaded).__name__} is not a fast tokenizer; save a tokenizer.json")
-    return _disable_padding(copy.deepcopy(loaded.backend_tokenizer))
-
-
-def _disable_padding(backend: Any) -> Any:
+    backend = copy.deepcopy(loaded.backend_tokenizer)
     backend.no_padding()
     backend.no_truncation()
     return backend
@@ -136,26 +144,24 @@ def wrap_tokenizer(loaded: Any, limit: int) -> ModelTokenizer:
     # inside it, unless a space comes before it; bert_score adds one too.
     if type(backend.pre_tokenizer).__name__ == "ByteLevel":
         backend.pre_tokenizer.add_prefix_space = True
-    return _make_tokenizer(backend, limit, loaded.unk_token, loaded.pad_token)
+    return _make_tokenizer(backend, loaded.unk_token, loaded.pad_token, limit)
 
 
 def _make_tokenizer(
-    backend: Any, limit: int, unknown: str | None, padding: str | None
+    backend: Any, unknown: str | None, padding: str | None, limit: int
 ) -> ModelTokenizer:
-    """Wrap a backend without padding and truncation; find its special tokens with a sample."""
+    """Wrap a backend, without padding and truncation; find its special tokens with a sample."""
+    backend.no_padding()
+    backend.no_truncation()
     sample = backend.encode("a")
     inner = [i for i, special in enumerate(sample.special_tokens_mask) if not special]
     first, last = (inner[0], inner[-1] + 1) if inner else (len(sample.ids), len(sample.ids))
     opening, closing = tuple(sample.tokens[:first]), tuple(sample.tokens[last:])
-    pad_id = None if padding is None else backend.token_to_id(str(padding))
-    return ModelTokenizer(
-        backend,
-        limit,
-        opening,
-        closing,
-        None if unknown is None else backend.token_to_id(str(unknown)),
-        None if pad_id is None else (pad_id, str(padding)),
+    unknown_id, pad_id = (
+        None if token is None else backend.token_to_id(str(token)) for token in (unknown, padding)
     )
+    pad_token = None if pad_id is None else (pad_id, str(padding))
+    return ModelTokenizer(backend, limit, opening, closing, unknown_id, pad_token)
 
 
 def token_limit(checkpoint: Checkpoint, by_tokenizer: int = NO_LIMIT) -> int:
@@ -170,30 +176,26 @@ def token_limit(checkpoint: Checkpoint, by_tokenizer: int = NO_LIMIT) -> int:
     return by_tokenizer if by_tokenizer < NO_LIMIT else 512
 
 
-def equal_length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+def equal_length_batches(
+    lengths: Sequence[int] | Sequence[tuple[int, ...]], batch_tokens: int
+) -> Iterator[list[int]]:
     """Yield batches of indexes of one length each, with at most `batch_tokens` tokens per batch.
 
     A batch has no padding, so no computation is wasted and no text is affected by its neighbours.
-    The longest come first: if memory runs out, it does so at once.
+    The longest come first: if memory runs out, it does so at once. Inputs of several parts have
+    tuples of lengths.
 
     >>> list(equal_length_batches([3, 5, 3, 3], 6))
     [[1], [0, 2], [3]]
-    """
-    return equal_size_batches([(length,) for length in lengths], batch_tokens)
-
-
-def equal_size_batches(sizes: Sequence[tuple[int, ...]], batch_tokens: int) -> Iterator[list[int]]:
-    """The same for inputs of several parts: each part has one length throughout a batch.
-
-    >>> list(equal_size_batches([(3, 2), (9, 1), (3, 2), (2, 3)], 12))
+    >>> list(equal_length_batches([(3, 2), (9, 1), (3, 2), (2, 3)], 12))
     [[1], [0, 2], [3]]
     """
-    by_size: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for index, size in enumerate(sizes):
-        by_size[size].append(index)
-    for size in sorted(by_size, reverse=True):
-        most = max(1, batch_tokens // max(sum(size), 1))
-        indexes = by_size[size]
+    by_length: dict[Any, list[int]] = defaultdict(list)
+    for index, length in enumerate(lengths):
+        by_length[length].append(index)
+    for length in sorted(by_length, reverse=True):
+        most = max(1, batch_tokens // max(int(np.sum(length)), 1))
+        indexes = by_length[length]
         for start in range(0, len(indexes), most):
             yield indexes[start : start + most]
 

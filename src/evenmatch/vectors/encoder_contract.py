@@ -104,7 +104,7 @@ def _check_independence(encoder: Encoder) -> Iterator[str]:
         ("by an equal encoder", pickle.loads(pickle.dumps(encoder))(batch)),
     ):
         for a, b in zip(alone, found, strict=True):
-            if not _same(a, b):
+            if not _are_close(_arrays(a), _arrays(b)):
                 yield f"{a.units.text!r} encoded {name} gave another result than alone"
 
 
@@ -116,19 +116,16 @@ def _check_ownership(encoder: Encoder) -> Iterator[str]:
         if isinstance(values, np.ndarray) and values.flags.writeable:
             values[...] = -1.0
     second = encoder([units])[0]
-    if not all(_is_close(a, b) for a, b in zip(copies, _arrays(second), strict=True)):
+    if not _are_close(copies, _arrays(second)):
         yield "writing to one result changes the next"
 
 
-def _same(a: Embedded, b: Embedded) -> bool:
-    return all(_is_close(x, y) for x, y in zip(_arrays(a), _arrays(b), strict=True))
-
-
-def _is_close(a: Array, b: Array) -> bool:
-    if np.shape(a) != np.shape(b):
-        return False
-    scale = max(1.0, float(abs(np.asarray(a)).max(initial=0.0)))
-    return bool(np.allclose(a, b, rtol=0, atol=_TOLERANCE * scale))
+def _are_close(one: Sequence[Array], other: Sequence[Array]) -> bool:
+    for a, b in zip(one, other, strict=True):
+        scale = max(1.0, float(abs(np.asarray(a)).max(initial=0.0)))
+        if np.shape(a) != np.shape(b) or not np.allclose(a, b, rtol=0, atol=_TOLERANCE * scale):
+            return False
+    return True
 
 
 def _arrays(embedded: Embedded) -> tuple[Array, Array, Array]:

@@ -12,16 +12,16 @@ import dataclasses
 import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from evenmatch.errors import DataError, InputError
-from evenmatch.files import DIGEST_PREFIX, file_digest, recall_unchanged, remember_path
+from evenmatch.files import DIGEST_PREFIX
 from evenmatch.models.backbone import HiddenStates, load_input_embeddings
-from evenmatch.models.checkpoints import find_checkpoint
+from evenmatch.models.checkpoints import LocalFile, find_by_content, find_checkpoint, pin_file
 from evenmatch.models.tokenizer import (
     NO_LIMIT,
     ModelTokenizer,
@@ -98,7 +98,7 @@ def _load_lookup(table: str, model: str) -> LookupFunction:
         return read_word_table(find_word_table(table))
     found = find_checkpoint(model)
     tokenizer = load_model_tokenizer(found, trust_remote_code=False)
-    return EmbeddingLookup(tokenizer, load_input_embeddings(found).__getitem__)
+    return partial(_lookup_tokens, tokenizer, load_input_embeddings(found).__getitem__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,8 @@ class LiveLookup:
             # only the rows that are needed leave the device
             return weight[ids].float().cpu().numpy()
 
-        lookup = EmbeddingLookup(_cached_tokenizer(self.tokenizer, len(self.tokenizer)), rows)
+        tokenizer = _cached_tokenizer(self.tokenizer, len(self.tokenizer))
+        lookup = partial(_lookup_tokens, tokenizer, rows)
         return _embed_batch(lookup, batch, self.weights, self.mass)
 
 
@@ -131,24 +132,17 @@ def _cached_tokenizer(tokenizer: Any, size: int) -> ModelTokenizer:
     return wrap_tokenizer(tokenizer, limit=NO_LIMIT)
 
 
-@dataclass(frozen=True, eq=False)
-class EmbeddingLookup:
-    """Look up the tokens of texts in an embedding matrix."""
-
-    tokenizer: ModelTokenizer
-    rows: Callable[[Array], Array]
-
-    def __call__(self, texts: Sequence[str]) -> list[HiddenStates]:
-        """Return one row per token; the rows of all texts are fetched together."""
-        tokenized = self.tokenizer(texts)
-        if not tokenized:
-            return []
-        rows = self.rows(np.concatenate([t.token_ids for t in tokenized]))
-        ends = np.cumsum([len(t.token_ids) for t in tokenized])
-        return [
-            HiddenStates(text, t.token_ids, t.spans, t.special_tokens, {0: vectors}, t.flags)
-            for text, t, vectors in zip(texts, tokenized, np.split(rows, ends[:-1]), strict=True)
-        ]
+def _lookup_tokens(
+    tokenizer: ModelTokenizer, rows: Callable[[Array], Array], texts: Sequence[str]
+) -> list[HiddenStates]:
+    """Look up the tokens of texts in an embedding matrix; all rows are fetched together."""
+    tokenized = tokenizer(texts)
+    if not tokenized:
+        return []
+    found = rows(np.concatenate([t.token_ids for t in tokenized]))
+    ends = np.cumsum([len(t.token_ids) for t in tokenized])
+    vectors = np.split(found, ends[:-1])
+    return [dataclasses.replace(t, layers={0: v}) for t, v in zip(tokenized, vectors, strict=True)]
 
 
 def _embed_batch(
@@ -164,56 +158,22 @@ def _embed_batch(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class WordTableFile:
-    """A table of word vectors on this machine: its name in signatures, its file and its hash."""
-
-    name: str
-    path: Path
-    digest: str
-
-
-def find_word_table(table: str) -> WordTableFile:
+def find_word_table(table: str) -> LocalFile:
     """Find a table of word vectors by file or content hash."""
     if table.startswith(DIGEST_PREFIX):
-        known = recall_unchanged("tables", table, file_digest)
-        if known is None:
-            raise DataError(
-                f"no vector table with the content {table} has been used on this machine; "
-                "give the file that holds it instead"
-            )
-        return WordTableFile(table, known, file_digest(known))
+        return find_by_content("tables", table, "vector table", "file")
     path = Path(table).expanduser()
     if not path.is_file():
         raise DataError(f"there is no vector table {table}; give a file of words and numbers")
-    digest = file_digest(path)
-    return WordTableFile(remember_path("tables", path, digest), path, digest)
-
-
-@dataclass(frozen=True, eq=False)
-class WordTable:
-    """Look up words in a table, as written or else in lower case."""
-
-    rows: Mapping[str, int]
-    matrix: Array
-
-    def __call__(self, texts: Sequence[str]) -> list[HiddenStates]:
-        """Return one row per word; the last row of the matrix is zero, for unknown words."""
-        return [self._lookup_words(Words()(text)) for text in texts]
-
-    def _lookup_words(self, units: Units) -> HiddenStates:
-        rows, unknown = self.rows, len(self.matrix) - 1
-        found = [rows.get(w, rows.get(w.lower(), unknown)) for w in units.words]
-        ids = np.array(found, dtype=np.int64)
-        spans = np.array(units.spans, dtype=np.int32).reshape(-1, 2)
-        unknown_only = ids.size > 0 and bool((ids == unknown).all())
-        flags = frozenset({"unknown_only"}) if unknown_only else NO_FLAGS
-        return HiddenStates(units.text, ids, spans, {}, {0: self.matrix[ids]}, flags)
+    return pin_file("tables", path)
 
 
 @lru_cache(maxsize=2)
-def read_word_table(table: WordTableFile) -> WordTable:
-    """Read a table of word vectors; of a word that occurs twice the first vector is used."""
+def read_word_table(table: LocalFile) -> LookupFunction:
+    """Read a table of word vectors; of a word that occurs twice the first vector is used.
+
+    Words are looked up as written or else in lower case.
+    """
     rows: dict[str, int] = {}
     vectors: list[Array] = []
     try:
@@ -230,7 +190,19 @@ def read_word_table(table: WordTableFile) -> WordTable:
         raise DataError(f"cannot read the vector table {table.path}: {error}") from None
     if not vectors:
         raise DataError(f"the vector table {table.path} is empty")
-    return WordTable(rows, np.vstack([*vectors, np.zeros_like(vectors[0])]))
+    matrix = np.vstack([*vectors, np.zeros_like(vectors[0])])
+    return lambda texts: [_lookup_words(rows, matrix, Words()(text)) for text in texts]
+
+
+def _lookup_words(rows: Mapping[str, int], matrix: Array, units: Units) -> HiddenStates:
+    """Return one row per word; the last row of the matrix is zero, for unknown words."""
+    unknown = len(matrix) - 1
+    found = [rows.get(w, rows.get(w.lower(), unknown)) for w in units.words]
+    ids = np.array(found, dtype=np.int64)
+    spans = np.array(units.spans, dtype=np.int32).reshape(-1, 2)
+    unknown_only = ids.size > 0 and bool((ids == unknown).all())
+    flags = frozenset({"unknown_only"}) if unknown_only else NO_FLAGS
+    return HiddenStates(units.text, ids, spans, {}, {0: matrix[ids]}, flags)
 
 
 def _iter_vectors(path: Path) -> Iterator[tuple[str, Array]]:

@@ -84,16 +84,9 @@ class Mover:
         dropped = _find_dropped_tokens(checkpoint, self.trust_remote_code, self.stop_words)
 
         def open_side(weighting: Weighting) -> OpenEncoder:
-            side = _MoverSide(layers, self.n_gram, weighting, dropped)
-
-            def encode(batch: Sequence[Units]) -> list[Embedded]:
-                states = backbone.hidden_states([units.text for units in batch])
-                return [side.embed(u, s) for u, s in zip(batch, states, strict=True)]
-
-            def readable(units: Units) -> Units:
-                return side.readable(units, backbone.hidden_states([units.text])[0])
-
-            return OpenEncoder(encode, (self, weighting), facts=backbone.facts, readable=readable)
+            side = _MoverSide(backbone, layers, self.n_gram, weighting, dropped)
+            key = self, weighting
+            return OpenEncoder(side.encode, key, facts=backbone.facts, readable=side.readable)
 
         candidates = open_side(self.candidates)
         same = self.candidates == self.references
@@ -137,10 +130,16 @@ def _find_dropped_tokens(
 class _MoverSide:
     """Embeds the texts of one side; `layers_read` are its layers, the lowest first."""
 
+    backbone: OpenBackbone
     layers_read: tuple[int, ...]
     n_gram: int
     weighting: Weighting
     dropped_tokens: Array  # by token id
+
+    def encode(self, batch: Sequence[Units]) -> list[Embedded]:
+        """Embed each text."""
+        states = self.backbone.hidden_states([units.text for units in batch])
+        return [self.embed(u, s) for u, s in zip(batch, states, strict=True)]
 
     def embed(self, units: Units, states: HiddenStates) -> Embedded:
         """Embed the weighted n-grams of one text."""
@@ -156,10 +155,11 @@ class _MoverSide:
             pooled = (shares[:, :, None] * vectors[n_grams]).sum(1)
         return Embedded(units, pooled, sums, sums, states.flags)
 
-    def readable(self, units: Units, states: HiddenStates) -> Units:
+    def readable(self, units: Units) -> Units:
         """Return the n-grams of a text as readable units."""
         if not units.by_model:
             return units
+        states = self.backbone.hidden_states([units.text])[0]
         n_grams = self._find_n_grams(states, self._combine_layers(states))[0]
         spans = tuple(map(tuple, states.spans.tolist()))
         words = [states.text[start:stop] for start, stop in spans]

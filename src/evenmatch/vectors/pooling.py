@@ -28,9 +28,7 @@ def embed_units(
 ) -> Embedded:
     """Embed units from the tokens of a model that encoded their text."""
     if not units.by_model:
-        return pool_tokens(
-            units, states.spans, states.token_ids, vectors, how, weights, mass, states.flags
-        )
+        return pool_tokens(units, states, vectors, how, weights, mass)
     kept = _unit_positions(units, states)
     ids, vectors = states.token_ids[kept], vectors[kept]
     counts = weights(ids, vectors)
@@ -55,20 +53,18 @@ def readable_units(units: Units, states: HiddenStates) -> Units:
 
 def pool_tokens(
     units: Units,
-    spans: Array,
-    keys: Array,
+    states: HiddenStates,
     vectors: Array,
     how: str,
     weights: Weighting,
     mass: Weighting,
-    flags: frozenset[str],
 ) -> Embedded:
     """Pool the tokens under each unit, found by character offsets.
 
     A unit without encoded tokens (it is beyond the model's limit) keeps its place, with a zero
     vector, no weight and no mass.
     """
-    at, sizes = _token_positions(units, np.asarray(spans))
+    at, sizes = _token_positions(units, np.asarray(states.spans))
     pooled = np.zeros((len(sizes), vectors.shape[1]), dtype=vectors.dtype)
     counts, masses = np.zeros(len(sizes)), np.zeros(len(sizes))
     full = np.flatnonzero(sizes)
@@ -80,11 +76,11 @@ def pool_tokens(
             pooled[full] /= sizes[full, None]
         # The weight of a unit is the mean weight of its tokens.
         for weighting, into in ((weights, counts), (mass, masses)):
-            each = weighting(keys, vectors)[at]
+            each = weighting(states.token_ids, vectors)[at]
             into[full] = np.add.reduceat(each, starts) / sizes[full]
     if units.weights:
         counts *= np.asarray(units.weights)
-    return Embedded(units, pooled, counts, masses, flags | units.flags)
+    return Embedded(units, pooled, counts, masses, states.flags | units.flags)
 
 
 def _token_positions(units: Units, spans: Array) -> tuple[Array, Array]:
@@ -93,7 +89,8 @@ def _token_positions(units: Units, spans: Array) -> tuple[Array, Array]:
     first, last = _word_ranges(units, spans[real])
     if first is not None and (first[1:] >= last[:-1]).all():
         return _contiguous_positions(units, first, last, real)
-    words = [np.flatnonzero(_overlaps_word(units, spans[real], i)) for i in range(len(units.spans))]
+    starts, ends = spans[real].T
+    words = [np.flatnonzero((starts < end) & (ends > begin)) for begin, end in units.spans]
     nothing = np.zeros(0, np.int64)
     # A token may overlap two words of one unit, and counts once.
     members = [np.unique(np.concatenate([nothing, *(words[i] for i in g)])) for g in units.groups]
@@ -127,11 +124,6 @@ def _word_ranges(units: Units, spans: Array) -> tuple[Array | None, Array]:
     return first, np.maximum(first, last)
 
 
-def _overlaps_word(units: Units, spans: Array, word: int) -> Array:
-    begin, end = units.spans[word]
-    return (spans[:, 0] < end) & (spans[:, 1] > begin)
-
-
 def _unit_positions(units: Units, states: HiddenStates) -> Array | slice:
     """Return the positions of the tokens that are units; a slice, if possible, copies nothing."""
     if units.closing or units.opening:
@@ -163,13 +155,6 @@ def _is_empty(states: HiddenStates) -> bool:
 
 def _text_positions(states: HiddenStates) -> Array | slice:
     """Return the positions of text tokens; as a slice, which copies nothing, if contiguous."""
-    n, special = len(states.token_ids), states.special_tokens
-    start = 0
-    while start < n and start in special:
-        start += 1
-    stop = n
-    while stop > start and stop - 1 in special:
-        stop -= 1
-    if stop - start + len(special) == n:
-        return slice(start, stop)
-    return np.array([i for i in range(n) if i not in special], dtype=np.int64)
+    at = [i for i in range(len(states.token_ids)) if i not in states.special_tokens]
+    start, stop = (at[0], at[-1] + 1) if at else (0, 0)
+    return slice(start, stop) if stop - start == len(at) else np.array(at, dtype=np.int64)

@@ -16,15 +16,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from evenmatch.errors import DataError, InputError
 from evenmatch.files import DIGEST_PREFIX, cache_dir, try_write_text
-from evenmatch.protocols import Weighting
 from evenmatch.registry import CallContext, register
 from evenmatch.types import Array
+
+E = TypeVar("E")  # an encoder with `weights` and `mass`
 
 
 @register("weighting", "uniform")
@@ -76,20 +77,8 @@ class Idf:
         return Idf(context.once(pin_idf_table, self.table)), ()
 
 
-class HasWeights(Protocol):
-    """An encoder with a weighting and a mass."""
-
-    @property
-    def weights(self) -> Weighting: ...
-    @property
-    def mass(self) -> Weighting: ...
-
-
-E = TypeVar("E", bound=HasWeights)
-
-
-def lacks_idf_table(encoder: HasWeights) -> bool:
-    """Whether its weights or mass are an idf without a table."""
+def lacks_idf_table(encoder: Any) -> bool:
+    """Whether an encoder's weights or mass are an idf without a table."""
     return Idf() in (encoder.weights, encoder.mass)
 
 

@@ -36,6 +36,8 @@ _LANGUAGE_PAIRS = {
     19: "de-en fi-en gu-en kk-en lt-en ru-en zh-en en-de",
 }
 
+_FAIRNESS_TEXTS = ("cand_a", "ref_a", "cand_b", "ref_b")
+
 _DATA_TO_TEXT_CRITERIA = ("informativeness", "naturalness", "quality")
 
 _GZIPPED_SUFFIX = ".conllu"
@@ -58,20 +60,14 @@ def write_converted(converted: Iterator[ConvertedFile], folder: Path) -> dict[st
 
 def convert_crows(originals: Path) -> Iterator[ConvertedFile]:
     """CrowS-Pairs, from its CSV."""
-    records = _read_csv_records(originals / "nyu-mll/crows-pairs/data/crows_pairs_anonymized.csv")
-    yield (
-        "crows_pairs.jsonl.gz",
-        (
-            {
-                "id": number,
-                "sent_more": record["sent_more"],
-                "sent_less": record["sent_less"],
-                "direction": record["stereo_antistereo"],
-                "bias_type": record["bias_type"],
-            }
-            for number, record in enumerate(records)
-        ),
+    rows = _read_csv_records(originals / "nyu-mll/crows-pairs/data/crows_pairs_anonymized.csv")
+    names = ("sent_more", "sent_less", "direction", "bias_type")
+    columns = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
+    records = (
+        {"id": number} | {name: row[column] for name, column in zip(names, columns, strict=True)}
+        for number, row in enumerate(rows)
     )
+    yield "crows_pairs.jsonl.gz", records
 
 
 def convert_menli(originals: Path) -> Iterator[ConvertedFile]:
@@ -126,19 +122,12 @@ def _fairness_records(path: Path) -> Iterator[dict[str, Any]]:
     if len(rows) % 2:
         raise ValueError(f"{path.name} has {len(rows)} rows, expected an even number")
     for number, (first, second) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
-        scores = [
+        texts = dict(zip(_FAIRNESS_TEXTS, (*first[:2], *second[:2]), strict=True))
+        a, b = (
             dict(zip(metrics, map(float, row[2 : 2 + len(metrics)]), strict=True))
             for row in (first, second)
-        ]
-        yield {
-            "pair": number,
-            "cand_a": first[0],
-            "ref_a": first[1],
-            "cand_b": second[0],
-            "ref_b": second[1],
-            "scores_a": scores[0],
-            "scores_b": scores[1],
-        }
+        )
+        yield {"pair": number, **texts, "scores_a": a, "scores_b": b}
 
 
 def convert_kp20k(originals: Path) -> Iterator[ConvertedFile]:
@@ -236,24 +225,19 @@ def convert_summaries(
 ) -> Iterator[ConvertedFile]:
     """REALSumm or SummEval; the field `references` holds one reference or a list."""
     documents = read_pickle(originals / _BARTSCORE / f"SUM/{name}/data.pkl")
-    yield (
-        "data.jsonl.gz",
-        (
-            {
-                "id": str(number),
-                "src": document["src"],
-                "refs": given if isinstance(given := document[references], list) else [given],
-                "out": {
-                    system: {
-                        "text": output["sys_summ"],
-                        "human": {c: float(output["scores"][c]) for c in criteria.split()},
-                    }
-                    for system, output in document["sys_summs"].items()
-                },
-            }
-            for number, document in documents.items()
-        ),
-    )
+    yield "data.jsonl.gz", _summary_records(documents, references, criteria.split())
+
+
+def _summary_records(
+    documents: Mapping[Any, Any], references: str, criteria: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    for number, document in documents.items():
+        given, outputs = document[references], {}
+        for system, output in document["sys_summs"].items():
+            human = {c: float(output["scores"][c]) for c in criteria}
+            outputs[system] = {"text": output["sys_summ"], "human": human}
+        refs = given if isinstance(given, list) else [given]
+        yield {"id": str(number), "src": document["src"], "refs": refs, "out": outputs}
 
 
 def convert_data_to_text(originals: Path) -> Iterator[ConvertedFile]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
 from evenmatch.data.catalogue.catalogue import DataSet, data_dir, data_set
 from evenmatch.data.catalogue.convert import CONVERTERS, write_converted
-from evenmatch.errors import DataError, MissingExtraError
+from evenmatch.errors import DataError, needs_extra
 
 BASE_URL = "https://raw.githubusercontent.com"
 
@@ -40,7 +37,7 @@ def fetch_data_set(
             f"{_source_urls(wanted, ', ')} in {wanted.folder}: {wanted.layout}"
         )
     with _temporary_folder(wanted) as place:
-        originals, converted = place / "upstream", place / "converted"
+        originals, converted = Path(place) / "upstream", Path(place) / "converted"
         for source in wanted.upstream:
             for path in source.paths:
                 url = f"{address}/{quote(f'{source.repository}/{source.commit}/{path}')}"
@@ -54,31 +51,26 @@ def fetch_data_set(
     return wanted.folder
 
 
-@contextmanager
-def _temporary_folder(wanted: DataSet) -> Iterator[Path]:
+def _temporary_folder(wanted: DataSet) -> TemporaryDirectory[str]:
     # In the folder of the target, so that moving the result is an atomic rename on one disk.
     try:
         data_dir().mkdir(parents=True, exist_ok=True)
-        place = Path(tempfile.mkdtemp(prefix=f".{wanted.name}.", dir=data_dir()))
+        return TemporaryDirectory(
+            prefix=f".{wanted.name}.", dir=data_dir(), ignore_cleanup_errors=True
+        )
     except OSError as error:
         raise DataError(
             f"cannot write to {data_dir()} ({error.strerror}); "
             "set EVENMATCH_DATA to a folder of your own"
         ) from None
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def _download(url: str, target: Path, sha256: str | None) -> None:
-    try:
+    with needs_extra(
+        "fetching data sets needs pooch; install it with: pip install 'evenmatch[data]'"
+    ):
         import pooch
         import requests
-    except ImportError:
-        raise MissingExtraError(
-            "fetching data sets needs pooch; install it with: pip install 'evenmatch[data]'"
-        ) from None
     level = pooch.get_logger().level
     pooch.get_logger().setLevel("WARNING")
     try:
@@ -130,13 +122,10 @@ def _move_into_place(converted: Path, target: Path) -> None:
 
 
 def _readme(wanted: DataSet) -> str:
+    made_from = f"Made from: {_source_urls(wanted, ' ')}"
     parts = [f"# {wanted.name}", wanted.about, f"Licence: {wanted.licence}"]
-    parts += [
-        f"Cite: {wanted.citation}",
-        f"Made from: {_source_urls(wanted, ' ')}",
-        f"Layout: {wanted.layout}",
-    ]
-    return "\n\n".join([*parts, wanted.notes] if wanted.notes else parts) + "\n"
+    parts += [f"Cite: {wanted.citation}", made_from, f"Layout: {wanted.layout}", wanted.notes]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _source_urls(wanted: DataSet, between: str) -> str:

@@ -77,17 +77,11 @@ def build_rated_set(
     columns = {segment.name: number for number, segment in enumerate(segments)}
     rows = {system: number for number, system in enumerate(systems)}
     raters = {rater: n for n, rater in enumerate(dict.fromkeys(r.rater for r in ratings))}
+    rated = [(rows[r.system], columns[r.segment], raters[r.rater]) for r in ratings]
     judgements = Judgements(
-        systems=_as_indexes([rows[r.system] for r in ratings]),
-        segments=_as_indexes([columns[r.segment] for r in ratings]),
-        raters=_as_indexes([raters[r.rater] for r in ratings]),
-        values=np.array([r.value for r in ratings], dtype=np.float64),
+        *_index_columns(rated), values=np.array([r.value for r in ratings], dtype=np.float64)
     )
-    relative = RelativeRanks(
-        segments=_as_indexes([columns[segment] for segment, _, _ in ranks]),
-        better=_as_indexes([rows[better] for _, better, _ in ranks]),
-        worse=_as_indexes([rows[worse] for _, _, worse in ranks]),
-    )
+    ranked = [(columns[segment], rows[better], rows[worse]) for segment, better, worse in ranks]
     with_raters = any(raters)
     shape = (len(rows), len(columns))
     return RatedSet(
@@ -103,7 +97,7 @@ def build_rated_set(
         criterion=criterion,
         humans=humans & rows.keys(),
         outliers=outliers & rows.keys(),
-        ranks=relative if ranks else None,
+        ranks=RelativeRanks(*_index_columns(ranked)) if ranks else None,
         judgements=judgements if with_raters else None,
         published={metric: _by_system(scores, systems) for metric, scores in published.items()},
     )
@@ -179,5 +173,6 @@ def _by_system(scores: Mapping[str, float], systems: Sequence[str]) -> Floats:
     return np.array([scores.get(system, np.nan) for system in systems], dtype=np.float64)
 
 
-def _as_indexes(values: Sequence[int]) -> Indexes:
-    return np.array(values, dtype=np.intp)
+def _index_columns(rows: Sequence[tuple[int, int, int]]) -> tuple[Indexes, Indexes, Indexes]:
+    first, second, third = np.array(rows, dtype=np.intp).reshape(-1, 3).T
+    return first, second, third

@@ -54,8 +54,15 @@ def read_daseg(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
     """Read WMT15 and WMT16: a rated set per year and language pair, with one unnamed system."""
     for path in sorted(folder.glob("wmt*.jsonl.gz")):
         subset = path.name.removesuffix(".jsonl.gz")
-        if not subsets or subset in subsets:
-            yield _read_daseg_file(path, subset)
+        if subsets and subset not in subsets:
+            continue
+        segments, ratings = [], []
+        for number, (where, record) in enumerate(read_json_records(str(path)), 1):
+            references = check_texts(require_field(record, "ref", where), "ref", where)
+            outputs = {UNNAMED_SYSTEM: require_text(record, "out", where)}
+            segments.append(RatedSegment(str(number), record.get("src"), references, outputs))
+            ratings.append(Rating(UNNAMED_SYSTEM, str(number), require_number(record, "z", where)))
+        yield build_rated_set(path.parent.name, subset, segments, ratings, criterion=_CRITERION)
 
 
 def _read_language_pair(
@@ -150,13 +157,3 @@ def _read_metric_scores(path: Path) -> dict[str, dict[str, dict[str, float]]]:
             metric = scores.setdefault(record["lp"], {}).setdefault(record["metric"], {})
             metric[record["system"]] = require_number(record, "score", where)
     return scores
-
-
-def _read_daseg_file(path: Path, subset: str) -> RatedSet:
-    segments, ratings = [], []
-    for number, (where, record) in enumerate(read_json_records(str(path)), 1):
-        references = check_texts(require_field(record, "ref", where), "ref", where)
-        outputs = {UNNAMED_SYSTEM: require_text(record, "out", where)}
-        segments.append(RatedSegment(str(number), record.get("src"), references, outputs))
-        ratings.append(Rating(UNNAMED_SYSTEM, str(number), require_number(record, "z", where)))
-    return build_rated_set(path.parent.name, subset, segments, ratings, criterion=_CRITERION)

@@ -146,16 +146,13 @@ def _find_nonprojective(arcs: Arcs) -> list[int]:
 
 
 def _beyond_gap(i: int, below: Sequence[int], first: list[int], last: list[int]) -> list[int]:
-    edge = i
-    for k in (k for k in below if k > i):
-        if first[k] != edge + 1:
-            return [k]
-        edge = last[k]
-    edge = i
-    for k in (k for k in reversed(below) if k < i):
-        if last[k] != edge - 1:
-            return [k]
-        edge = first[k]
+    right, left = [k for k in below if k > i], [k for k in reversed(below) if k < i]
+    for step, outwards, near, far in ((1, right, first, last), (-1, left, last, first)):
+        edge = i
+        for k in outwards:
+            if near[k] != edge + step:
+                return [k]
+            edge = far[k]
     return []
 
 
