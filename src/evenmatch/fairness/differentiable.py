@@ -21,14 +21,9 @@ from evenmatch.metrics.fitted import BiEncoderHead, FittedMetric, pair_features_
 from evenmatch.metrics.likelihood import Likelihood, LikelihoodInput
 from evenmatch.metrics.regression import Regression, TokenizedPair
 from evenmatch.models.adapters import Adapter, use_adapter
-from evenmatch.models.backbone import (
-    Blocks,
-    HiddenStates,
-    PretrainedBackbone,
-    load_trainable_blocks,
-)
+from evenmatch.models.backbone import HiddenStates, PretrainedBackbone, load_trainable_blocks
 from evenmatch.models.heads import HeadedBlocks
-from evenmatch.models.tokenizer import ModelTokenizer, TokenizedText
+from evenmatch.models.tokenizer import TokenizedText
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import Prf, precision_recall
@@ -59,7 +54,7 @@ def make_differentiable(metric: Metric, run: Run) -> Differentiable:
     """Return the differentiable form of a metric; raise `InputError` where there is none."""
     if isinstance(metric, AlignMetric):
         encoder = _check_alignment(metric)
-        texts, layer = load_differentiable_encoder(encoder.backbone, run), encoder.layer_index()
+        texts, layer = DifferentiableEncoder(encoder.backbone, run), encoder.layer_index()
         return texts.make_differentiable(layer, AlignmentScorer(metric, encoder, texts, layer))
     if not isinstance(metric, FittedMetric | Regression | Likelihood):
         raise InputError(
@@ -69,7 +64,7 @@ def make_differentiable(metric: Metric, run: Run) -> Differentiable:
     if metric.adapter:
         raise InputError("a metric to train an adapter for already has one; leave out adapter=")
     if isinstance(metric, FittedMetric):
-        texts, head = load_differentiable_encoder(metric.encoder().backbone, run), metric.head()
+        texts, head = DifferentiableEncoder(metric.encoder().backbone, run), metric.head()
         return texts.make_differentiable(max(head.layers), BiEncoderScorer(texts, head))
     headed = metric.model_with_head(run.device)
     blocks = headed.copy_blocks()
@@ -279,27 +274,33 @@ class LikelihoodScorer:
         return output.logits, 0
 
 
-@dataclass(frozen=True, eq=False)
 class DifferentiableEncoder:
     """A private copy of an encoder that gives hidden states with gradients.
 
     An adapter can be inserted into its blocks. Each text is tokenized once.
     """
 
-    backbone: PretrainedBackbone
-    blocks: Blocks
-    tokenized: dict[str, TokenizedText] = field(default_factory=dict)
+    def __init__(self, backbone: PretrainedBackbone, run: Run) -> None:
+        self.checkpoint, self.tokenizer = backbone.checkpoint(), backbone.open().tokenizer
+        self.blocks = load_trainable_blocks(self.checkpoint, backbone.trust_remote_code, run.device)
+        self.tokenized: dict[str, TokenizedText] = {}
 
     def make_differentiable(self, blocks: int, scores: Callable[..., Any]) -> Differentiable:
         """Return the metric with these scores, for adapters in the first `blocks` blocks."""
         dim = int(self.blocks.module.config.hidden_size)
-        return Differentiable(dim, blocks, self.backbone.checkpoint().label, scores)
+        return Differentiable(dim, blocks, self.checkpoint.label, scores)
 
     def tokenize(self, text: str) -> TokenizedText:
         """Tokenize a text, truncated to the length limit of the model."""
         if text not in self.tokenized:
-            tokenizer = self.backbone.open().tokenizer
-            self.tokenized[text] = _truncate(tokenizer([text])[0], tokenizer)
+            found, limit = self.tokenizer([text])[0], self.tokenizer.max_tokens
+            if len(found.token_ids) > limit:
+                # the closing tokens take the place of the last ones that fit
+                keep = np.arange(limit)
+                keep[limit - len(self.tokenizer.closing_tokens) :] += len(found.token_ids) - limit
+                special = self.tokenizer.special_token_positions(limit)
+                found = TokenizedText(found.token_ids[keep], found.spans[keep], special)
+            self.tokenized[text] = found
         return self.tokenized[text]
 
     def hidden_states(
@@ -311,28 +312,6 @@ class DifferentiableEncoder:
         adapted = use_adapter(self.blocks.module, self.blocks.stack, adapter)
         with self.blocks.truncate_to(layers) as forward, adapted:
             return forward(pad_rows(rows, device), build_attention_mask(rows, device))
-
-
-def load_differentiable_encoder(backbone: PretrainedBackbone, run: Run) -> DifferentiableEncoder:
-    """Load a private copy of the encoder of a metric."""
-    return DifferentiableEncoder(
-        backbone,
-        load_trainable_blocks(backbone.checkpoint(), backbone.trust_remote_code, run.device),
-    )
-
-
-def _truncate(text: TokenizedText, tokenizer: ModelTokenizer) -> TokenizedText:
-    limit, closing = tokenizer.max_tokens, len(tokenizer.closing_tokens)
-    length = len(text.token_ids)
-    if length <= limit:
-        return text
-    keep = np.r_[0 : limit - closing, length - closing : length]
-    return TokenizedText(
-        text.token_ids[keep],
-        text.spans[keep],
-        tokenizer.special_token_positions(limit),
-        text.flags,
-    )
 
 
 def pad_rows(rows: Sequence[Array], device: Any, filler: int = 0) -> Any:
