@@ -9,9 +9,10 @@ import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessPair, FairnessSet, make_fairness_pair
 from evenmatch.errors import InputError
 from evenmatch.fairness.audit import audit
-from evenmatch.fairness.bias import AttributeScores, AuditTestSettings, measure_bias
+from evenmatch.fairness.bias import AttributeScores, measure_bias
+from evenmatch.stats.paired import Resampling
 
-QUICK = AuditTestSettings(resamples=200, trials=500)
+QUICK = Resampling(confidence=0.95, resamples=200, trials=500, seed=0)
 
 
 def pair(a: str, b: str, reference: str, **scores: tuple[float, float]) -> FairnessPair:
@@ -72,9 +73,11 @@ def test_one_odd_pair_shrinks_the_bias_and_leaves_the_raw_difference() -> None:
 
 def test_a_score_that_is_no_number_is_refused_by_its_pair() -> None:
     with pytest.raises(InputError, match="m gives no finite score to pair 2 about 'x'"):
-        measure_bias(AttributeScores("x", "m", np.array([1.0, np.inf]), np.array([1.0, 1.0])))
+        measure_bias(
+            AttributeScores("x", "m", np.array([1.0, np.inf]), np.array([1.0, 1.0])), QUICK
+        )
     with pytest.raises(InputError, match="1 pairs about 'x' are too few"):
-        measure_bias(AttributeScores("x", "m", np.array([1.0]), np.array([1.0])))
+        measure_bias(AttributeScores("x", "m", np.array([1.0]), np.array([1.0])), QUICK)
 
 
 def test_metrics_are_audited_on_our_own_pairs_without_any_data() -> None:

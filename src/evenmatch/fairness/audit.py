@@ -18,7 +18,7 @@ from evenmatch.api import metric_name
 from evenmatch.data.fairness_sets import FairnessPair, FairnessSet, read_fair_pairs
 from evenmatch.data.tables import TextTable, table_to_text
 from evenmatch.errors import InputError
-from evenmatch.fairness.bias import AttributeScores, AuditTestSettings, Bias, measure_bias
+from evenmatch.fairness.bias import AttributeScores, Bias, measure_bias
 from evenmatch.fairness.paradigms import (
     ParadigmGroup,
     group_biases,
@@ -30,6 +30,7 @@ from evenmatch.protocols import Metric
 from evenmatch.registry.parts import check_at_least
 from evenmatch.scoring.inputs import make_run, offset_progress
 from evenmatch.scoring.metric import as_metric, score_metrics
+from evenmatch.stats.paired import Resampling
 from evenmatch.types import Run
 
 FairnessSource = str | PathLike[str] | FairnessSet
@@ -69,7 +70,7 @@ def audit(
     ready = {metric_name(given): as_metric(given) for given in wanted}
     scores = list(_score_metrics(ready, found, make_run(**run)))
     scores += _published_scores(found) if published else ()
-    testing = AuditTestSettings(confidence, resamples, trials, seed)
+    testing = Resampling(confidence, resamples, trials, seed)
     biases = [measure_bias(s, testing) for s in scores]
     cases = [case for s in scores for case in _worst_pairs(s, found.pairs[s.attribute], worst)]
     signatures = {s.metric: s.signature for s in scores}
@@ -84,7 +85,7 @@ class Audit:
     biases: tuple[Bias, ...]
     worst: tuple[WorstPair, ...]
     signatures: Mapping[str, str]
-    testing: AuditTestSettings
+    testing: Resampling
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -14,20 +14,15 @@ import numpy as np
 
 from evenmatch.errors import InputError
 from evenmatch.stats.bootstrap import Interval, bootstrap_interval, mean_difference
-from evenmatch.stats.paired import approximate_randomisation, mean_counts, mean_score
+from evenmatch.stats.paired import (
+    Resampling,
+    approximate_randomisation,
+    mean_counts,
+    mean_score,
+)
 from evenmatch.stats.panel import Floats
 
 MIN_PAIRS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class AuditTestSettings:
-    """Settings of the bootstrap intervals and of the randomisation test (`trials` swaps)."""
-
-    confidence: float = 0.95
-    resamples: int = 1000
-    trials: int = 10_000
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +85,7 @@ class AttributeScores:
         return self.gaps * (100.0 / (most - least) if most > least else 0.0)
 
 
-def measure_bias(scores: AttributeScores, testing: AuditTestSettings = AuditTestSettings()) -> Bias:
+def measure_bias(scores: AttributeScores, testing: Resampling) -> Bias:
     """Measure the bias from the scores of the first and of the second candidates."""
     attribute, first, second = scores.attribute, scores.first, scores.second
     if len(first) < MIN_PAIRS:
@@ -117,7 +112,7 @@ def measure_bias(scores: AttributeScores, testing: AuditTestSettings = AuditTest
     )
 
 
-def _mean_interval(values: Floats, testing: AuditTestSettings) -> Interval:
+def _mean_interval(values: Floats, testing: Resampling) -> Interval:
     return bootstrap_interval(
         mean_difference(values, np.zeros_like(values)),
         len(values),
