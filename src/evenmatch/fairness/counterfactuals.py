@@ -64,7 +64,13 @@ def counterfactuals(
     """
     words = terms or builtin_terms(attribute)
     texts = list(dict.fromkeys(sentences))
-    possessives = _find_possessives(texts, parser)
+    possessives: list[frozenset[int] | None] = [None] * len(texts)
+    if parser is not None:
+        tagged = (zip(parse.spans, parse.tags, strict=True) for parse in parser(texts))
+        possessives = [
+            frozenset(start for (start, _), tag in tokens if tag == _POSSESSIVE_TAG)
+            for tokens in tagged
+        ]
     found = (
         Counterfactual(text, swap_groups(text, words, starts), neutralise(text, words, starts))
         for text, starts in zip(texts, possessives, strict=True)
@@ -178,7 +184,12 @@ def _replace_words(
     parts, end, words = [], 0, list(_WORD.finditer(text))
     for n, match in enumerate(words):
         if possessives is None:
-            owns = n + 1 < len(words) and _precedes_noun(text, match, words[n + 1])
+            following = words[n + 1] if n + 1 < len(words) else None
+            owns = (
+                following is not None
+                and not text[match.end() : following.start()].strip()
+                and following[0].lower() not in _AFTER_OBJECT
+            )
         else:
             owns = match.start() in possessives
         word, low = match[0], match[0].lower()
@@ -192,12 +203,6 @@ def _replace_words(
     return "".join(parts) + text[end:]
 
 
-def _precedes_noun(text: str, match: re.Match[str], following: re.Match[str]) -> bool:
-    """Whether a word directly before `following` is taken for a possessive."""
-    between = text[match.end() : following.start()].strip()
-    return not between and following[0].lower() not in _AFTER_OBJECT
-
-
 def _with_article(before: str, old: str, new: str) -> str:
     """Adjust the article at the end of `before` to the new word: an actress, a performer."""
     sounds = [word[:1].lower() in "aeiou" for word in (old, new)]
@@ -205,19 +210,3 @@ def _with_article(before: str, old: str, new: str) -> str:
         return before
     wanted = "an" if sounds[1] else "a"
     return re.sub(r"\b[Aa]n?(\s+)$", lambda m: match_case(wanted, m[0][:1]) + m[1], before)
-
-
-def _find_possessives(
-    texts: Sequence[str], parser: Parser | None
-) -> list[frozenset[int]] | list[None]:
-    """Offsets of the words tagged as possessives in each text; None without a parser."""
-    if parser is None:
-        return [None] * len(texts)
-    return [
-        frozenset(
-            start
-            for (start, _), tag in zip(parse.spans, parse.tags, strict=True)
-            if tag == _POSSESSIVE_TAG
-        )
-        for parse in parser(texts)
-    ]
