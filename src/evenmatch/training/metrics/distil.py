@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
@@ -84,10 +84,7 @@ def distil(
     teacher_metric = as_metric(teacher)
     pairs, tests = split_train_test(data, test)
     vectors = teacher_metric.vectors if isinstance(teacher_metric, AlignMetric) else None
-    train: Callable[..., None] = _imitate_scores
-    backbone = PretrainedBackbone(model)
-    if isinstance(vectors, Transformer):
-        train, backbone = _imitate_similarities, vectors.backbone
+    backbone = vectors.backbone if isinstance(vectors, Transformer) else PretrainedBackbone(model)
     recipe = {
         "trainer": "distil",
         "teacher": teacher_metric.signature,
@@ -98,7 +95,21 @@ def distil(
     }
     checkpoint = CheckpointFile(folder, recipe)
     start = time.monotonic()
-    train(teacher_metric, pairs, backbone, blocks, settings, run_settings, checkpoint)
+    training = (settings, run_settings, checkpoint)
+    if isinstance(teacher_metric, AlignMetric) and isinstance(vectors, Transformer):
+        _imitate_similarities(teacher_metric, vectors, pairs, blocks, *training)
+    else:
+        single = [Pair(pair.candidate, pair.references[:1]) for pair in pairs]
+        (scored,) = score_metrics([teacher_metric], single, run_settings)
+        train_bi_encoder(
+            backbone,
+            make_training_examples(single, [score.value for score in scored.segments]),
+            *training,
+            frozen=0,
+            height=blocks,
+            layers=(blocks,),
+            higher_is_better=teacher_metric.higher_is_better,
+        )
     seconds = time.monotonic() - start
     student: Metric = read_metric(str(folder))
     agreement, times = compare_to_teacher(
@@ -132,35 +143,10 @@ def distil(
     return card
 
 
-def _imitate_scores(
-    teacher: Metric,
-    pairs: Sequence[Pair],
-    backbone: PretrainedBackbone,
-    blocks: int,
-    settings: FitSettings,
-    run: Run,
-    checkpoint: CheckpointFile,
-) -> None:
-    """Train a bi-encoder on the scores of the teacher."""
-    single = [Pair(pair.candidate, pair.references[:1]) for pair in pairs]
-    scores = [score.value for score in score_metrics([teacher], single, run)[0].segments]
-    train_bi_encoder(
-        backbone,
-        make_training_examples(single, scores),
-        settings,
-        run,
-        checkpoint,
-        frozen=0,
-        height=blocks,
-        layers=(blocks,),
-        higher_is_better=teacher.higher_is_better,
-    )
-
-
 def _imitate_similarities(
     teacher: AlignMetric,
+    encoder: Transformer,
     pairs: Sequence[Pair],
-    backbone: PretrainedBackbone,
     blocks: int,
     settings: FitSettings,
     run: Run,
@@ -171,8 +157,7 @@ def _imitate_similarities(
     The hidden states of student and teacher are equally wide: the student's blocks are the
     teacher's lowest.
     """
-    encoder = teacher.vectors
-    assert isinstance(encoder, Transformer)
+    backbone = encoder.backbone
     student = load_partly_frozen(backbone.checkpoint(), 0, run.device, blocks)
     # The targets are not used: the loss compares similarity matrices, not scores.
     examples = make_training_examples(pairs, range(len(pairs)))
