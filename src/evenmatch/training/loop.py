@@ -126,7 +126,17 @@ def run_training_loop(
         # The best model is saved before the checkpoint that records it: a run that is killed
         # between the two evaluates again and saves the same model.
         if checkpoint and (save or paused or (number + 1) % checkpoint.save_every == 0):
-            checkpoint.write(_pack_state(optimizer, weights, best, history))
+            state = {
+                "weights": [weight.detach() for weight in weights],
+                "optimizer": optimizer.state_dict(),
+                "best": best,
+                **vars(history),
+                "step_metrics": [
+                    (each,) if isinstance(each, float) else dataclasses.astuple(each)
+                    for each in history.step_metrics
+                ],
+            }
+            checkpoint.write(state)
         on_step(history)
         if paused:
             break
@@ -169,23 +179,6 @@ _RATE_FACTORS: Mapping[Schedule, Callable[[int, History[Any]], float]] = {
     "warmup": _warmup_factor,
     "halve": lambda step, history: 0.5**history.non_improving,
 }
-
-
-def _pack_state(
-    optimizer: Any, weights: Sequence[Any], best: list[Any] | None, history: History[Any]
-) -> dict[str, Any]:
-    return {
-        "weights": [weight.detach() for weight in weights],
-        "optimizer": optimizer.state_dict(),
-        "best": best,
-        "steps": history.steps,
-        "step_metrics": [
-            (each,) if isinstance(each, float) else dataclasses.astuple(each)
-            for each in history.step_metrics
-        ],
-        "evaluations": history.evaluations,
-        "ended": history.ended,
-    }
 
 
 def _resume(
