@@ -46,14 +46,9 @@ class Memory:
 
     def select(self, rows: Any) -> Memory:
         """Return the documents with these indices, which may repeat."""
-        return Memory(
-            self.hidden_states[rows],
-            self.keys[rows],
-            self.mask[rows],
-            self.extended_ids[rows],
-            self.initial_state[:, rows],
-            self.unknown_count,
-        )
+        by_document = (self.hidden_states, self.keys, self.mask, self.extended_ids)
+        chosen = (each[rows] for each in by_document)
+        return Memory(*chosen, self.initial_state[:, rows], self.unknown_count)
 
 
 class CatSeq:
