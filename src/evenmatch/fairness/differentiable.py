@@ -19,7 +19,7 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.metrics.fitted import BiEncoderHead, FittedMetric, pair_features_torch
 from evenmatch.metrics.likelihood import Likelihood, LikelihoodInput
-from evenmatch.metrics.regression import Regression, TokenizedPair
+from evenmatch.metrics.regression import Regression
 from evenmatch.models.adapters import Adapter, use_adapter
 from evenmatch.models.backbone import HiddenStates, PretrainedBackbone, load_trainable_blocks
 from evenmatch.models.heads import HeadedBlocks
@@ -197,17 +197,14 @@ class BiEncoderScorer:
 
 @dataclass(frozen=True, eq=False)
 class RegressionScorer:
-    """Differentiable scores of a regression metric; each pair is tokenized once."""
+    """Differentiable scores of a regression metric."""
 
     metric: Regression
     headed: HeadedBlocks
-    tokenized: dict[TextPair, TokenizedPair] = field(default_factory=dict)
 
     def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.tokenized]
-        texts = [next(self.metric.ordered_texts(Pair(c, (r,)))) for c, r in new]
-        self.tokenized.update(zip(new, self.metric.make_tokenizer()(texts), strict=True))
-        inputs = [self.tokenized[pair].inputs for pair in pairs]
+        texts = [next(self.metric.ordered_texts(Pair(c, (r,)))) for c, r in pairs]
+        inputs = [each.inputs for each in self.metric.make_tokenizer()(texts)]
         model = self.headed.module
         fillers = {"input_ids": model.config.pad_token_id or 0}
         padded = {
@@ -221,21 +218,19 @@ class RegressionScorer:
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodScorer:
-    """Differentiable scores of a likelihood metric; each (source, target) is tokenized once."""
+    """Differentiable scores of a likelihood metric."""
 
     metric: Likelihood
     headed: HeadedBlocks
-    inputs: dict[TextPair, LikelihoodInput] = field(default_factory=dict)
 
     def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
         import torch
 
         directions = [list(self.metric.directions(c, r).values()) for c, r in pairs]
         distinct = list(dict.fromkeys(texts for both in directions for texts in both))
-        new = [texts for texts in distinct if texts not in self.inputs]
-        self.inputs.update(zip(new, self.metric.make_tokenizer()(new), strict=True))
+        inputs = self.metric.make_tokenizer()(distinct)
         with use_adapter(self.headed.module, self.headed.stack, adapter):
-            means = self._mean_log_probabilities([self.inputs[texts] for texts in distinct])
+            means = self._mean_log_probabilities(inputs)
         at = torch.tensor([[distinct.index(texts) for texts in both] for both in directions])
         return means[at].mean(1)
 
