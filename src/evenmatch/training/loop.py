@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -291,20 +292,14 @@ def length_grouped_batches(
         yield from (batches[i] for i in draw.permutation(len(batches)))
 
 
-class EpochBatches(Generic[M]):
-    """The batch of each step, counted over all epochs; `make` returns the batches of an epoch."""
+def batches_by_step(make: Callable[[int], list[M]]) -> tuple[int, Callable[[int], M]]:
+    """Return the number of steps per epoch, and the batch of each step, counted over all epochs.
 
-    def __init__(self, make: Callable[[int], list[M]]) -> None:
-        self._make, self._epoch, self._batches = make, 0, make(0)
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, step: int) -> M:
-        epoch, within = divmod(step, len(self))
-        if epoch != self._epoch:
-            self._epoch, self._batches = epoch, self._make(epoch)
-        return self._batches[within]
+    `make` returns the batches of an epoch.
+    """
+    epoch = lru_cache(maxsize=1)(make)
+    steps = len(epoch(0))
+    return steps, lambda step: epoch(step // steps)[step % steps]
 
 
 @contextmanager

@@ -27,9 +27,9 @@ from evenmatch.training.generator.loss import StepMetrics, TuneBatch, mixed_loss
 from evenmatch.training.generator.policy import Policy, generate_texts, load_policy, make_policy
 from evenmatch.training.generator.tune_settings import TuneSettings, read_tune_settings
 from evenmatch.training.loop import (
-    EpochBatches,
     Evaluation,
     History,
+    batches_by_step,
     length_grouped_batches,
     run_training_loop,
 )
@@ -135,16 +135,11 @@ class TuneExamples:
         self.settings = settings
         self.sources = tuple(settings.prefix + each.graph.line for each in graphs)
         self.references = tuple(each.references for each in graphs)
-        self._batches = EpochBatches(self._epoch_batches)
-
-    @property
-    def steps(self) -> int:
-        """The number of steps per epoch."""
-        return len(self._batches)
+        self.steps, self._batch = batches_by_step(self._epoch_batches)  # steps per epoch
 
     def __call__(self, step: int) -> TuneBatch:
         """Return the batch of a step, counted from 0 over all epochs."""
-        chosen = self._batches[step]
+        chosen = self._batch(step)
         return TuneBatch(
             tuple(self.sources[i] for i, _ in chosen),
             tuple(self.references[i][k] for i, k in chosen),

@@ -47,8 +47,8 @@ class Memory:
     def select(self, rows: Any) -> Memory:
         """Return the documents with these indices, which may repeat."""
         by_document = (self.hidden_states, self.keys, self.mask, self.extended_ids)
-        chosen = (each[rows] for each in by_document)
-        return Memory(*chosen, self.initial_state[:, rows], self.unknown_count)
+        states, keys, mask, ids = (each[rows] for each in by_document)
+        return Memory(states, keys, mask, ids, self.initial_state[:, rows], self.unknown_count)
 
 
 class CatSeq:

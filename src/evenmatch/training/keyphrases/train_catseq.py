@@ -41,7 +41,7 @@ from evenmatch.training.keyphrases.sequences import (
     epoch_batches,
     make_keyphrase_examples,
 )
-from evenmatch.training.loop import EpochBatches, Evaluation, History, run_training_loop
+from evenmatch.training.loop import Evaluation, History, batches_by_step, run_training_loop
 
 HISTORY_FILE = "history.json"
 
@@ -168,18 +168,18 @@ def _train(
         return finished
     generator, objective = start()
     lengths = [len(each.words) for each in data.examples]
-    batches = EpochBatches(
+    steps, batch_at = batches_by_step(
         lambda epoch: epoch_batches(lengths, settings.batch, seed=seed, number=epoch)
     )
 
     def step(number: int) -> tuple[Any, float]:
-        batch = [data.examples[i] for i in batches[number]]
+        batch = [data.examples[i] for i in batch_at(number)]
         return objective.loss(batch, torch_generator(seed, number))
 
     history: History[float] = run_training_loop(
         torch.optim.Adam(generator.model.parts.parameters(), lr=settings.rate),
         step,
-        steps=settings.epochs * len(batches),
+        steps=settings.epochs * steps,
         schedule="halve" if settings.halve else "constant",
         clip=settings.clip,
         evaluation=Evaluation(
