@@ -224,19 +224,15 @@ class PartlyFrozenEncoder:
         import torch
 
         found: dict[int, Any] = {}
-        norm = self.blocks.final_norm
-
-        def record(layer: int, states: Any) -> None:
-            found[layer] = norm(states) if norm is not None else states
-
         hooks: dict[int, Callable[[Any], Any]] = {
-            layer: partial(record, layer) for layer in layers if layer < self.height
+            layer: partial(found.__setitem__, layer) for layer in layers if layer < self.height
         }
         hooks[self.frozen] = lambda _: states
         ids = torch.zeros(mask.shape, dtype=torch.long, device=self.blocks.device)
         with self.only_blocks(self.frozen, self.height, hooks):
             last = self.blocks.module(ids, attention_mask=mask.long()).last_hidden_state
-        return {**found, self.height: last}
+        norm = self.blocks.final_norm or (lambda states: states)
+        return {layer: norm(states) for layer, states in found.items()} | {self.height: last}
 
     @contextmanager
     def only_blocks(
