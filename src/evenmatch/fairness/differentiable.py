@@ -117,20 +117,17 @@ class AlignmentScorer:
 
     def _embed(self, text: str, states: Any) -> Embedded:
         if text not in self.prepared:
-            self.prepared[text] = self._prepare(text)
+            tokens = self.text_encoder.tokenize(text)
+            positions = {self.layer: np.arange(len(tokens.token_ids))[:, None]}
+            placed = HiddenStates(
+                text, tokens.token_ids, tokens.spans, tokens.special_tokens, positions
+            )
+            found = self.encoder.embed(self.metric.units(text), placed, self.layer)
+            self.prepared[text] = found, tokens.token_ids[np.asarray(found.vectors)[:, 0]]
         units, token_ids = self.prepared[text]
         vectors = states[np.asarray(units.vectors)[:, 0]]
         mass = self.encoder.mass(token_ids, vectors.detach().cpu().numpy())
         return Embedded(units.units, vectors, _tensor(units.weights), mass)
-
-    def _prepare(self, text: str) -> tuple[Embedded, Array]:
-        tokens = self.text_encoder.tokenize(text)
-        positions = {self.layer: np.arange(len(tokens.token_ids))[:, None]}
-        states = HiddenStates(
-            text, tokens.token_ids, tokens.spans, tokens.special_tokens, positions
-        )
-        found = self.encoder.embed(self.metric.units(text), states, self.layer)
-        return found, tokens.token_ids[np.asarray(found.vectors)[:, 0]]
 
 
 def _check_alignment(metric: AlignMetric) -> Transformer:
