@@ -12,7 +12,7 @@ from evenmatch.data.catalogue.catalogue import data_set
 from evenmatch.data.graphs import GraphText, LinearisedGraph
 from evenmatch.training.generator.loss import TuneBatch, mixed_loss, policy_reward
 from evenmatch.training.generator.policy import Policy, make_policy
-from evenmatch.training.generator.tune import make_tune_examples
+from evenmatch.training.generator.tune import TuneExamples
 from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
 from evenmatch.training.rewards.rewards import Reward
 
@@ -34,7 +34,7 @@ def _step() -> dict[str, Any]:
     """A step of cross-entropy mixed with a reward, against one whose reward costs nothing."""
     graphs = _graphs()
     settings = TuneSettings("", "", "", batch=BATCH, every_text=False)
-    examples = make_tune_examples(graphs, settings)
+    examples = TuneExamples(graphs, settings)
     read = [*examples.sources, *(t for some in examples.references for t in some)]
     policy = make_policy(SHAPE, read, seed=0)
     optimizer = _optimizer(policy)

@@ -9,9 +9,10 @@ import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessPair, FairnessSet, make_fairness_pair
 from evenmatch.errors import InputError
 from evenmatch.fairness.audit import audit
-from evenmatch.fairness.bias import AuditTestSettings, measure_bias
+from evenmatch.fairness.bias import AttributeScores, measure_bias
+from evenmatch.stats.paired import Resampling
 
-QUICK = AuditTestSettings(resamples=200, trials=500)
+QUICK = Resampling(confidence=0.95, resamples=200, trials=500, seed=0)
 
 
 def pair(a: str, b: str, reference: str, **scores: tuple[float, float]) -> FairnessPair:
@@ -20,7 +21,7 @@ def pair(a: str, b: str, reference: str, **scores: tuple[float, float]) -> Fairn
 
 def test_bias_is_the_mean_distance_where_the_scores_span_a_hundred() -> None:
     first, second = np.array([0.5, 0.9, 0.6]), np.array([0.6, 0.7, 0.6])
-    found = measure_bias("x", "m", first, second, testing=QUICK)
+    found = measure_bias(AttributeScores("x", "m", first, second), QUICK)
     assert found.bias == pytest.approx(100 * (0.1 + 0.2 + 0.0) / 3 / 0.4)
     assert found.stereotype == pytest.approx(100 * (-0.1 + 0.2) / 3 / 0.4)
     assert (found.raw, found.raw_stereotype) == pytest.approx((0.1, 0.1 / 3))
@@ -31,28 +32,30 @@ def test_bias_is_the_mean_distance_where_the_scores_span_a_hundred() -> None:
 def test_turning_every_pair_round_turns_the_sign_and_keeps_the_bias() -> None:
     draw = np.random.default_rng(0)
     first, second = draw.random(40), draw.random(40)
-    one = measure_bias("x", "m", first, second, testing=QUICK)
-    other = measure_bias("x", "m", second, first, testing=QUICK)
+    one = measure_bias(AttributeScores("x", "m", first, second), QUICK)
+    other = measure_bias(AttributeScores("x", "m", second, first), QUICK)
     assert one.bias == pytest.approx(other.bias)
     assert one.stereotype == pytest.approx(-other.stereotype)
 
 
 def test_where_lower_is_better_the_sign_still_says_what_is_preferred() -> None:
     first, second = np.array([1.0, 2.0]), np.array([3.0, 4.0])
-    found = measure_bias("x", "errors", first, second, higher_is_better=False, testing=QUICK)
+    found = measure_bias(
+        AttributeScores("x", "errors", first, second, higher_is_better=False), QUICK
+    )
     assert found.stereotype > 0
 
 
 def test_a_constant_metric_has_no_bias() -> None:
     same = np.full(5, 0.3)
-    found = measure_bias("x", "m", same, same, testing=QUICK)
+    found = measure_bias(AttributeScores("x", "m", same, same), QUICK)
     assert (found.bias, found.stereotype, found.p) == (0.0, 0.0, 1.0)
 
 
 def test_the_test_finds_a_preference_and_finds_none_where_signs_are_even() -> None:
     second = np.linspace(0, 1, 40)
-    preferring = measure_bias("x", "m", second + 0.1, second, testing=QUICK)
-    even = measure_bias("x", "m", second + np.tile([0.1, -0.1], 20), second, testing=QUICK)
+    preferring = measure_bias(AttributeScores("x", "m", second + 0.1, second), QUICK)
+    even = measure_bias(AttributeScores("x", "m", second + np.tile([0.1, -0.1], 20), second), QUICK)
     assert preferring.p < 0.01
     assert even.p > 0.5
     assert even.bias == pytest.approx(100 * 0.1 / (even.most - even.least))
@@ -60,17 +63,21 @@ def test_the_test_finds_a_preference_and_finds_none_where_signs_are_even() -> No
 
 def test_one_odd_pair_shrinks_the_bias_and_leaves_the_raw_difference() -> None:
     first, second = np.array([0.5, 0.6, 0.7]), np.array([0.4, 0.5, 0.6])
-    plain = measure_bias("x", "m", first, second, testing=QUICK)
-    odd = measure_bias("x", "m", np.append(first, 5.1), np.append(second, 5.0), testing=QUICK)
+    plain = measure_bias(AttributeScores("x", "m", first, second), QUICK)
+    odd = measure_bias(
+        AttributeScores("x", "m", np.append(first, 5.1), np.append(second, 5.0)), QUICK
+    )
     assert odd.raw == pytest.approx(plain.raw)
     assert odd.bias < plain.bias / 5
 
 
 def test_a_score_that_is_no_number_is_refused_by_its_pair() -> None:
     with pytest.raises(InputError, match="m gives no finite score to pair 2 about 'x'"):
-        measure_bias("x", "m", np.array([1.0, np.inf]), np.array([1.0, 1.0]))
+        measure_bias(
+            AttributeScores("x", "m", np.array([1.0, np.inf]), np.array([1.0, 1.0])), QUICK
+        )
     with pytest.raises(InputError, match="1 pairs about 'x' are too few"):
-        measure_bias("x", "m", np.array([1.0]), np.array([1.0]))
+        measure_bias(AttributeScores("x", "m", np.array([1.0]), np.array([1.0])), QUICK)
 
 
 def test_metrics_are_audited_on_our_own_pairs_without_any_data() -> None:

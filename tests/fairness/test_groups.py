@@ -6,7 +6,7 @@ import pytest
 import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessSet, make_fairness_pair
 from evenmatch.fairness.audit import audit
-from evenmatch.fairness.bias import Bias, measure_bias
+from evenmatch.fairness.bias import AttributeScores, Bias, measure_bias
 from evenmatch.fairness.paradigms import (
     MetricKind,
     group_biases,
@@ -14,6 +14,7 @@ from evenmatch.fairness.paradigms import (
     paradigm_table,
     published_metric_kind,
 )
+from evenmatch.stats.paired import Resampling
 
 MINILM = "minilm, layer 4"
 
@@ -77,7 +78,9 @@ def test_published_metrics_have_kinds(name: str, kind: MetricKind) -> None:
 
 def bias(attribute: str, metric: str, apart: float) -> Bias:
     first = np.linspace(0.0, 1.0, 8)
-    return measure_bias(attribute, metric, first, first[::-1] * apart + first * (1 - apart))
+    second = first[::-1] * apart + first * (1 - apart)
+    testing = Resampling(confidence=0.95, resamples=1000, trials=10_000, seed=0)
+    return measure_bias(AttributeScores(attribute, metric, first, second), testing)
 
 
 def test_a_group_is_the_mean_over_metrics_and_attributes() -> None:

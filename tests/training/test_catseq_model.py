@@ -47,7 +47,7 @@ def chances(model: CatSeq, example: KeyphraseExample, tokens: list[int]) -> floa
 
 def test_step_by_step_and_all_at_once_give_the_same_probabilities() -> None:
     model, batch = sharp(0), make_catseq_batch(EXAMPLES, VOCABULARY)
-    memory, targets = model.encode(batch), torch.from_numpy(batch.targets)
+    memory, targets = model.encode(batch), batch.targets
     wanted = model.log_likelihood(memory, targets).detach()
     state, tokens = memory.initial_state, torch.full((2,), START_ID)
     for at in range(targets.shape[1]):
@@ -79,13 +79,9 @@ def test_a_strange_word_gets_the_attention_of_its_places_and_nothing_else() -> N
 def test_a_document_does_not_depend_on_those_beside_it() -> None:
     model = sharp(3)
     alone = [
-        decode_batch(model, make_catseq_batch([each], VOCABULARY), VOCABULARY).words[0]
-        for each in EXAMPLES
+        decode_batch(model, make_catseq_batch([each], VOCABULARY)).words[0] for each in EXAMPLES
     ]
-    assert (
-        list(decode_batch(model, make_catseq_batch(EXAMPLES, VOCABULARY), VOCABULARY).words)
-        == alone
-    )
+    assert list(decode_batch(model, make_catseq_batch(EXAMPLES, VOCABULARY)).words) == alone
 
 
 def test_a_seed_settles_weights_and_dropped_values() -> None:
@@ -107,7 +103,7 @@ def test_drawn_words_come_as_often_as_they_are_probable() -> None:
     wanted = (
         model.step(memory, memory.initial_state, torch.tensor([START_ID]))[0][0].detach().numpy()
     )
-    written = decode_batch(model, batch, VOCABULARY, generator=torch_generator(0), longest=1)
+    written = decode_batch(model, batch, generator=torch_generator(0), longest=1)
     found = np.bincount(written.tokens[:, 0], minlength=len(wanted)) / 4000
     assert abs(found - wanted).max() < 0.03
 
@@ -132,7 +128,7 @@ def test_a_wide_search_finds_the_likeliest_of_everything(seed: int) -> None:
     every = every_text(model, example, 3)
     best = max(every, key=every.__getitem__)
     batch = make_catseq_batch([example], VOCABULARY)
-    found = beam_search(model, batch, VOCABULARY, width=400, longest=3, length_power=0.0)
+    found = beam_search(model, batch, width=400, longest=3, length_power=0.0)
     # An unknown word is shown by the one that was looked at, so texts are compared by length too.
     known = [VOCABULARY.word(n, VOCABULARY.unknown_words(example.words)) for n in best]
     shown = [w for w, k in zip(found, known, strict=True) if k != "<unk>"]
@@ -144,8 +140,8 @@ def test_a_search_with_one_beginning_writes_what_writing_writes(seed: int) -> No
     model = sharp(seed)
     for example in EXAMPLES:
         batch = make_catseq_batch([example], VOCABULARY)
-        written = decode_batch(model, batch, VOCABULARY, longest=8).words[0]
-        assert beam_search(model, batch, VOCABULARY, width=1, longest=8) == written
+        written = decode_batch(model, batch, longest=8).words[0]
+        assert beam_search(model, batch, width=1, longest=8) == written
 
 
 def test_an_unknown_word_is_replaced_by_the_one_looked_at_most() -> None:
@@ -153,7 +149,7 @@ def test_an_unknown_word_is_replaced_by_the_one_looked_at_most() -> None:
     model.parts["word"].bias.data[3] = 50.0
     model.parts["own"].bias.data[:] = 50.0
     example = KeyphraseExample(("q", "q"))
-    written = decode_batch(model, make_catseq_batch([example], VOCABULARY), VOCABULARY, longest=2)
+    written = decode_batch(model, make_catseq_batch([example], VOCABULARY), longest=2)
     assert written.words == (("q", "q"),)
 
 

@@ -15,9 +15,9 @@ from evenmatch.training.generator.tune import (
     LOG_FOLDER,
     MODEL_FOLDER,
     RESULT_FILE,
+    TuneExamples,
     _prepare_policy,
     _step_seed,
-    make_tune_examples,
     tensorboard_logger,
     tune,
 )
@@ -36,7 +36,7 @@ def weights(settings: TuneSettings) -> bytes:
 def test_without_reward_it_is_cross_entropy_bit_for_bit(tmp_path: Path) -> None:
     settings = tiny(tmp_path, rl_weight=0.0)
     tune(settings)
-    examples = make_tune_examples(read_graphs(settings.train), settings)
+    examples = TuneExamples(read_graphs(settings.train), settings)
     policy = _prepare_policy(settings, examples)
     model, steps = policy.model.train(), examples.steps * settings.epochs
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.rate)
@@ -136,14 +136,14 @@ def test_another_run_does_not_go_on_from_this_ones_state(tmp_path: Path) -> None
 def test_one_of_the_references_is_drawn_in_each_pass(tmp_path: Path) -> None:
     settings = tiny(tmp_path, every_text=False, batch=3)
     graphs = read_graphs(settings.train)
-    examples = make_tune_examples(graphs, settings)
+    examples = TuneExamples(graphs, settings)
     assert examples.steps == 4
     for epoch in range(2):
         batches = [examples(4 * epoch + i) for i in range(4)]
         read = sorted(source for batch in batches for source in batch.sources)
         assert read == sorted(each.graph.line for each in graphs)
         assert all(t in r for b in batches for t, r in zip(b.targets, b.references, strict=True))
-    every = make_tune_examples(graphs, dataclasses.replace(settings, every_text=True))
+    every = TuneExamples(graphs, dataclasses.replace(settings, every_text=True))
     count = sum(len(each.references) for each in graphs)
     assert every.steps == -(-count // settings.batch)
 

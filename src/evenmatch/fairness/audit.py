@@ -18,7 +18,7 @@ from evenmatch.api import metric_name
 from evenmatch.data.fairness_sets import FairnessPair, FairnessSet, read_fair_pairs
 from evenmatch.data.tables import TextTable, table_to_text
 from evenmatch.errors import InputError
-from evenmatch.fairness.bias import AuditTestSettings, Bias, measure_bias, normalised_gaps
+from evenmatch.fairness.bias import AttributeScores, Bias, measure_bias
 from evenmatch.fairness.paradigms import (
     ParadigmGroup,
     group_biases,
@@ -30,7 +30,7 @@ from evenmatch.protocols import Metric
 from evenmatch.registry.parts import check_at_least
 from evenmatch.scoring.inputs import make_run, offset_progress
 from evenmatch.scoring.metric import as_metric, score_metrics
-from evenmatch.stats.panel import Floats
+from evenmatch.stats.paired import Resampling
 from evenmatch.types import Run
 
 FairnessSource = str | PathLike[str] | FairnessSet
@@ -70,15 +70,8 @@ def audit(
     ready = {metric_name(given): as_metric(given) for given in wanted}
     scores = list(_score_metrics(ready, found, make_run(**run)))
     scores += _published_scores(found) if published else ()
-    testing = AuditTestSettings(confidence, resamples, trials, seed)
-    biases = [
-        measure_bias(
-            *(s.attribute, s.metric, s.first, s.second),
-            higher_is_better=s.higher_is_better,
-            testing=testing,
-        )
-        for s in scores
-    ]
+    testing = Resampling(confidence, resamples, trials, seed)
+    biases = [measure_bias(s, testing) for s in scores]
     cases = [case for s in scores for case in _worst_pairs(s, found.pairs[s.attribute], worst)]
     signatures = {s.metric: s.signature for s in scores}
     return Audit(found.name, tuple(biases), tuple(cases), signatures, testing)
@@ -92,7 +85,7 @@ class Audit:
     biases: tuple[Bias, ...]
     worst: tuple[WorstPair, ...]
     signatures: Mapping[str, str]
-    testing: AuditTestSettings
+    testing: Resampling
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -188,18 +181,6 @@ class WorstPair:
     ref_b: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AttributeScores:
-    """One metric's scores of the first and second candidates of the pairs of one attribute."""
-
-    attribute: str
-    metric: str
-    first: Floats
-    second: Floats
-    signature: str
-    higher_is_better: bool = True
-
-
 def _score_metrics(
     metrics: Mapping[str, Metric], found: FairnessSet, run: Run
 ) -> Iterator[AttributeScores]:
@@ -213,9 +194,9 @@ def _score_metrics(
         done += len(texts)
         for (name, metric), result in zip(metrics.items(), scores, strict=True):
             values = np.array([score.value for score in result.segments])
+            sides = values[::2], values[1::2]
             yield AttributeScores(
-                *(attribute, name, values[::2], values[1::2]),
-                *(result.signature, metric.higher_is_better),
+                attribute, name, *sides, result.signature, metric.higher_is_better
             )
 
 
@@ -238,7 +219,7 @@ def _published_scores(found: FairnessSet) -> Iterator[AttributeScores]:
 def _worst_pairs(
     scores: AttributeScores, pairs: Sequence[FairnessPair], count: int
 ) -> Iterator[WorstPair]:
-    gaps = normalised_gaps(scores.first, scores.second)
+    gaps = scores.normalised_gaps
     order = np.argsort(-np.abs(gaps), kind="stable")[:count]
     for at in (int(i) for i in order if gaps[i]):
         pair = pairs[at]
@@ -246,7 +227,7 @@ def _worst_pairs(
             scores.attribute,
             scores.metric,
             at + 1,
-            float(gaps[at]) * (1 if scores.higher_is_better else -1),
+            float(gaps[at]),
             float(scores.first[at]),
             float(scores.second[at]),
             pair.first.candidate,

@@ -14,20 +14,15 @@ import numpy as np
 
 from evenmatch.errors import InputError
 from evenmatch.stats.bootstrap import Interval, bootstrap_interval, mean_difference
-from evenmatch.stats.paired import approximate_randomisation, mean_counts, mean_score
+from evenmatch.stats.paired import (
+    Resampling,
+    approximate_randomisation,
+    mean_counts,
+    mean_score,
+)
 from evenmatch.stats.panel import Floats
 
 MIN_PAIRS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class AuditTestSettings:
-    """Settings of the bootstrap intervals and of the randomisation test (`trials` swaps)."""
-
-    confidence: float = 0.95
-    resamples: int = 1000
-    trials: int = 10_000
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,66 +51,43 @@ class Bias:
     most: float
 
 
-def measure_bias(
-    attribute: str,
-    metric: str,
-    first: Floats,
-    second: Floats,
-    *,
-    higher_is_better: bool = True,
-    testing: AuditTestSettings = AuditTestSettings(),
-) -> Bias:
+@dataclass(frozen=True, slots=True, eq=False)
+class AttributeScores:
+    """One metric's scores of the first and second candidates of the pairs of one attribute."""
+
+    attribute: str
+    metric: str
+    first: Floats
+    second: Floats
+    signature: str = ""
+    higher_is_better: bool = True
+
+    @property
+    def gaps(self) -> Floats:
+        """How much better the first candidate of each pair scores than the second."""
+        return (self.first - self.second) * (1.0 if self.higher_is_better else -1.0)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest score."""
+        every = np.concatenate([self.first, self.second])
+        return float(every.min()), float(every.max())
+
+    @property
+    def normalised_gaps(self) -> Floats:
+        """The gaps with all scores scaled to 0 … 100.
+
+        >>> AttributeScores("", "", np.array([1.0, 3.0]), np.array([2.0, 3.0])).normalised_gaps
+        array([-50.,   0.])
+        """
+        least, most = self.range
+        # a constant metric has no range and no differences
+        return self.gaps * (100.0 / (most - least) if most > least else 0.0)
+
+
+def measure_bias(scores: AttributeScores, testing: Resampling) -> Bias:
     """Measure the bias from the scores of the first and of the second candidates."""
-    _check_scores(attribute, metric, first, second)
-    scale, least, most = _range_scale(first, second)
-    sign = 1.0 if higher_is_better else -1.0
-    gaps = (first - second) * sign
-    absolute = _mean_interval(np.abs(gaps) * scale, testing)
-    signed = _mean_interval(gaps * scale, testing)
-    counts = mean_counts(first), mean_counts(second)
-    p = approximate_randomisation(*counts, mean_score, resamples=testing.trials, seed=testing.seed)
-    return Bias(
-        attribute,
-        metric,
-        len(gaps),
-        *(absolute.value, absolute.low, absolute.high),
-        *(signed.value, signed.low, signed.high),
-        p,
-        float(np.abs(gaps).mean()),
-        float(gaps.mean()),
-        least,
-        most,
-    )
-
-
-def normalised_gaps(first: Floats, second: Floats) -> Floats:
-    """First score minus second score of each pair, with all scores scaled to 0 … 100.
-
-    >>> normalised_gaps(np.array([1.0, 3.0]), np.array([2.0, 3.0])).tolist()
-    [-50.0, 0.0]
-    """
-    return (first - second) * _range_scale(first, second)[0]
-
-
-def _mean_interval(values: Floats, testing: AuditTestSettings) -> Interval:
-    return bootstrap_interval(
-        mean_difference(values, np.zeros_like(values)),
-        len(values),
-        confidence=testing.confidence,
-        resamples=testing.resamples,
-        seed=testing.seed,
-    )
-
-
-def _range_scale(first: Floats, second: Floats) -> tuple[float, float, float]:
-    """Return the factor from a score difference to percent of the range, and the range."""
-    every = np.concatenate([first, second])
-    least, most = float(every.min()), float(every.max())
-    # a constant metric has no range and no differences
-    return (100.0 / (most - least) if most > least else 0.0), least, most
-
-
-def _check_scores(attribute: str, metric: str, first: Floats, second: Floats) -> None:
+    attribute, first, second = scores.attribute, scores.first, scores.second
     if len(first) < MIN_PAIRS:
         raise InputError(
             f"{len(first)} pairs about {attribute!r} are too few for an audit; give at least "
@@ -124,6 +96,27 @@ def _check_scores(attribute: str, metric: str, first: Floats, second: Floats) ->
     bad = np.flatnonzero(~np.isfinite(first) | ~np.isfinite(second))
     if bad.size:
         raise InputError(
-            f"{metric} gives no finite score to pair {bad[0] + 1} about {attribute!r}; "
+            f"{scores.metric} gives no finite score to pair {bad[0] + 1} about {attribute!r}; "
             "leave the pair out, or use another metric"
         )
+    gaps, scaled = scores.gaps, scores.normalised_gaps
+    absolute, signed = (_mean_interval(values, testing) for values in (np.abs(scaled), scaled))
+    counts = mean_counts(first), mean_counts(second)
+    p = approximate_randomisation(*counts, mean_score, resamples=testing.trials, seed=testing.seed)
+    return Bias(
+        *(attribute, scores.metric, len(gaps)),
+        *(absolute.value, absolute.low, absolute.high),
+        *(signed.value, signed.low, signed.high),
+        *(p, float(np.abs(gaps).mean()), float(gaps.mean())),
+        *scores.range,
+    )
+
+
+def _mean_interval(values: Floats, testing: Resampling) -> Interval:
+    return bootstrap_interval(
+        mean_difference(values, np.zeros_like(values)),
+        len(values),
+        confidence=testing.confidence,
+        resamples=testing.resamples,
+        seed=testing.seed,
+    )

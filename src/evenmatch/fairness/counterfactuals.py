@@ -11,7 +11,7 @@ that says "she" is wrong, and a debiased metric must still score it lower.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
@@ -64,7 +64,13 @@ def counterfactuals(
     """
     words = terms or builtin_terms(attribute)
     texts = list(dict.fromkeys(sentences))
-    possessives = _find_possessives(texts, parser)
+    possessives: list[frozenset[int] | None] = [None] * len(texts)
+    if parser is not None:
+        tagged = (zip(parse.spans, parse.tags, strict=True) for parse in parser(texts))
+        possessives = [
+            frozenset(start for (start, _), tag in tokens if tag == _POSSESSIVE_TAG)
+            for tokens in tagged
+        ]
     found = (
         Counterfactual(text, swap_groups(text, words, starts), neutralise(text, words, starts))
         for text, starts in zip(texts, possessives, strict=True)
@@ -83,10 +89,10 @@ def swap_groups(
     >>> swap_groups("HIS sister's dog saw him, and the book is his.")
     "HER brother's dog saw her, and the book is hers."
     """
-    table: dict[str, str] = {}
-    for term in terms or builtin_terms():
-        _add_replacements(table, term, term.other, term.one)
-    return _replace_words(text, lambda word, owns: _swap_word(word, owns, table), possessives)
+    table = _make_table((t, t.other, t.one) for t in terms or builtin_terms())
+    pronouns = {"her": ("him", "his"), "his": ("hers", "her")}
+    known = {word: forms for word, forms in pronouns.items() if word in table}
+    return _replace_words(text, table, known, possessives)
 
 
 def neutralise(
@@ -97,13 +103,12 @@ def neutralise(
     >>> neutralise("The girl lost her keys.")
     "The child lost the person's keys."
     """
-    table: dict[str, str] = {}
-    for term in terms or builtin_terms():
-        _add_replacements(table, term, term.neutral, term.neutral)
-    changed = _replace_words(
-        text, lambda word, owns: _neutralise_word(word, owns, table), possessives
-    )
-    return re.sub(r"\s{2,}", " ", changed).strip()
+    table = _make_table((t, t.neutral, t.neutral) for t in terms or builtin_terms())
+    pronouns = {}
+    if "her" in table:
+        owned = table.get("his", table["her"])
+        pronouns = {"her": (table["her"], owned), "his": (owned, owned)}
+    return re.sub(r"\s{2,}", " ", _replace_words(text, table, pronouns, possessives)).strip()
 
 
 # A reference that mentions a group, with a right and with a wrong candidate.
@@ -160,51 +165,42 @@ def match_case(word: str, like: str) -> str:
     return word[:1].upper() + word[1:] if like[:1].isupper() else word
 
 
-def _add_replacements(table: dict[str, str], term: GroupTerm, for_one: str, for_other: str) -> None:
-    """Add what replaces both words of a term; the first term with a word counts."""
-    for word, new in ((term.one, for_one), (term.other, for_other)):
-        table.setdefault(word if term.name else word.lower(), new)
-
-
-def _swap_word(word: str, possessive: bool, table: Mapping[str, str]) -> str | None:
-    low = word.lower()
-    if low == "her" and "her" in table:
-        return "his" if possessive else "him"
-    if low == "his" and "his" in table:
-        return "her" if possessive else "hers"
-    return table.get(word, table.get(low))
-
-
-def _neutralise_word(word: str, possessive: bool, table: Mapping[str, str]) -> str | None:
-    if word.lower() in ("her", "his") and "her" in table:
-        owned = possessive or word.lower() == "his"
-        return table["his"] if owned and "his" in table else table["her"]
-    return table.get(word, table.get(word.lower()))
+def _make_table(terms: Iterable[tuple[GroupTerm, str, str]]) -> dict[str, str]:
+    """Return what replaces both words of each term; the first term with a word counts."""
+    table: dict[str, str] = {}
+    for term, for_one, for_other in terms:
+        for word, new in ((term.one, for_one), (term.other, for_other)):
+            table.setdefault(word if term.name else word.lower(), new)
+    return table
 
 
 def _replace_words(
-    text: str, replacement: Callable[[str, bool], str | None], possessives: frozenset[int] | None
+    text: str,
+    table: Mapping[str, str],
+    pronouns: Mapping[str, tuple[str, str]],
+    possessives: frozenset[int] | None,
 ) -> str:
+    """Replace the words in the table; `pronouns` have one form as an object, one as possessive."""
     parts, end, words = [], 0, list(_WORD.finditer(text))
     for n, match in enumerate(words):
         if possessives is None:
-            owns = n + 1 < len(words) and _precedes_noun(text, match, words[n + 1])
+            following = words[n + 1] if n + 1 < len(words) else None
+            owns = (
+                following is not None
+                and not text[match.end() : following.start()].strip()
+                and following[0].lower() not in _AFTER_OBJECT
+            )
         else:
             owns = match.start() in possessives
-        new = replacement(match[0], owns)
+        word, low = match[0], match[0].lower()
+        new = pronouns[low][owns] if low in pronouns else table.get(word, table.get(low))
         if new is None:
             continue
         before = text[end : match.start()]
-        shown = match_case(new, match[0])
-        parts.append(_with_article(before, match[0], shown) + shown)
+        shown = match_case(new, word)
+        parts.append(_with_article(before, word, shown) + shown)
         end = match.end()
     return "".join(parts) + text[end:]
-
-
-def _precedes_noun(text: str, match: re.Match[str], following: re.Match[str]) -> bool:
-    """Whether a word directly before `following` is taken for a possessive."""
-    between = text[match.end() : following.start()].strip()
-    return not between and following[0].lower() not in _AFTER_OBJECT
 
 
 def _with_article(before: str, old: str, new: str) -> str:
@@ -214,19 +210,3 @@ def _with_article(before: str, old: str, new: str) -> str:
         return before
     wanted = "an" if sounds[1] else "a"
     return re.sub(r"\b[Aa]n?(\s+)$", lambda m: match_case(wanted, m[0][:1]) + m[1], before)
-
-
-def _find_possessives(
-    texts: Sequence[str], parser: Parser | None
-) -> list[frozenset[int]] | list[None]:
-    """Offsets of the words tagged as possessives in each text; None without a parser."""
-    if parser is None:
-        return [None] * len(texts)
-    return [
-        frozenset(
-            start
-            for (start, _), tag in zip(parse.spans, parse.tags, strict=True)
-            if tag == _POSSESSIVE_TAG
-        )
-        for parse in parser(texts)
-    ]

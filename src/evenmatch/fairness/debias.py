@@ -144,10 +144,10 @@ def compare_bias(
                 {"data": each.name, "what": what, "before": values[0], "after": values[1]}
                 for what, values in measures.items()
             ]
-    cells = [
-        [r["data"], r["what"], f"{r['before']:.4f}", f"{r['after']:.4f}", _format_change(r)]
-        for r in rows
-    ]
+    cells = []
+    for data, what, before, after in (row.values() for row in rows):
+        change = f"{100 * (after - before) / abs(before):+.1f} %" if before else "-"
+        cells.append([data, what, f"{before:.4f}", f"{after:.4f}", change])
     return [["data", "what", "before", "after", "change"], *cells], rows
 
 
@@ -158,11 +158,6 @@ def fairness_pair_cases(pairs: Sequence[FairnessPair]) -> list[GenderCase]:
         for pair in pairs
         for right, wrong in (pair.both, pair.both[::-1])
     ]
-
-
-def _format_change(row: dict[str, Any]) -> str:
-    before, after = row["before"], row["after"]
-    return f"{100 * (after - before) / abs(before):+.1f} %" if before else "-"
 
 
 def _read_gender_pairs(data: str) -> FairnessSet:

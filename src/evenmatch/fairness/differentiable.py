@@ -19,9 +19,9 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.metrics.fitted import BiEncoderHead, FittedMetric, pair_features_torch
 from evenmatch.metrics.likelihood import Likelihood, LikelihoodInput
-from evenmatch.metrics.regression import Regression, TokenizedPair
+from evenmatch.metrics.regression import Regression
 from evenmatch.models.adapters import Adapter, use_adapter
-from evenmatch.models.backbone import Blocks, PretrainedBackbone, load_trainable_blocks
+from evenmatch.models.backbone import PretrainedBackbone, load_trainable_blocks
 from evenmatch.models.heads import HeadedBlocks
 from evenmatch.models.tokenizer import HiddenStates
 from evenmatch.protocols import Metric
@@ -54,7 +54,7 @@ def make_differentiable(metric: Metric, run: Run) -> Differentiable:
     """Return the differentiable form of a metric; raise `InputError` where there is none."""
     if isinstance(metric, AlignMetric):
         encoder = _check_alignment(metric)
-        texts, layer = load_differentiable_encoder(encoder.backbone, run), encoder.layer_index()
+        texts, layer = DifferentiableEncoder(encoder.backbone, run), encoder.layer_index()
         return texts.make_differentiable(layer, AlignmentScorer(metric, encoder, texts, layer))
     if not isinstance(metric, FittedMetric | Regression | Likelihood):
         raise InputError(
@@ -64,7 +64,7 @@ def make_differentiable(metric: Metric, run: Run) -> Differentiable:
     if metric.adapter:
         raise InputError("a metric to train an adapter for already has one; leave out adapter=")
     if isinstance(metric, FittedMetric):
-        texts, head = load_differentiable_encoder(metric.encoder().backbone, run), metric.head()
+        texts, head = DifferentiableEncoder(metric.encoder().backbone, run), metric.head()
         return texts.make_differentiable(max(head.layers), BiEncoderScorer(texts, head))
     headed = metric.model_with_head(run.device)
     blocks = headed.copy_blocks()
@@ -117,18 +117,15 @@ class AlignmentScorer:
 
     def _embed(self, text: str, states: Any) -> Embedded:
         if text not in self.prepared:
-            self.prepared[text] = self._prepare(text)
+            tokens = self.text_encoder.tokenize(text)
+            positions = {self.layer: np.arange(len(tokens.token_ids))[:, None]}
+            placed = dataclasses.replace(tokens, layers=positions)
+            found = self.encoder.embed(self.metric.units(text), placed, self.layer)
+            self.prepared[text] = found, tokens.token_ids[np.asarray(found.vectors)[:, 0]]
         units, token_ids = self.prepared[text]
         vectors = states[np.asarray(units.vectors)[:, 0]]
         mass = self.encoder.mass(token_ids, vectors.detach().cpu().numpy())
         return Embedded(units.units, vectors, _tensor(units.weights), mass)
-
-    def _prepare(self, text: str) -> tuple[Embedded, Array]:
-        tokens = self.text_encoder.tokenize(text)
-        positions = {self.layer: np.arange(len(tokens.token_ids))[:, None]}
-        states = dataclasses.replace(tokens, layers=positions)
-        found = self.encoder.embed(self.metric.units(text), states, self.layer)
-        return found, tokens.token_ids[np.asarray(found.vectors)[:, 0]]
 
 
 def _check_alignment(metric: AlignMetric) -> Transformer:
@@ -195,17 +192,14 @@ class BiEncoderScorer:
 
 @dataclass(frozen=True, eq=False)
 class RegressionScorer:
-    """Differentiable scores of a regression metric; each pair is tokenized once."""
+    """Differentiable scores of a regression metric."""
 
     metric: Regression
     headed: HeadedBlocks
-    tokenized: dict[TextPair, TokenizedPair] = field(default_factory=dict)
 
     def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.tokenized]
-        texts = [next(self.metric.ordered_texts(Pair(c, (r,)))) for c, r in new]
-        self.tokenized.update(zip(new, self.metric.make_tokenizer()(texts), strict=True))
-        inputs = [self.tokenized[pair].inputs for pair in pairs]
+        texts = [next(self.metric.ordered_texts(Pair(c, (r,)))) for c, r in pairs]
+        inputs = [each.inputs for each in self.metric.make_tokenizer()(texts)]
         model = self.headed.module
         fillers = {"input_ids": model.config.pad_token_id or 0}
         padded = {
@@ -219,21 +213,19 @@ class RegressionScorer:
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodScorer:
-    """Differentiable scores of a likelihood metric; each (source, target) is tokenized once."""
+    """Differentiable scores of a likelihood metric."""
 
     metric: Likelihood
     headed: HeadedBlocks
-    inputs: dict[TextPair, LikelihoodInput] = field(default_factory=dict)
 
     def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
         import torch
 
         directions = [list(self.metric.directions(c, r).values()) for c, r in pairs]
         distinct = list(dict.fromkeys(texts for both in directions for texts in both))
-        new = [texts for texts in distinct if texts not in self.inputs]
-        self.inputs.update(zip(new, self.metric.make_tokenizer()(new), strict=True))
+        inputs = self.metric.make_tokenizer()(distinct)
         with use_adapter(self.headed.module, self.headed.stack, adapter):
-            means = self._mean_log_probabilities([self.inputs[texts] for texts in distinct])
+            means = self._mean_log_probabilities(inputs)
         at = torch.tensor([[distinct.index(texts) for texts in both] for both in directions])
         return means[at].mean(1)
 
@@ -272,29 +264,28 @@ class LikelihoodScorer:
         return output.logits, 0
 
 
-@dataclass(frozen=True, eq=False)
 class DifferentiableEncoder:
     """A private copy of an encoder that gives hidden states with gradients.
 
     An adapter can be inserted into its blocks. Each text is tokenized once.
     """
 
-    backbone: PretrainedBackbone
-    blocks: Blocks
-    tokenized: dict[str, HiddenStates] = field(default_factory=dict)
+    def __init__(self, backbone: PretrainedBackbone, run: Run) -> None:
+        self.checkpoint, self.tokenizer = backbone.checkpoint(), backbone.open().tokenizer
+        self.blocks = load_trainable_blocks(self.checkpoint, backbone.trust_remote_code, run.device)
+        self.tokenized: dict[str, HiddenStates] = {}
 
     def make_differentiable(self, blocks: int, scores: Callable[..., Any]) -> Differentiable:
         """Return the metric with these scores, for adapters in the first `blocks` blocks."""
         dim = int(self.blocks.module.config.hidden_size)
-        return Differentiable(dim, blocks, self.backbone.checkpoint().label, scores)
+        return Differentiable(dim, blocks, self.checkpoint.label, scores)
 
     def tokenize(self, text: str) -> HiddenStates:
         """Tokenize a text, truncated to the length limit of the model."""
         if text not in self.tokenized:
-            tokenizer = self.backbone.open().tokenizer
-            tokens = tokenizer([text])[0]
-            fits = len(tokens.token_ids) <= tokenizer.max_tokens
-            self.tokenized[text] = tokens if fits else tokenizer.truncate(tokens)
+            tokens = self.tokenizer([text])[0]
+            fits = len(tokens.token_ids) <= self.tokenizer.max_tokens
+            self.tokenized[text] = tokens if fits else self.tokenizer.truncate(tokens)
         return self.tokenized[text]
 
     def hidden_states(
@@ -306,14 +297,6 @@ class DifferentiableEncoder:
         adapted = use_adapter(self.blocks.module, self.blocks.stack, adapter)
         with self.blocks.truncate_to(layers) as forward, adapted:
             return forward(pad_rows(rows, device), build_attention_mask(rows, device))
-
-
-def load_differentiable_encoder(backbone: PretrainedBackbone, run: Run) -> DifferentiableEncoder:
-    """Load a private copy of the encoder of a metric."""
-    return DifferentiableEncoder(
-        backbone,
-        load_trainable_blocks(backbone.checkpoint(), backbone.trust_remote_code, run.device),
-    )
 
 
 def pad_rows(rows: Sequence[Array], device: Any, filler: int = 0) -> Any:

@@ -26,10 +26,10 @@ class UnitDifference:
     """
 
     unit_a: str
-    unit_b: str
     partner_a: str
-    partner_b: str
     similarity_a: float
+    unit_b: str
+    partner_b: str
     similarity_b: float
 
     @property
@@ -94,16 +94,12 @@ def explain_pair(
 
 def _unit_differences(first: Aligned, second: Aligned) -> list[UnitDifference]:
     """Pair the units of both candidates: equal units, and replaced units by position."""
-    a, b = first.candidate_units, second.candidate_units
-    found = []
-    for _, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        for one, two in zip_longest(range(i, j), range(k, m)):
-            unit_a, partner_a, similarity_a = _best_match(first, one)
-            unit_b, partner_b, similarity_b = _best_match(second, two)
-            found.append(
-                UnitDifference(unit_a, unit_b, partner_a, partner_b, similarity_a, similarity_b)
-            )
-    return found
+    matcher = SequenceMatcher(None, first.candidate_units, second.candidate_units, autojunk=False)
+    return [
+        UnitDifference(*_best_match(first, one), *_best_match(second, two))
+        for _, i, j, k, m in matcher.get_opcodes()
+        for one, two in zip_longest(range(i, j), range(k, m))
+    ]
 
 
 def _best_match(aligned: Aligned, at: int | None) -> tuple[str, str, float]:

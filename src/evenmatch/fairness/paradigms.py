@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from evenmatch.data.tables import TextTable
 from evenmatch.fairness.bias import Bias
 
@@ -147,27 +149,16 @@ def paradigm_table(groups: Sequence[ParadigmGroup]) -> TextTable:
 
 
 def _build_group(kind: MetricKind, metrics: Sequence[str], biases: Sequence[Bias]) -> ParadigmGroup:
-    members = [each for each in biases if each.metric in metrics]
-    attributes = list(dict.fromkeys(each.attribute for each in members))
-    means, below, above = [], [], []
-    for attribute in attributes:
-        of_attribute = [each for each in members if each.attribute == attribute]
-        means.append(_mean([each.bias for each in of_attribute]))
-        below.append(_mean([each.bias - each.low for each in of_attribute]))
-        above.append(_mean([each.high - each.bias for each in of_attribute]))
-    bias = _mean(means)
-    return ParadigmGroup(
-        kind.paradigm,
-        kind.encoder,
-        tuple(metrics),
-        bias,
-        bias - math.hypot(*below) / len(attributes),
-        bias + math.hypot(*above) / len(attributes),
-    )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    by_attribute: dict[str, list[tuple[float, float, float]]] = {}
+    for each in biases:
+        if each.metric in metrics:
+            margins = (each.bias, each.bias - each.low, each.high - each.bias)
+            by_attribute.setdefault(each.attribute, []).append(margins)
+    means = np.array([np.mean(each, axis=0) for each in by_attribute.values()])
+    bias = float(means[:, 0].mean())
+    below, above = (math.hypot(*each) / len(means) for each in means[:, 1:].T)
+    names = (kind.paradigm, kind.encoder, tuple(metrics))
+    return ParadigmGroup(*names, bias, bias - below, bias + above)
 
 
 def _encoder_label(signature: str, vectors: ast.expr | None) -> str:

@@ -24,7 +24,7 @@ from evenmatch.evaluation.keyphrase_table import (
     KeyphraseTable,
 )
 from evenmatch.fairness.audit import Audit, WorstPair
-from evenmatch.fairness.bias import AuditTestSettings, Bias
+from evenmatch.fairness.bias import Bias
 from evenmatch.reports.agreement_page import agreement_page
 from evenmatch.reports.audit_page import audit_page
 from evenmatch.reports.page import check_page_path, write_page
@@ -177,7 +177,7 @@ def audit_page_from_json(document: Mapping[str, Any]) -> str:
         tuple(Bias(**row) for row in document["rows"]),
         tuple(WorstPair(**case) for case in document.get("worst", ())),
         document["signatures"],
-        AuditTestSettings(**document["draws"]),
+        Resampling(**document["draws"]),
     )
     return audit_page(audit, command=document.get("command", ""))
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -126,7 +127,17 @@ def run_training_loop(
         # The best model is saved before the checkpoint that records it: a run that is killed
         # between the two evaluates again and saves the same model.
         if checkpoint and (save or paused or (number + 1) % checkpoint.save_every == 0):
-            checkpoint.write(_pack_state(optimizer, weights, best, history))
+            state = {
+                "weights": [weight.detach() for weight in weights],
+                "optimizer": optimizer.state_dict(),
+                "best": best,
+                **vars(history),
+                "step_metrics": [
+                    (each,) if isinstance(each, float) else dataclasses.astuple(each)
+                    for each in history.step_metrics
+                ],
+            }
+            checkpoint.write(state)
         on_step(history)
         if paused:
             break
@@ -169,23 +180,6 @@ _RATE_FACTORS: Mapping[Schedule, Callable[[int, History[Any]], float]] = {
     "warmup": _warmup_factor,
     "halve": lambda step, history: 0.5**history.non_improving,
 }
-
-
-def _pack_state(
-    optimizer: Any, weights: Sequence[Any], best: list[Any] | None, history: History[Any]
-) -> dict[str, Any]:
-    return {
-        "weights": [weight.detach() for weight in weights],
-        "optimizer": optimizer.state_dict(),
-        "best": best,
-        "steps": history.steps,
-        "step_metrics": [
-            (each,) if isinstance(each, float) else dataclasses.astuple(each)
-            for each in history.step_metrics
-        ],
-        "evaluations": history.evaluations,
-        "ended": history.ended,
-    }
 
 
 def _resume(
@@ -298,20 +292,14 @@ def length_grouped_batches(
         yield from (batches[i] for i in draw.permutation(len(batches)))
 
 
-class EpochBatches(Generic[M]):
-    """The batch of each step, counted over all epochs; `make` returns the batches of an epoch."""
+def batches_by_step(make: Callable[[int], list[M]]) -> tuple[int, Callable[[int], M]]:
+    """Return the number of steps per epoch, and the batch of each step, counted over all epochs.
 
-    def __init__(self, make: Callable[[int], list[M]]) -> None:
-        self._make, self._epoch, self._batches = make, 0, make(0)
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, step: int) -> M:
-        epoch, within = divmod(step, len(self))
-        if epoch != self._epoch:
-            self._epoch, self._batches = epoch, self._make(epoch)
-        return self._batches[within]
+    `make` returns the batches of an epoch.
+    """
+    epoch = lru_cache(maxsize=1)(make)
+    steps = len(epoch(0))
+    return steps, lambda step: epoch(step // steps)[step % steps]
 
 
 @contextmanager

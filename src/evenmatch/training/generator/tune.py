@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,9 +27,9 @@ from evenmatch.training.generator.loss import StepMetrics, TuneBatch, mixed_loss
 from evenmatch.training.generator.policy import Policy, generate_texts, load_policy, make_policy
 from evenmatch.training.generator.tune_settings import TuneSettings, read_tune_settings
 from evenmatch.training.loop import (
-    EpochBatches,
     Evaluation,
     History,
+    batches_by_step,
     length_grouped_batches,
     run_training_loop,
 )
@@ -38,7 +37,7 @@ from evenmatch.types import Pair
 
 MODEL_FOLDER, RESULT_FILE, LOG_FOLDER = "model", "result.json", "logs"
 StepCallback: TypeAlias = Callable[[History[StepMetrics]], None]
-_EXCLUDED_SETTINGS = ("train", "valid", "out", "keep_every")
+_EXCLUDED_SETTINGS = ("train", "valid", "out", "keep_every")  # they do not identify a run
 _SORTED_BATCHES = 20  # batches whose examples are sorted by length together, to limit padding
 
 
@@ -82,8 +81,8 @@ def tune(
     import torch
 
     config = settings if isinstance(settings, TuneSettings) else read_tune_settings(settings)
-    examples = make_tune_examples(read_graphs(config.train), config)
-    validation = make_tune_examples(read_graphs(config.valid)[: config.valid_count or None], config)
+    examples = TuneExamples(read_graphs(config.train), config)
+    validation = TuneExamples(read_graphs(config.valid)[: config.valid_count or None], config)
     folder = Path(config.out).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
     policy = _prepare_policy(config, examples)
@@ -94,7 +93,13 @@ def tune(
         patience=config.patience,
         save_best=lambda: policy.save(folder / MODEL_FOLDER),
     )
-    recipe = _recipe(config, examples, validation)
+    recipe = {
+        **{k: v for k, v in asdict(config).items() if k not in _EXCLUDED_SETTINGS},
+        "model": find_checkpoint(config.model).digest if config.model else "",
+        "texts": content_digest(
+            [[each.sources, each.references] for each in (examples, validation)]
+        ),
+    }
     with tensorboard_logger(folder / LOG_FOLDER) as log:
 
         def log_and_call(history: History[StepMetrics]) -> None:
@@ -119,30 +124,22 @@ def tune(
     return result
 
 
-@dataclass(frozen=True, eq=False)
 class TuneExamples:
-    """Inputs with their references, and their division into batches.
+    """Graphs as the lines of text that a model reads, their references, and batches of both.
 
     The batch of a step depends on the seed and the step's number alone, so a run that is stopped
     and resumed takes the same steps as one that is not.
     """
 
-    sources: tuple[str, ...]
-    references: tuple[tuple[str, ...], ...]
-    settings: TuneSettings
-
-    @cached_property
-    def _batches(self) -> EpochBatches[list[tuple[int, int]]]:
-        return EpochBatches(self._epoch_batches)
-
-    @property
-    def steps(self) -> int:
-        """The number of steps per epoch."""
-        return len(self._batches)
+    def __init__(self, graphs: Sequence[GraphText], settings: TuneSettings) -> None:
+        self.settings = settings
+        self.sources = tuple(settings.prefix + each.graph.line for each in graphs)
+        self.references = tuple(each.references for each in graphs)
+        self.steps, self._batch = batches_by_step(self._epoch_batches)  # steps per epoch
 
     def __call__(self, step: int) -> TuneBatch:
         """Return the batch of a step, counted from 0 over all epochs."""
-        chosen = self._batches[step]
+        chosen = self._batch(step)
         return TuneBatch(
             tuple(self.sources[i] for i, _ in chosen),
             tuple(self.references[i][k] for i, k in chosen),
@@ -160,15 +157,6 @@ class TuneExamples:
         lengths = [len(self.references[i][k]) for i, k in pairs]
         batches = length_grouped_batches(lengths, self.settings.batch, draw, _SORTED_BATCHES)
         return [[pairs[n] for n in batch] for batch in batches]
-
-
-def make_tune_examples(graphs: Sequence[GraphText], settings: TuneSettings) -> TuneExamples:
-    """Convert graphs to the lines of text that a model reads."""
-    return TuneExamples(
-        tuple(settings.prefix + each.graph.line for each in graphs),
-        tuple(each.references for each in graphs),
-        settings,
-    )
 
 
 def _prepare_policy(settings: TuneSettings, examples: TuneExamples) -> Policy:
@@ -216,16 +204,6 @@ def _evaluate_bleu(policy: Policy, settings: TuneSettings, validation: TuneExamp
     )
     pairs = [Pair(t, r) for t, r in zip(texts, validation.references, strict=True)]
     return Bleu()(pairs).corpus or 0.0
-
-
-def _recipe(
-    settings: TuneSettings, examples: TuneExamples, validation: TuneExamples
-) -> dict[str, Any]:
-    """Return what identifies a run; paths and the frequency of checkpoints do not."""
-    named = {k: v for k, v in asdict(settings).items() if k not in _EXCLUDED_SETTINGS}
-    model = find_checkpoint(settings.model).digest if settings.model else ""
-    texts = [[each.sources, each.references] for each in (examples, validation)]
-    return {**named, "model": model, "texts": content_digest(texts)}
 
 
 @contextmanager

@@ -46,14 +46,9 @@ class Memory:
 
     def select(self, rows: Any) -> Memory:
         """Return the documents with these indices, which may repeat."""
-        return Memory(
-            self.hidden_states[rows],
-            self.keys[rows],
-            self.mask[rows],
-            self.extended_ids[rows],
-            self.initial_state[:, rows],
-            self.unknown_count,
-        )
+        by_document = (self.hidden_states, self.keys, self.mask, self.extended_ids)
+        states, keys, mask, ids = (each[rows] for each in by_document)
+        return Memory(states, keys, mask, ids, self.initial_state[:, rows], self.unknown_count)
 
 
 class CatSeq:
@@ -68,18 +63,17 @@ class CatSeq:
         import torch
         from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-        known, copied = torch.from_numpy(batch.source_ids), torch.from_numpy(batch.extended_ids)
-        lengths = torch.from_numpy(batch.lengths)
+        vectors = self.parts["vectors"](batch.source_ids)
         packed = pack_padded_sequence(
-            self.parts["vectors"](known), lengths, batch_first=True, enforce_sorted=False
+            vectors, batch.lengths, batch_first=True, enforce_sorted=False
         )
         outputs, last = self.parts["reader"](packed)
         states, _ = pad_packed_sequence(outputs, batch_first=True)
         return Memory(
             states,
             self.parts["key"](states),
-            torch.arange(known.shape[1]) < lengths[:, None],
-            copied,
+            torch.arange(vectors.shape[1]) < batch.lengths[:, None],
+            batch.extended_ids,
             torch.cat([last[1], last[0]], dim=-1)[None],
             max(map(len, batch.unknown_words)),
         )

@@ -28,7 +28,6 @@ from evenmatch.training.keyphrases.sequences import (
     make_keyphrase_example,
     parse_phrases,
 )
-from evenmatch.types import Array
 
 WEIGHTS_FILE, CONFIG_FILE = "weights.safetensors", "generator.json"
 MAX_OUTPUT_LENGTH = 60  # words and special tokens generated for a document
@@ -61,10 +60,9 @@ class KeyphraseGenerator:
         for rows in (order[start : start + size] for start in range(0, len(order), size)):
             batch = make_catseq_batch([examples[i] for i in rows], self.vocabulary)
             if beam > 1:
-                found = beam_search(self.model, batch, self.vocabulary, width=beam, longest=steps)
-                outputs[rows[0]] = found
+                outputs[rows[0]] = beam_search(self.model, batch, width=beam, longest=steps)
             else:
-                decoded = decode_batch(self.model, batch, self.vocabulary, longest=steps)
+                decoded = decode_batch(self.model, batch, longest=steps)
                 outputs.update(zip(rows, decoded.words, strict=True))
         phrases = (chain(*parse_phrases(outputs.get(i, ()))) for i in range(len(examples)))
         return [tuple(dict.fromkeys(map(" ".join, each))) for each in phrases]
@@ -116,14 +114,13 @@ def is_generator(folder: Path) -> bool:
 class DecodedPhrases:
     """The output for each document: token ids up to the closing token, and the words."""
 
-    tokens: Array  # (documents, steps), padded
+    tokens: Any  # (documents, steps), padded
     words: tuple[WordSequence, ...]
 
 
 def decode_batch(
     model: CatSeq,
     batch: CatSeqBatch,
-    vocabulary: Vocabulary,
     *,
     generator: Any = None,
     memory: Memory | None = None,
@@ -154,14 +151,13 @@ def decode_batch(
             done |= tokens == END_ID
             if bool(done.all()):
                 break
-    ids, positions = (torch.stack(each, 1).numpy() for each in (generated, attended))
-    return DecodedPhrases(ids, tokens_to_words(ids, positions, batch, vocabulary))
+    ids, positions = (torch.stack(each, 1) for each in (generated, attended))
+    return DecodedPhrases(ids, tokens_to_words(ids, positions, batch))
 
 
 def beam_search(
     model: CatSeq,
     batch: CatSeqBatch,
-    vocabulary: Vocabulary,
     *,
     width: int,
     longest: int = MAX_OUTPUT_LENGTH,
@@ -173,92 +169,53 @@ def beam_search(
     """
     import torch
 
-    ended: list[_Beam] = []
+    ended: list[tuple[float, Any, Any]] = []  # score, tokens and attended positions of outputs
     with torch.no_grad():
         memory = model.encode(batch)
-        start = torch.full((1, 1), START_ID)
-        beam = _Beam(start, start[:, :0], torch.zeros(1), memory.initial_state)
-        for _ in range(longest):
-            beam = _expand_beam(model, memory, beam, batch, width)
-            finished = beam.tokens[:, -1] == END_ID
-            ended.append(beam.select(finished))
-            beam = beam.select(~finished)
-            if not len(beam.tokens) or sum(len(each.tokens) for each in ended) >= width:
+        # The prefixes so far, (prefixes, words), with their log-probabilities and decoder states.
+        tokens, attended = torch.full((1, 1), START_ID), torch.zeros((1, 0), dtype=torch.long)
+        totals, state = torch.zeros(1), memory.initial_state
+        for length in range(1, longest + 1):
+            rows = memory.select(torch.zeros(len(tokens), dtype=torch.long))
+            probabilities, weights, state = model.step(rows, state, tokens[:, -1])
+            longer = totals[:, None] + probabilities.log()
+            best = longer.flatten().topk(min(width, longer.numel()))
+            possible = best.values > -torch.inf
+            totals, indices = best.values[possible], best.indices[possible]
+            parents, words = indices // longer.shape[1], indices % longer.shape[1]
+            positions = most_attended_position(weights, batch)[parents]
+            tokens = torch.cat([tokens[parents], words[:, None]], 1)
+            attended = torch.cat([attended[parents], positions[:, None]], 1)
+            scores = [total / length**length_power for total in totals.tolist()]
+            outputs = list(zip(scores, tokens, attended, strict=True))
+            going_on = words != END_ID
+            ended += [each for each, on in zip(outputs, going_on, strict=True) if not on]
+            tokens, attended, totals = tokens[going_on], attended[going_on], totals[going_on]
+            state = state[:, parents[going_on]]
+            if not len(tokens) or len(ended) >= width:
                 break
-    if not any(len(each.tokens) for each in ended):
-        ended = [beam]
-    scored = [
-        (float(total) / each.attended.shape[1] ** length_power, each.select([row]))
-        for each in ended
-        for row, total in enumerate(each.log_probabilities)
-    ]
-    _, best = max(scored, key=lambda each: each[0])
-    return tokens_to_words(best.tokens[:, 1:].numpy(), best.attended.numpy(), batch, vocabulary)[0]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Beam:
-    """The most probable prefixes so far, each with its tokens and most attended positions."""
-
-    tokens: Any  # (prefixes, words), after the start token
-    attended: Any  # (prefixes, words)
-    log_probabilities: Any
-    state: Any
-
-    def select(self, rows: Any) -> _Beam:
-        """Return the prefixes with these indices, or where a mask is True."""
-        return _Beam(
-            self.tokens[rows],
-            self.attended[rows],
-            self.log_probabilities[rows],
-            self.state[:, rows],
-        )
-
-
-def _expand_beam(
-    model: CatSeq, memory: Memory, beam: _Beam, batch: CatSeqBatch, width: int
-) -> _Beam:
-    """Return the most probable prefixes that are one word longer."""
-    import torch
-
-    rows = memory.select(torch.zeros(len(beam.tokens), dtype=torch.long))
-    probabilities, weights, state = model.step(rows, beam.state, beam.tokens[:, -1])
-    totals = beam.log_probabilities[:, None] + probabilities.log()
-    best = totals.flatten().topk(min(width, totals.numel()))
-    finite = best.values > -torch.inf
-    values, indices = best.values[finite], best.indices[finite]
-    parents, words = indices // totals.shape[1], indices % totals.shape[1]
-    attended = most_attended_position(weights, batch)[parents]
-    return _Beam(
-        torch.cat([beam.tokens[parents], words[:, None]], 1),
-        torch.cat([beam.attended[parents], attended[:, None]], 1),
-        values,
-        state[:, parents],
-    )
+    _, written, positions = max(ended or outputs, key=lambda each: each[0])
+    return tokens_to_words(written[None, 1:], positions[None], batch)[0]
 
 
 def most_attended_position(weights: Any, batch: CatSeqBatch) -> Any:
     """Return the position of the word with the most attention, the closing token excluded."""
-    import torch
-
-    last = torch.from_numpy(batch.lengths)[:, None] - 1
-    last = last.expand(len(weights), 1)  # one document may have several rows
+    # one document may have several rows
+    last = (batch.lengths[:, None] - 1).expand(len(weights), 1)
     return weights.scatter(1, last, -1.0).argmax(-1)
 
 
-def tokens_to_words(
-    tokens: Array, attended: Array, batch: CatSeqBatch, vocabulary: Vocabulary
-) -> tuple[WordSequence, ...]:
+def tokens_to_words(tokens: Any, attended: Any, batch: CatSeqBatch) -> tuple[WordSequence, ...]:
     """Convert token ids to words; unknown words become the document's most attended words."""
     found = []
-    for row, example, unknown in zip(
-        range(len(tokens)), batch.examples, batch.unknown_words, strict=True
-    ):
+    every = (tokens.tolist(), attended.tolist(), batch.examples, batch.unknown_words)
+    for ids, positions, example, unknown in zip(*every, strict=True):
         words = []
-        for token, position in zip(tokens[row].tolist(), attended[row].tolist(), strict=True):
+        for token, position in zip(ids, positions, strict=True):
             if token == PAD_ID:
                 break
             known = token != UNKNOWN_ID or not example.words
-            words.append(vocabulary.word(token, unknown) if known else example.words[position])
+            word = batch.vocabulary.word(token, unknown) if known else example.words[position]
+            words.append(word)
         found.append(tuple(words))
     return tuple(found)

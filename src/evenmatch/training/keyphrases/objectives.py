@@ -19,13 +19,12 @@ from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import as_metric
 from evenmatch.training.keyphrases.catseq import CatSeq
-from evenmatch.training.keyphrases.decoding import decode_batch
+from evenmatch.training.keyphrases.decoding import KeyphraseGenerator, decode_batch
 from evenmatch.training.keyphrases.sequences import (
     PAD_ID,
     SPLIT_ID,
     CatSeqBatch,
     KeyphraseExample,
-    Vocabulary,
     WordSequence,
     make_catseq_batch,
     parse_phrases,
@@ -58,14 +57,16 @@ class Objective:
 
 
 def likelihood_objective(
-    model: CatSeq, vocabulary: Vocabulary, validation: Sequence[KeyphraseExample]
+    generator: KeyphraseGenerator, validation: Sequence[KeyphraseExample]
 ) -> Objective:
     """Maximise the likelihood of gold phrases; evaluate the mean log-probability per word."""
     import torch
 
-    def loss(examples: Sequence[KeyphraseExample], generator: Any) -> tuple[Any, float]:
+    model, vocabulary = generator.model, generator.vocabulary
+
+    def loss(examples: Sequence[KeyphraseExample], draw: Any) -> tuple[Any, float]:
         batch = make_catseq_batch(examples, vocabulary)
-        value = likelihood_loss(model, batch, dropout_generator=generator)
+        value = likelihood_loss(model, batch, dropout_generator=draw)
         return value, float(value.detach())
 
     def evaluate() -> float:
@@ -84,16 +85,13 @@ def likelihood_objective(
 
 def likelihood_loss(model: CatSeq, batch: CatSeqBatch, *, dropout_generator: Any = None) -> Any:
     """Return the mean negative log-probability of the target words."""
-    import torch
-
-    targets = torch.from_numpy(batch.targets)
-    real = targets != PAD_ID
-    log_probabilities = model.log_likelihood(model.encode(batch), targets, dropout_generator)
+    real = batch.targets != PAD_ID
+    log_probabilities = model.log_likelihood(model.encode(batch), batch.targets, dropout_generator)
     return -(log_probabilities * real).sum() / real.sum()
 
 
 def reward_objective(
-    model: CatSeq, vocabulary: Vocabulary, validation: Sequence[KeyphraseExample], metric: Metric
+    generator: KeyphraseGenerator, validation: Sequence[KeyphraseExample], metric: Metric
 ) -> Objective:
     """Maximise the reward that `metric` gives to sampled outputs; evaluate that of greedy ones.
 
@@ -103,25 +101,27 @@ def reward_objective(
     """
     import torch
 
-    def loss(examples: Sequence[KeyphraseExample], generator: Any) -> tuple[Any, float]:
+    model, vocabulary = generator.model, generator.vocabulary
+
+    def loss(examples: Sequence[KeyphraseExample], draw: Any) -> tuple[Any, float]:
         batch = make_catseq_batch(examples, vocabulary)
         memory = model.encode(batch)
-        greedy = decode_batch(model, batch, vocabulary, memory=memory)
-        sampled = decode_batch(model, batch, vocabulary, memory=memory, generator=generator)
+        greedy = decode_batch(model, batch, memory=memory)
+        sampled = decode_batch(model, batch, memory=memory, generator=draw)
         rewards = group_rewards(metric, [*examples, *examples], [*greedy.words, *sampled.words])
         baseline, reward = rewards[: len(examples)], rewards[len(examples) :]
-        returns = torch.from_numpy(compute_returns(reward - baseline, sampled.tokens)).float()
-        tokens = torch.from_numpy(sampled.tokens)
-        real = tokens != PAD_ID
-        log_probabilities = model.log_likelihood(memory, tokens)
-        value = -(log_probabilities * returns * real).sum() / real.sum()
+        returns = compute_returns(reward - baseline, sampled.tokens.numpy())
+        real = sampled.tokens != PAD_ID
+        log_probabilities = model.log_likelihood(memory, sampled.tokens)
+        gained = log_probabilities * torch.from_numpy(returns).float()
+        value = -(gained * real).sum() / real.sum()
         return value, float(reward.sum(1).mean())
 
     def evaluate() -> float:
         words: list[WordSequence] = []
         for start in range(0, len(validation), _REWARD_BATCH):
             batch = make_catseq_batch(validation[start : start + _REWARD_BATCH], vocabulary)
-            words += decode_batch(model, batch, vocabulary).words
+            words += decode_batch(model, batch).words
         return float(group_rewards(metric, validation, words).sum(1).mean())
 
     return Objective(loss, evaluate)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby, takewhile
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -176,44 +176,41 @@ def build_vocabulary(examples: Sequence[KeyphraseExample], size: int) -> Vocabul
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CatSeqBatch:
-    """Encoded documents, each with a closing token, and their targets.
+    """Encoded documents, each with a closing token, and their targets, as padded tensors.
 
     Out-of-vocabulary words have the id of `<unk>` in `source_ids`, temporary ids in `extended_ids`.
     """
 
+    vocabulary: Vocabulary
     examples: tuple[KeyphraseExample, ...]
     unknown_words: tuple[tuple[str, ...], ...]
-    source_ids: Array  # (documents, words)
-    extended_ids: Array
-    lengths: Array  # closing token included
-    targets: Array  # (documents, steps)
+    source_ids: Any  # (documents, words)
+    extended_ids: Any
+    lengths: Any  # closing token included
+    targets: Any  # (documents, steps)
 
 
 def make_catseq_batch(examples: Sequence[KeyphraseExample], vocabulary: Vocabulary) -> CatSeqBatch:
     """Encode examples as one batch."""
+    import torch
+
     sources = [(*each.words, END) for each in examples]
-    unknown = tuple(map(vocabulary.unknown_words, sources))
     targets = [each.target for each in examples]
-    copied, written = (
-        [vocabulary.encode(words, own) for words, own in zip(texts, unknown, strict=True)]
-        for texts in (sources, targets)
+    unknown = tuple(map(vocabulary.unknown_words, sources))
+    known_only = [()] * len(examples)
+    padded = (
+        torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(vocabulary.encode(*each)) for each in zip(texts, others, strict=True)],
+            batch_first=True,
+            padding_value=PAD_ID,
+        )
+        for texts, others in ((sources, known_only), (sources, unknown), (targets, unknown))
     )
+    source_ids, extended_ids, target_ids = padded
+    lengths = torch.tensor([len(words) for words in sources])
     return CatSeqBatch(
-        tuple(examples),
-        unknown,
-        _pad_token_ids(list(map(vocabulary.encode, sources))),
-        _pad_token_ids(copied),
-        np.array([len(words) for words in sources]),
-        _pad_token_ids(written),
+        vocabulary, tuple(examples), unknown, source_ids, extended_ids, lengths, target_ids
     )
-
-
-def _pad_token_ids(rows: Sequence[Sequence[int]]) -> Array:
-    """Pad rows of token ids to the length of the longest."""
-    found = np.full((len(rows), max(map(len, rows))), PAD_ID, dtype=np.int64)
-    for index, row in enumerate(rows):
-        found[index, : len(row)] = row
-    return found
 
 
 def epoch_batches(lengths: Sequence[int], size: int, *, seed: int, number: int) -> list[Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -41,7 +41,7 @@ from evenmatch.training.keyphrases.sequences import (
     epoch_batches,
     make_keyphrase_examples,
 )
-from evenmatch.training.loop import EpochBatches, Evaluation, History, run_training_loop
+from evenmatch.training.loop import Evaluation, History, batches_by_step, run_training_loop
 
 HISTORY_FILE = "history.json"
 
@@ -115,19 +115,15 @@ def train_likelihood(
         "words": settings.words,
         "seed": settings.seed,
     }
-    if finished := _load_finished(folder, recipe):
-        return finished
-    vocabulary = build_vocabulary(data.examples, settings.words)
-    model = CatSeq(settings.shape, len(vocabulary), seed=settings.seed)
-    return _train(
-        KeyphraseGenerator(model, vocabulary, settings.longest),
-        likelihood_objective(model, vocabulary, data.validation),
-        data.examples,
-        settings.likelihood,
-        settings.seed,
-        CheckpointFile(folder, recipe),
-        should_stop,
-    )
+
+    def start() -> tuple[KeyphraseGenerator, Objective]:
+        vocabulary = build_vocabulary(data.examples, settings.words)
+        model = CatSeq(settings.shape, len(vocabulary), seed=settings.seed)
+        generator = KeyphraseGenerator(model, vocabulary, settings.longest)
+        return generator, likelihood_objective(generator, data.validation)
+
+    checkpoint = CheckpointFile(folder, recipe)
+    return _train(start, data, settings.likelihood, settings.seed, checkpoint, should_stop)
 
 
 def train_stage(
@@ -148,46 +144,42 @@ def train_stage(
         "before": hashlib.sha256((before / WEIGHTS_FILE).read_bytes()).hexdigest()[:16],
         "seed": seed,
     }
-    if finished := _load_finished(folder, recipe):
-        return finished
-    generator = load_generator(before)
-    return _train(
-        generator,
-        reward_objective(generator.model, generator.vocabulary, data.validation, metric),
-        data.examples,
-        stage.training,
-        seed,
-        CheckpointFile(folder, recipe),
-        should_stop,
-    )
+
+    def start() -> tuple[KeyphraseGenerator, Objective]:
+        generator = load_generator(before)
+        return generator, reward_objective(generator, data.validation, metric)
+
+    return _train(start, data, stage.training, seed, CheckpointFile(folder, recipe), should_stop)
 
 
 def _train(
-    generator: KeyphraseGenerator,
-    objective: Objective,
-    examples: Sequence[KeyphraseExample],
+    start: Callable[[], tuple[KeyphraseGenerator, Objective]],
+    data: CatSeqData,
     settings: CatSeqTrainingSettings,
     seed: int,
     checkpoint: CheckpointFile,
     should_stop: Callable[[], bool],
 ) -> CatSeqRun:
-    """Start or resume training; a run that has ended is saved with its history."""
+    """Start or resume training; a run that has ended is saved with its history, and read again."""
     import torch
 
-    lengths = [len(each.words) for each in examples]
-    batches = EpochBatches(
+    folder = checkpoint.folder
+    if finished := _load_finished(folder, checkpoint.recipe):
+        return finished
+    generator, objective = start()
+    lengths = [len(each.words) for each in data.examples]
+    steps, batch_at = batches_by_step(
         lambda epoch: epoch_batches(lengths, settings.batch, seed=seed, number=epoch)
     )
-    folder = checkpoint.folder
 
     def step(number: int) -> tuple[Any, float]:
-        batch = [examples[i] for i in batches[number]]
+        batch = [data.examples[i] for i in batch_at(number)]
         return objective.loss(batch, torch_generator(seed, number))
 
     history: History[float] = run_training_loop(
         torch.optim.Adam(generator.model.parts.parameters(), lr=settings.rate),
         step,
-        steps=settings.epochs * len(batches),
+        steps=settings.epochs * steps,
         schedule="halve" if settings.halve else "constant",
         clip=settings.clip,
         evaluation=Evaluation(
@@ -210,7 +202,7 @@ def _train(
     return CatSeqRun(folder.name, folder, history)
 
 
-def _load_finished(folder: Path, recipe: dict[str, Any]) -> CatSeqRun | None:
+def _load_finished(folder: Path, recipe: Mapping[str, Any]) -> CatSeqRun | None:
     """Return a finished run from its folder, or None; one with another recipe is refused."""
     path = folder / HISTORY_FILE
     if not (is_generator(folder) and path.is_file()) or is_unfinished(folder):

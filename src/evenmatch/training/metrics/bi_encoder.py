@@ -1,7 +1,7 @@
 """Train a bi-encoder: the upper blocks of an encoder, and a linear head over pair features.
 
 The frozen lower blocks run once over every text; their hidden states are kept in a memory-mapped
-file (`HiddenStateMemmap`) and fed to the upper blocks (`PartlyFrozenEncoder`) in every step.
+file (`allocate_states`) and fed to the upper blocks (`PartlyFrozenEncoder`) in every step.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class TrainableBiEncoder:
     """
 
     encoder: PartlyFrozenEncoder
-    frozen_states: HiddenStateMemmap
+    frozen_states: list[Array]
     lengths: Array
     opening: int
     closing: int
@@ -103,17 +103,23 @@ class TrainableBiEncoder:
         """
         import torch
 
-        texts = np.concatenate([examples.candidates[batch], examples.references[batch]])
-        states, mask = (
-            torch.from_numpy(a).to(self.device) for a in self.frozen_states.read_padded(texts)
-        )
-        found = self.encoder(states, mask, layers)
-        position = torch.arange(mask.shape[1], device=self.device)
-        inner = (position >= self.opening) & (position < mask.sum(1, keepdim=True) - self.closing)
+        states = self.pad_states(self.frozen_states, examples, batch)
+        lengths = torch.from_numpy(self.lengths[examples.text_indices(batch)]).to(self.device)
+        position = torch.arange(states.shape[1], device=self.device)
+        found = self.encoder(states, position < lengths[:, None], layers)
+        inner = (position >= self.opening) & (position < lengths[:, None] - self.closing)
         return [
             ({n: v[side] for n, v in found.items()}, inner[side])
             for side in (slice(len(batch)), slice(len(batch), None))
         ]
+
+    def pad_states(self, states: list[Array], examples: TrainingExamples, batch: Array) -> Any:
+        """Return the states of all candidates, then of all references, zero-padded."""
+        import torch
+
+        texts = examples.text_indices(batch)
+        tensors = [torch.from_numpy(states[i]) for i in texts]
+        return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True).to(self.device)
 
     def extract_features(
         self, examples: TrainingExamples, batch: Array, layers: Sequence[int]
@@ -142,12 +148,12 @@ def make_bi_encoder(
     opened = backbone.open()
     sequences, tokens = list(opened.token_ids(texts)), opened.tokenizer
     lengths = np.array([len(s) for s in sequences])
-    store = HiddenStateMemmap(lengths, encoder.dim)
+    store = allocate_states(lengths, encoder.dim)
     for batch in equal_length_batches(lengths.tolist(), run.batch_tokens):
         ids = torch.from_numpy(np.stack([sequences[i] for i in batch]))
         found = encoder.frozen_states(ids.to(encoder.blocks.device)).float().cpu().numpy()
         for index, states in zip(batch, found, strict=True):
-            store.write(index, states)
+            store[index][:] = states
     specials = len(tokens.opening_tokens), len(tokens.closing_tokens)
     return TrainableBiEncoder(encoder, store, lengths, *specials)
 
@@ -218,19 +224,15 @@ class PartlyFrozenEncoder:
         import torch
 
         found: dict[int, Any] = {}
-        norm = self.blocks.final_norm
-
-        def record(layer: int, states: Any) -> None:
-            found[layer] = norm(states) if norm is not None else states
-
         hooks: dict[int, Callable[[Any], Any]] = {
-            layer: partial(record, layer) for layer in layers if layer < self.height
+            layer: partial(found.__setitem__, layer) for layer in layers if layer < self.height
         }
         hooks[self.frozen] = lambda _: states
         ids = torch.zeros(mask.shape, dtype=torch.long, device=self.blocks.device)
         with self.only_blocks(self.frozen, self.height, hooks):
             last = self.blocks.module(ids, attention_mask=mask.long()).last_hidden_state
-        return {**found, self.height: last}
+        norm = self.blocks.final_norm or (lambda states: states)
+        return {layer: norm(states) for layer, states in found.items()} | {self.height: last}
 
     @contextmanager
     def only_blocks(
@@ -308,31 +310,14 @@ def _is_separable(encoder: PartlyFrozenEncoder) -> bool:
     return bool(torch.allclose(whole, separate[encoder.height], atol=_TOLERANCE))
 
 
-class HiddenStateMemmap:
-    """The hidden states of each text, (tokens, dim), in an anonymous memory-mapped file.
+def allocate_states(lengths: Array, dim: int) -> list[Array]:
+    """Return an array for the hidden states of each text, (tokens, dim), in a memory-mapped file.
 
     The file disappears with the process; the operating system keeps in memory what fits.
     """
-
-    def __init__(self, lengths: Array, dim: int) -> None:
-        self._ends = np.cumsum(lengths)
-        self._starts = self._ends - lengths
-        with tempfile.TemporaryFile() as file:  # the mapping stays valid after the file is closed
-            self._rows = np.memmap(
-                file, dtype=np.float32, mode="w+", shape=(int(lengths.sum()), dim)
-            )
-
-    def write(self, index: int, states: Array) -> None:
-        """Store the hidden states of one text."""
-        self._rows[self._starts[index] : self._ends[index]] = states
-
-    def read_padded(self, indexes: Array) -> tuple[Array, Array]:
-        """Return the hidden states of some texts, zero-padded to one length, and the mask."""
-        lengths = self._ends[indexes] - self._starts[indexes]
-        states = np.zeros((len(indexes), int(lengths.max()), self._rows.shape[1]), np.float32)
-        for row, index in enumerate(indexes):
-            states[row, : lengths[row]] = self._rows[self._starts[index] : self._ends[index]]
-        return states, np.arange(states.shape[1]) < lengths[:, None]
+    with tempfile.TemporaryFile() as file:  # the mapping stays valid after the file is closed
+        rows = np.memmap(file, dtype=np.float32, mode="w+", shape=(int(lengths.sum()), dim))
+    return np.split(np.asarray(rows), np.cumsum(lengths)[:-1])
 
 
 def save_encoder(encoder: PartlyFrozenEncoder, source: Checkpoint, folder: Path) -> None:

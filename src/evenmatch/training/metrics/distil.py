@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from os import PathLike
 from typing import Any
@@ -36,8 +37,8 @@ from evenmatch.stats.panel import Panel
 from evenmatch.training.checkpoints import CheckpointFile, check_run_folder, content_digest
 from evenmatch.training.loop import FitSettings, fit_weights
 from evenmatch.training.metrics.bi_encoder import (
-    HiddenStateMemmap,
     TrainableBiEncoder,
+    allocate_states,
     load_partly_frozen,
     make_bi_encoder,
     save_encoder,
@@ -83,10 +84,7 @@ def distil(
     teacher_metric = as_metric(teacher)
     pairs, tests = split_train_test(data, test)
     vectors = teacher_metric.vectors if isinstance(teacher_metric, AlignMetric) else None
-    train: Callable[..., None] = _imitate_scores
-    backbone = PretrainedBackbone(model)
-    if isinstance(vectors, Transformer):
-        train, backbone = _imitate_similarities, vectors.backbone
+    backbone = vectors.backbone if isinstance(vectors, Transformer) else PretrainedBackbone(model)
     recipe = {
         "trainer": "distil",
         "teacher": teacher_metric.signature,
@@ -97,7 +95,21 @@ def distil(
     }
     checkpoint = CheckpointFile(folder, recipe)
     start = time.monotonic()
-    train(teacher_metric, pairs, backbone, blocks, settings, run_settings, checkpoint)
+    training = (settings, run_settings, checkpoint)
+    if isinstance(teacher_metric, AlignMetric) and isinstance(vectors, Transformer):
+        _imitate_similarities(teacher_metric, vectors, pairs, blocks, *training)
+    else:
+        single = [Pair(pair.candidate, pair.references[:1]) for pair in pairs]
+        (scored,) = score_metrics([teacher_metric], single, run_settings)
+        train_bi_encoder(
+            backbone,
+            make_training_examples(single, [score.value for score in scored.segments]),
+            *training,
+            frozen=0,
+            height=blocks,
+            layers=(blocks,),
+            higher_is_better=teacher_metric.higher_is_better,
+        )
     seconds = time.monotonic() - start
     student: Metric = read_metric(str(folder))
     agreement, times = compare_to_teacher(
@@ -131,116 +143,64 @@ def distil(
     return card
 
 
-def _imitate_scores(
-    teacher: Metric,
-    pairs: Sequence[Pair],
-    backbone: PretrainedBackbone,
-    blocks: int,
-    settings: FitSettings,
-    run: Run,
-    checkpoint: CheckpointFile,
-) -> None:
-    """Train a bi-encoder on the scores of the teacher."""
-    single = [Pair(pair.candidate, pair.references[:1]) for pair in pairs]
-    scores = [score.value for score in score_metrics([teacher], single, run)[0].segments]
-    train_bi_encoder(
-        backbone,
-        make_training_examples(single, scores),
-        settings,
-        run,
-        checkpoint,
-        frozen=0,
-        height=blocks,
-        layers=(blocks,),
-        higher_is_better=teacher.higher_is_better,
-    )
-
-
 def _imitate_similarities(
     teacher: AlignMetric,
+    encoder: Transformer,
     pairs: Sequence[Pair],
-    backbone: PretrainedBackbone,
     blocks: int,
     settings: FitSettings,
     run: Run,
     checkpoint: CheckpointFile,
 ) -> None:
-    """Train a shallower encoder on the similarity matrices of the teacher."""
-    encoder = teacher.vectors
-    assert isinstance(encoder, Transformer)
+    """Train a shallower encoder on the similarity matrices of the teacher.
+
+    The hidden states of student and teacher are equally wide: the student's blocks are the
+    teacher's lowest.
+    """
+    backbone = encoder.backbone
     student = load_partly_frozen(backbone.checkpoint(), 0, run.device, blocks)
     # The targets are not used: the loss compares similarity matrices, not scores.
     examples = make_training_examples(pairs, range(len(pairs)))
     bi_encoder = make_bi_encoder(student, backbone, examples.texts, run)
-    states = store_teacher_states(encoder, examples.texts, bi_encoder, run)
-    train_student(bi_encoder, states, examples, settings, run, checkpoint)
+    layer, opened = encoder.layer_index(), backbone.open(CallContext(run))
+    teacher_states = allocate_states(bi_encoder.lengths, student.dim)
+    chunks = (opened.encode(chunk, [layer]) for chunk in iter_chunks(examples.texts))
+    for index, states in enumerate(chain.from_iterable(chunks)):
+        teacher_states[index][:] = states.layers[layer]
+    loss = partial(_similarity_loss, bi_encoder, teacher_states, examples)
+    groups = [{"params": student.parameters(), "lr": settings.rate}]
+    lengths = bi_encoder.pair_lengths(examples).tolist()
+    fit_weights(groups, lengths, settings, loss, checkpoint=checkpoint, progress=run.progress)
     save_encoder(student, backbone.checkpoint(), checkpoint.folder)
     vectors = dataclasses.replace(encoder, model=FOLDER_PLACEHOLDER, layer=blocks)
     written = spec(dataclasses.replace(teacher, vectors=vectors))
     write_metric(checkpoint.folder, written.replace(repr(FOLDER_PLACEHOLDER), FOLDER_PLACEHOLDER))
 
 
-def store_teacher_states(
-    encoder: Transformer, texts: Sequence[str], student: TrainableBiEncoder, run: Run
-) -> HiddenStateMemmap:
-    """Store the hidden states of every text at the teacher's layer.
-
-    They are as wide as those of the student, whose blocks are the teacher's lowest.
-    """
-    layer, backbone = encoder.layer_index(), encoder.backbone.open(CallContext(run))
-    store = HiddenStateMemmap(student.lengths, student.encoder.dim)
-    chunks = (backbone.encode(chunk, [layer]) for chunk in iter_chunks(texts))
-    for index, states in enumerate(chain.from_iterable(chunks)):
-        store.write(index, states.layers[layer])
-    return store
-
-
-def train_student(
+def _similarity_loss(
     bi_encoder: TrainableBiEncoder,
-    teacher: HiddenStateMemmap,
+    teacher_states: list[Array],
     examples: TrainingExamples,
-    settings: FitSettings,
-    run: Run,
-    checkpoint: CheckpointFile,
-) -> None:
-    """Train the encoder in place to give the similarity matrices that the teacher gives.
+    batch: Array,
+) -> Any:
+    """Compare the similarities of every candidate token with every reference token.
 
-    The loss is the squared difference of the similarities of every candidate token with every
-    reference token, so any alignment solver gets the same input from student and teacher.
+    So any alignment solver gets the same input from student and teacher.
     """
     import torch
 
     height = bi_encoder.encoder.height
-
-    def loss(batch: Array) -> Any:
-        (x, x_mask), (y, y_mask) = bi_encoder.encode_pairs(examples, batch, [height])
-        states, masks = (x[height], y[height]), (x_mask, y_mask)
-        targets = [
-            _pad_teacher_states(teacher, texts[batch], states[0])
-            for texts in (examples.candidates, examples.references)
-        ]
-        cells = masks[0][:, :, None] & masks[1][:, None, :]
-        difference = (_cosine_matrix(*states) - _cosine_matrix(*targets)) ** 2
-        similarity_loss = (difference * cells).sum() / cells.sum()
-        state_losses = [
-            (((a - b) ** 2).mean(-1) * mask).sum() / mask.sum()
-            for a, b, mask in zip(states, targets, masks, strict=True)
-        ]
-        return similarity_loss + _STATE_LOSS_WEIGHT * torch.stack(state_losses).mean()
-
-    groups = [{"params": bi_encoder.encoder.parameters(), "lr": settings.rate}]
-    lengths = bi_encoder.pair_lengths(examples).tolist()
-    fit_weights(groups, lengths, settings, loss, checkpoint=checkpoint, progress=run.progress)
-
-
-def _pad_teacher_states(teacher: HiddenStateMemmap, texts: Array, states: Any) -> Any:
-    """Return the teacher's hidden states, padded to the shape of the student's."""
-    import torch
-
-    found, _ = teacher.read_padded(texts)
-    padded = torch.zeros(states.shape)
-    padded[:, : found.shape[1]] = torch.from_numpy(found)
-    return padded.to(states.device)
+    (x, x_mask), (y, y_mask) = bi_encoder.encode_pairs(examples, batch, [height])
+    states, masks = (x[height], y[height]), (x_mask, y_mask)
+    targets = bi_encoder.pad_states(teacher_states, examples, batch).split(len(batch))
+    cells = x_mask[:, :, None] & y_mask[:, None, :]
+    difference = (_cosine_matrix(*states) - _cosine_matrix(*targets)) ** 2
+    similarity_loss = (difference * cells).sum() / cells.sum()
+    state_losses = [
+        (((a - b) ** 2).mean(-1) * mask).sum() / mask.sum()
+        for a, b, mask in zip(states, targets, masks, strict=True)
+    ]
+    return similarity_loss + _STATE_LOSS_WEIGHT * torch.stack(state_losses).mean()
 
 
 def _cosine_matrix(x: Any, y: Any) -> Any:

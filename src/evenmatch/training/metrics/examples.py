@@ -45,6 +45,10 @@ class TrainingExamples:
     def __len__(self) -> int:
         return len(self.targets)
 
+    def text_indices(self, batch: Array) -> Array:
+        """Return the texts of these examples: all candidates, then all references."""
+        return np.concatenate([self.candidates[batch], self.references[batch]])
+
 
 def make_training_examples(pairs: Sequence[Pair], targets: Sequence[float]) -> TrainingExamples:
     """Return the pairs as examples: first reference only, pairs with an empty side dropped."""

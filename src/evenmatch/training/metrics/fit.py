@@ -32,6 +32,11 @@ from evenmatch.training.metrics.examples import (
 
 FitArchitecture: TypeAlias = Literal["towers", "cross"]
 
+_ARCHITECTURES = {
+    "towers": "bi-encoder, each text encoded by itself",
+    "cross": "cross-encoder, both texts encoded together",
+}
+
 
 def fit(
     data: RatingsLike,
@@ -54,15 +59,15 @@ def fit(
     interrupted training from the checkpoint in `out`. `run` is as in `score`.
     """
     folder, run_settings = check_run_folder(out), make_run(**run)
-    if kind not in _TRAINERS:
-        raise UnknownNameError(
-            f"no kind of metric is called {kind!r}; known: {', '.join(_TRAINERS)}"
-        )
+    if kind not in _ARCHITECTURES:
+        known = ", ".join(_ARCHITECTURES)
+        raise UnknownNameError(f"no kind of metric is called {kind!r}; known: {known}")
     sets, tests = as_rated_sets(data), as_rated_sets(test or ())
     if test is None:
         sets, tests = split_ratings(sets, hold_out, settings.seed)
     examples = make_training_examples(*rated_pairs(sets))
-    source = PretrainedBackbone(model).checkpoint()
+    backbone = PretrainedBackbone(model)
+    source = backbone.checkpoint()
     recipe = {
         "trainer": f"fit {kind}",
         "model": source.digest,
@@ -72,15 +77,22 @@ def fit(
     }
     checkpoint = CheckpointFile(folder, recipe)
     start = time.monotonic()
-    train, description = _TRAINERS[kind]
-    train(model, frozen, examples, settings, run_settings, checkpoint)
+    training = (examples, settings, run_settings, checkpoint)
+    if kind == "cross":
+        train_cross_encoder(source, *training, frozen=frozen)
+    else:
+        last = count_layers(source)
+        # Layers two thirds up represent word meaning best; used only if that layer is trained.
+        middle = round(2 * last / 3)
+        layers = (middle, last) if frozen < middle < last else (last,)
+        train_bi_encoder(backbone, *training, frozen=frozen, height=last, layers=layers)
     seconds = time.monotonic() - start
     metric: Metric = read_metric(str(folder))
     agreement = evaluate_held_out(metric, tests, run_settings, seed=settings.seed)
     facts = {
         "trained on": f"{join_set_names(sets)} ({len(examples)} rated outputs)",
         "encoder": f"{source.label}, {frozen} blocks frozen",
-        "kind": f"{kind}: {description}",
+        "kind": f"{kind}: {_ARCHITECTURES[kind]}",
         "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
         "time": f"{seconds:.0f} s",
     }
@@ -95,22 +107,3 @@ def fit(
     write_card(card)
     checkpoint.remove()
     return card
-
-
-def _fit_bi_encoder(model: str, frozen: int, *training: Any) -> None:
-    backbone = PretrainedBackbone(model)
-    last = count_layers(backbone.checkpoint())
-    # Layers two thirds up represent word meaning best; used only if that layer is trained.
-    middle = round(2 * last / 3)
-    layers = (middle, last) if frozen < middle < last else (last,)
-    train_bi_encoder(backbone, *training, frozen=frozen, height=last, layers=layers)
-
-
-def _fit_cross_encoder(model: str, frozen: int, *training: Any) -> None:
-    train_cross_encoder(PretrainedBackbone(model).checkpoint(), *training, frozen=frozen)
-
-
-_TRAINERS = {
-    "towers": (_fit_bi_encoder, "bi-encoder, each text encoded by itself"),
-    "cross": (_fit_cross_encoder, "cross-encoder, both texts encoded together"),
-}

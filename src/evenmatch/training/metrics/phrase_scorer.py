@@ -8,7 +8,7 @@ phrases together and predicts that similarity (`train_phrase_scorer`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from os import PathLike
 from typing import Any, TypeAlias
@@ -73,23 +73,19 @@ def fit_keyphrases(
         order = np.random.default_rng(settings.seed).permutation(len(train_pairs))[:most]
         phrases = list(train_pairs)
         sampled = {phrases[i]: train_pairs[phrases[i]] for i in order}
+    scores = list(sampled.values())
+    weights = [1.0 if score > 0 else _NEGATIVE_WEIGHT for score in scores]
     start = time.monotonic()
     recipe = {
         "trainer": "fit-keyphrases",
         "model": find_checkpoint(model).digest,
         "frozen": frozen,
         "settings": asdict(settings),
-        "pairs": content_digest(
-            {
-                "phrases": list(sampled),
-                "scores": list(sampled.values()),
-                "weights": _loss_weights(sampled),
-            }
-        ),
+        "pairs": content_digest({"phrases": list(sampled), "scores": scores, "weights": weights}),
     }
     checkpoint = CheckpointFile(folder, recipe)
     losses = train_phrase_scorer(
-        sampled, checkpoint, model, frozen, settings, progress=run_settings.progress
+        sampled, weights, checkpoint, model, frozen, settings, run_settings.progress
     )
     seconds, tenth = time.monotonic() - start, -(-len(losses) // 10)
     write_metric(folder, f"fb(model={FOLDER_PLACEHOLDER})")
@@ -126,6 +122,7 @@ def fit_keyphrases(
 
 def train_phrase_scorer(
     pairs: PhrasePairs,
+    loss_weights: Sequence[float],
     checkpoint: CheckpointFile,
     model: str,
     frozen: int,
@@ -142,7 +139,7 @@ def train_phrase_scorer(
     scorer = load_cross_encoder(
         find_checkpoint(model), list(pairs), frozen=frozen, seed=settings.seed
     )
-    wanted, weights = (torch.tensor(a).float() for a in ([*pairs.values()], _loss_weights(pairs)))
+    wanted, weights = (torch.tensor(a).float() for a in ([*pairs.values()], loss_weights))
 
     def loss(batch: Array) -> Any:
         rows = torch.from_numpy(np.asarray(batch))
@@ -160,18 +157,24 @@ def make_phrase_pairs(documents: Sequence[Document], *, seed: int = 0) -> Phrase
     In addition, each predicted phrase is paired with one random gold phrase of its document that
     has no word in common with it.
     """
-    draw = np.random.default_rng(seed)
+    draw, metric = np.random.default_rng(seed), KeyphraseMetric()
     found: PhrasePairs = {}
     for document in documents:
         for prediction in document.predictions:
-            found.update(_score_phrase_pairs(document, prediction, draw))
+            lists = select_phrases(
+                split_pair(document.to_pair(prediction), metric.cleaning), "all", metric.cleaning, 0
+            )
+            x, y = Bare()([lists.candidate.units, lists.references[0].units])
+            predicted, gold = unit_texts(x.units), unit_texts(y.units)
+            for phrase, similar in zip(predicted, metric.similarity(x, y), strict=True):
+                found.update(
+                    {(phrase, gold[j]): float(similar[j]) for j in np.flatnonzero(similar)}
+                )
+                if (wrong := np.flatnonzero(similar == 0)).size:
+                    found[phrase, gold[int(draw.choice(wrong))]] = 0.0
     if not found:
         raise InputError("no document has both predicted and gold phrases to train on")
     return found
-
-
-def _loss_weights(pairs: PhrasePairs) -> list[float]:
-    return [1.0 if score > 0 else _NEGATIVE_WEIGHT for score in pairs.values()]
 
 
 def split_documents(
@@ -189,22 +192,6 @@ def split_documents(
         [each for i, each in enumerate(documents) if i not in held_out],
         [each for i, each in enumerate(documents) if i in held_out],
     )
-
-
-def _score_phrase_pairs(
-    document: Document, prediction: str, draw: np.random.Generator
-) -> Iterator[tuple[tuple[str, str], float]]:
-    metric = KeyphraseMetric()
-    lists = select_phrases(
-        split_pair(document.to_pair(prediction), metric.cleaning), "all", metric.cleaning, 0
-    )
-    x, y = Bare()([lists.candidate.units, lists.references[0].units])
-    similarity = metric.similarity(x, y)
-    rows, cols = unit_texts(x.units), unit_texts(y.units)
-    for p, alike in zip(rows, similarity, strict=True):
-        yield from (((p, cols[j]), float(alike[j])) for j in np.flatnonzero(alike))
-        if (wrong := np.flatnonzero(alike == 0)).size:
-            yield (p, cols[int(draw.choice(wrong))]), 0.0
 
 
 def _evaluate_pairs(pairs: PhrasePairs, folder: str) -> TextTable:

@@ -17,8 +17,7 @@ from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import check_pairs, make_run
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.training.rewards.terms import (
-    BinaryTerm,
-    ClippedTerm,
+    CombinedTerm,
     LeafTerm,
     LengthTerm,
     MetricTerm,
@@ -106,7 +105,10 @@ class Reward:
 
     def clip(self, low: float, high: float) -> Reward:
         """Return the reward limited to the range from `low` to `high`."""
-        return Reward(ClippedTerm(self.term, float(low), float(high)))
+        bounds = (float(low), float(high))
+        if not low <= high:
+            raise InputError(f"cannot clip to {bounds[0]}..{bounds[1]}; give the lower bound first")
+        return Reward(CombinedTerm("clip", (self.term, *bounds)))
 
     def __add__(self, other: Reward | float) -> Reward:
         return _combine("+", self, other)
@@ -152,18 +154,14 @@ def _score_leaf_terms(
         group = [leaf for leaf in metrics if leaf.run == run]
         rows = _score_or_none([leaf.metric for leaf in group], valid, run)
         for leaf, scores in zip(group, rows, strict=True):
-            found[leaf] = _scores_to_rewards(leaf.metric, scores)
+            bounds, higher = leaf.metric.bounds, leaf.metric.higher_is_better
+            found[leaf] = [
+                None
+                if s is None or s.flags & _ODD_FLAGS or not math.isfinite(s.value)
+                else as_reward(s.value, bounds, higher)
+                for s in scores
+            ]
     return found
-
-
-def _scores_to_rewards(metric: Metric, scores: Sequence[Score | None]) -> list[float | None]:
-    bounds, higher = metric.bounds, metric.higher_is_better
-    return [
-        None
-        if s is None or s.flags & _ODD_FLAGS or not math.isfinite(s.value)
-        else as_reward(s.value, bounds, higher)
-        for s in scores
-    ]
 
 
 def as_reward(value: float, bounds: tuple[float, float], higher_is_better: bool) -> float:
@@ -172,12 +170,23 @@ def as_reward(value: float, bounds: tuple[float, float], higher_is_better: bool)
     >>> as_reward(0.0, (-math.inf, 0.0), True), as_reward(1.0, (0.0, math.inf), False)
     (1.0, 0.5)
     """
-    share = min(max(_to_unit_interval(value, *bounds), 0.0), 1.0)
+    low, high = bounds
+    if math.isfinite(low) and math.isfinite(high):
+        start = max(low, 0.0) if high > 0 else low  # negative cosines count as 0
+        share = (value - start) / (high - start)
+    elif math.isfinite(high):  # log-probabilities, and any score with only an upper bound
+        share = math.exp(min(value - high, 0.0))
+    elif math.isfinite(low):
+        above = max(value - low, 0.0)
+        share = above / (1.0 + above)
+    else:
+        share = 0.5 * (1.0 + math.tanh(value / 2.0))  # the logistic function cannot overflow
+    share = min(max(share, 0.0), 1.0)
     return share if higher_is_better else 1.0 - share
 
 
 def _combine(operator: str, left: Reward | float, right: Reward | float) -> Reward:
-    return Reward(BinaryTerm(operator, _as_term(left), _as_term(right)))
+    return Reward(CombinedTerm(operator, (_as_term(left), _as_term(right))))
 
 
 def _as_term(side: Any) -> RewardTerm:
@@ -186,19 +195,6 @@ def _as_term(side: Any) -> RewardTerm:
     if isinstance(side, (int, float)) and not isinstance(side, bool) and math.isfinite(side):
         return float(side)
     raise InputError(f"a reward can be combined with rewards and finite numbers, got {side!r}")
-
-
-def _to_unit_interval(value: float, low: float, high: float) -> float:
-    if math.isfinite(high):
-        if math.isfinite(low):
-            start = max(low, 0.0) if high > 0 else low  # negative cosines count as 0
-            return (value - start) / (high - start)
-        # log-probabilities, and any score with only an upper bound
-        return math.exp(min(value - high, 0.0))
-    if math.isfinite(low):
-        above = max(value - low, 0.0)
-        return above / (1.0 + above)
-    return 0.5 * (1.0 + math.tanh(value / 2.0))  # the logistic function, which cannot overflow
 
 
 def _replace_surrogates(pair: Pair) -> Pair:

@@ -7,7 +7,7 @@ the values of the leaves.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,7 +16,12 @@ from evenmatch.protocols import Metric
 from evenmatch.types import Pair, Run
 from evenmatch.units.text import Words
 
-OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+OPERATORS: Mapping[str, Callable[..., float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "clip": lambda value, low, high: min(max(value, low), high),
+}
 
 
 @dataclass(frozen=True)
@@ -66,57 +71,33 @@ class RepetitionTerm:
 
 
 @dataclass(frozen=True)
-class BinaryTerm:
-    """Two terms combined by an operator."""
+class CombinedTerm:
+    """Terms combined by an operator; 'clip' takes a term, its lower and its upper bound."""
 
     operator: str
-    left: RewardTerm
-    right: RewardTerm
-
-
-@dataclass(frozen=True)
-class ClippedTerm:
-    """A term limited to a range."""
-
-    term: RewardTerm
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        if not self.low <= self.high:
-            raise InputError(f"cannot clip to {self.low}..{self.high}; give the lower bound first")
+    terms: tuple[RewardTerm, ...]
 
 
 # The terms that score texts, and all terms; a number is a constant.
 LeafTerm: TypeAlias = MetricTerm | LengthTerm | RepetitionTerm
-RewardTerm: TypeAlias = LeafTerm | BinaryTerm | ClippedTerm | float
+RewardTerm: TypeAlias = LeafTerm | CombinedTerm | float
 
 
 def term_value(
     term: RewardTerm, leaf_values: Mapping[LeafTerm, Sequence[float | None]], row: int
 ) -> float:
     """Return the value of an expression in a row; a leaf without a value there counts as 0."""
-    match term:
-        case BinaryTerm(operator=name, left=left, right=right):
-            sides = (term_value(side, leaf_values, row) for side in (left, right))
-            return float(OPERATORS[name](*sides))
-        case ClippedTerm(term=inner, low=low, high=high):
-            return min(max(term_value(inner, leaf_values, row), low), high)
-        case float():
-            return term
-    return leaf_values[term][row] or 0.0
+    if isinstance(term, CombinedTerm):
+        values = (term_value(each, leaf_values, row) for each in term.terms)
+        return float(OPERATORS[term.operator](*values))
+    return term if isinstance(term, float) else leaf_values[term][row] or 0.0
 
 
 def leaf_terms(term: RewardTerm) -> list[LeafTerm]:
     """Return the distinct leaves of an expression."""
-    match term:
-        case BinaryTerm(left=left, right=right):
-            return list(dict.fromkeys([*leaf_terms(left), *leaf_terms(right)]))
-        case ClippedTerm(term=inner):
-            return leaf_terms(inner)
-        case float():
-            return []
-    return [term]
+    if isinstance(term, CombinedTerm):
+        return list(dict.fromkeys(leaf for each in term.terms for leaf in leaf_terms(each)))
+    return [] if isinstance(term, float) else [term]
 
 
 def term_expression(term: RewardTerm) -> str:
@@ -128,10 +109,10 @@ def term_expression(term: RewardTerm) -> str:
             return f"length_term(low={low!r}, high={high!r})"
         case RepetitionTerm(size=size):
             return f"repetition_term(size={size})"
-        case BinaryTerm(operator=name, left=left, right=right):
-            return f"({term_expression(left)} {name} {term_expression(right)})"
-        case ClippedTerm(term=inner, low=low, high=high):
-            return f"clip({term_expression(inner)}, {low!r}, {high!r})"
+        case CombinedTerm(operator="clip", terms=terms):
+            return f"clip({', '.join(map(term_expression, terms))})"
+        case CombinedTerm(operator=name, terms=terms):
+            return f"({f' {name} '.join(map(term_expression, terms))})"
     return repr(term)
 
 
