@@ -26,7 +26,7 @@ from evenmatch.models.tokenizer import (
     token_limit,
     unpadded_backend,
 )
-from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_text_flags
 from evenmatch.types import Array, Run, Score
@@ -91,7 +91,7 @@ class Likelihood(EngineMetric):
             scores = (self._score_texts(*each, known, truncated) for each in sides)
             return chunk.best_scores(scores, lambda score: score.value), None
 
-        return ReadyMetric(make_signature(self, context), score_chunk)
+        return ReadyMetric(score_chunk)
 
     def model_with_head(self, device: str, checkpoint: Checkpoint | None = None) -> HeadedModel:
         """The language model with its prediction head."""

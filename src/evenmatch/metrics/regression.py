@@ -24,7 +24,7 @@ from evenmatch.models.tokenizer import (
     load_transformers_tokenizer,
     token_limit,
 )
-from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_text_flags
 from evenmatch.types import Array, Pair, Run, Score
@@ -77,7 +77,7 @@ class Regression(EngineMetric):
                     scores.append(Score(value, flags=flags))
             return chunk.best_scores(scores, lambda score: score.value), None
 
-        return ReadyMetric(make_signature(self, context), score_chunk)
+        return ReadyMetric(score_chunk)
 
     def ordered_texts(self, pair: Pair) -> Iterator[tuple[str, str]]:
         """Yield (first text, second text) for each reference."""

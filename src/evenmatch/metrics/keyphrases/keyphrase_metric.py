@@ -26,7 +26,7 @@ from evenmatch.metrics.keyphrases.phrase_lists import (
 from evenmatch.metrics.keyphrases.phrase_reducers import Counts, FineGrained
 from evenmatch.metrics.ngram.tokens import library_version
 from evenmatch.protocols import Encoder, Reducer, Similarity, Solver
-from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric, open_encoder
 from evenmatch.scoring.reducers import reducer_bounds
 from evenmatch.similarity.strings import PhraseStringSimilarity
@@ -81,7 +81,7 @@ class KeyphraseMetric(EngineMetric):
             return [score for score, _ in best], np.array([row for _, row in best], np.float64)
 
         totals = None if is_mean else self.score_totals
-        return ReadyMetric(make_signature(self, context), score_chunk, totals)
+        return ReadyMetric(score_chunk, totals)
 
     def _score_lists(self, chunk: Chunk, encoder: OpenEncoder) -> Iterator[tuple[Score, Counts]]:
         """Yield the score and the counts of each candidate and reference list."""
