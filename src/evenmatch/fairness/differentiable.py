@@ -32,7 +32,7 @@ from evenmatch.models.tokenizer import ModelTokenizer, TokenizedText
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import Prf, precision_recall
-from evenmatch.types import Alignment, Array, Embedded, Pair, Problem, Run
+from evenmatch.types import Alignment, Array, Embedded, Problem, Run
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.vectors.weighting import lacks_idf_table
 
@@ -210,7 +210,7 @@ class RegressionScorer:
 
     def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self.tokenized]
-        texts = [next(self.metric.ordered_texts(Pair(c, (r,)))) for c, r in new]
+        texts = [self.metric.ordered_texts(c, r) for c, r in new]
         self.tokenized.update(zip(new, self.metric.make_tokenizer()(texts), strict=True))
         inputs = [self.tokenized[pair].inputs for pair in pairs]
         model = self.headed.module
