@@ -195,10 +195,9 @@ def _score_phrase_pairs(
     document: Document, prediction: str, draw: np.random.Generator
 ) -> Iterator[tuple[tuple[str, str], float]]:
     metric = KeyphraseMetric()
-    lists = select_phrases(
-        split_pair(document.to_pair(prediction), metric.cleaning), "all", metric.cleaning, 0
-    )
-    x, y = Bare()([lists.candidate.units, lists.references[0].units])
+    split = split_pair(document.to_pair(prediction), metric.units, metric.most)
+    lists = select_phrases(split, 0, *metric.selection)
+    x, y = Bare()([lists.candidate, lists.references[0]])
     similarity = metric.similarity(x, y)
     rows, cols = unit_texts(x.units), unit_texts(y.units)
     for p, alike in zip(rows, similarity, strict=True):
