@@ -24,6 +24,7 @@ from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.stats.bootstrap import name_bounds
 from evenmatch.stats.paired import (
     Resampling,
+    TotalsScore,
     approximate_randomisation,
     compare_pairs,
     mean_counts,
@@ -239,7 +240,8 @@ def _test_systems(
     so that they do not depend on which others are used.
     """
     values = np.split(np.array([s.value for s in scores.segments]), len(by_system))
-    statistic, score_totals, counts = "mean", mean_score, [mean_counts(own) for own in values]
+    score_totals: TotalsScore = mean_score
+    statistic, counts = "mean", [mean_counts(own) for own in values]
     if isinstance(metric, CorpusMetric):
         statistic, score_totals = "corpus", metric.score_totals
         counts = np.split(np.asarray(scores.counts, dtype=np.float64), len(by_system))

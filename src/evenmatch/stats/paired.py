@@ -59,7 +59,8 @@ def mean_score(totals: Floats) -> Floats:
     >>> mean_score(np.array([3.0, 4.0])).item()
     0.75
     """
-    return ratio(totals[..., 0], totals[..., 1])
+    mean: Floats = ratio(totals[..., 0], totals[..., 1])
+    return mean
 
 
 def mean_counts(values: ArrayLike) -> Floats:
