@@ -237,23 +237,19 @@ def _find_second_best(cells: Array, best: tuple[Array, ...], axis: int) -> tuple
 
 
 def _backward(gradient: Array, history: Sequence[Rivals | Array], factor: float) -> Array:
-    for step in reversed(history):
-        if isinstance(step, tuple):
-            gradient = _backward_step(gradient, step, factor)
-        else:
-            gradient = gradient / step[:, None, None]
-    return gradient
-
-
-def _backward_step(gradient: Array, rivals: Rivals, factor: float) -> Array:
-    """Return the gradient before a refinement step, given the gradient after it."""
+    """Return the gradient before all steps, given the gradient after them."""
     matrix, row, col = cell_indexes(gradient)
-    (best_col, second_col, has_second_col), (best_row, second_row, has_second_row) = rivals
-    at_row_best, at_col_best = gradient[matrix, row, best_col], gradient[matrix, best_row, col]
-    back = gradient + 0.0
-    # The best of a line was subtracted from all others there, and the second best from the best.
-    back[matrix, row, best_col] -= (gradient.sum(2) - at_row_best) / factor
-    back[matrix, row, second_col] -= at_row_best * has_second_col / factor
-    back[matrix, best_row, col] -= (gradient.sum(1) - at_col_best) / factor
-    back[matrix, second_row, col] -= at_col_best * has_second_row / factor
-    return back
+    for step in reversed(history):
+        if not isinstance(step, tuple):  # the powers of a rescaling
+            gradient = gradient / step[:, None, None]
+            continue
+        (best_col, second_col, has_second_col), (best_row, second_row, has_second_row) = step
+        at_row_best, at_col_best = gradient[matrix, row, best_col], gradient[matrix, best_row, col]
+        back = gradient + 0.0
+        # The best of a line was subtracted from all others there, the second best from the best.
+        back[matrix, row, best_col] -= (gradient.sum(2) - at_row_best) / factor
+        back[matrix, row, second_col] -= at_row_best * has_second_col / factor
+        back[matrix, best_row, col] -= (gradient.sum(1) - at_col_best) / factor
+        back[matrix, second_row, col] -= at_col_best * has_second_row / factor
+        gradient = back
+    return gradient

@@ -4,7 +4,7 @@ A transport plan moves the candidate's mass onto the reference's; a unit may be 
 partners. `emd` finds a plan of least cost, where the cost is the negative similarity. `sinkhorn`
 adds an entropy term, which makes the plan smooth and the solution approximate. Both scale masses
 to sum to 1 on each side (`normalize_mass`) and turn the plan into shares of each unit's own mass
-(`plan_to_shares`). Both solve problems on several threads (`_solve_in_chunks`).
+(`plan_to_shares`). Both solve problems on several threads (`_solve_each`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import Any
 
@@ -50,10 +50,18 @@ class Emd:
         with _import_lock:
             simplex = _network_simplex()
 
-        def solve(sources: Array, sinks: Array, cost: Array, transposed: bool) -> Any:
-            return simplex(sources, sinks, cost, _MAX_PIVOTS, 1)
+        def solve(problem: Problem) -> Alignment:
+            similarity = np.asarray(problem.similarity, dtype=np.float64)
+            h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
+            r *= np.add.reduce(h) / np.add.reduce(r)  # POT needs totals that agree to the last bit
+            transposed = len(h) > len(r)  # POT is a sixth faster with the shorter side as sources
+            cost = np.negative(similarity.T if transposed else similarity, order="C")
+            sides = (r, h) if transposed else (h, r)
+            plan, *_, status = simplex(*sides, cost, _MAX_PIVOTS, 1)
+            rows, cols = plan_to_shares(plan.T if transposed else plan, h, r)
+            return Alignment(rows, cols, exact=status == 1)
 
-        return _solve_in_chunks(problems, _prepare_simplex, solve, _finish_simplex)
+        return _solve_each(problems, solve, exact=True)
 
 
 @register("alignment", "sinkhorn")
@@ -83,24 +91,22 @@ class Sinkhorn:
         if should_use_loops():
             from evenmatch.alignment.compiled import scale_kernel
 
-            return self._solve(problems, scale_kernel)
+            return _solve_each(problems, partial(self._solve, scale_kernel), exact=False)
         with track_array_time():
-            return self._solve(problems, _scale_kernel)
+            return _solve_each(problems, partial(self._solve, _scale_kernel), exact=False)
 
-    def _solve(self, problems: Sequence[Problem], scale: Callable[..., Any]) -> list[Alignment]:
-        def solve(kernel: Array, h: Array, r: Array, in_logs: bool) -> Any:
-            function = _scale_log_kernel if in_logs else scale
-            return function(kernel, h, r, self.iterations, self.tolerance)
-
-        return _solve_in_chunks(problems, self._prepare, solve, _finish_scaling, exact=False)
-
-    def _prepare(self, problem: Problem) -> tuple[Array, Array, Array, bool]:
+    def _solve(self, scale: Callable[..., Any], problem: Problem) -> Alignment:
         h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
-        exponents = np.asarray(problem.similarity, dtype=np.float64) / self.epsilon
-        peak, lowest = exponents.max(), min(h[h > 0].min(), r[r > 0].min())
-        if peak - exponents.min() <= _MAX_EXPONENT and lowest >= _MIN_MASS:
-            return np.exp(exponents - peak), h, r, False
-        return exponents, h, r, True
+        kernel = np.asarray(problem.similarity, dtype=np.float64) / self.epsilon
+        peak, lowest = kernel.max(), min(h[h > 0].min(), r[r > 0].min())
+        if peak - kernel.min() <= _MAX_EXPONENT and lowest >= _MIN_MASS:
+            kernel = np.exp(kernel - peak)
+        else:
+            scale = _scale_log_kernel
+        plan, steps = scale(kernel, h, r, self.iterations, self.tolerance)
+        # The last step makes the columns exact and the rows only within the tolerance, so cap them.
+        rows, cols = plan_to_shares(plan, np.maximum(h, plan.sum(1)), np.maximum(r, plan.sum(0)))
+        return Alignment(rows, cols, exact=False, steps=steps)
 
 
 def normalize_mass(mass: Array) -> Array:
@@ -128,61 +134,23 @@ def plan_to_shares(plan: Array, row_mass: Array, col_mass: Array) -> tuple[Array
     return rows, cols
 
 
-def _solve_in_chunks(
-    problems: Sequence[Problem],
-    prepare: Callable[[Problem], tuple[Any, ...]],
-    solve: Callable[..., Any],
-    finish: Callable[[tuple[Any, ...], Any], Alignment],
-    *,
-    exact: bool = True,
+def _solve_each(
+    problems: Sequence[Problem], solve: Callable[[Problem], Alignment], *, exact: bool
 ) -> list[Alignment]:
-    """Solve the problems on several threads; one with an empty side has an empty plan.
+    """Solve the problems on several threads; one with an empty side has an empty plan."""
 
-    `solve` takes what `prepare` returns. Only `solve` runs in threads, since it releases the GIL.
-    """
+    def solve_chunk(chunk: Sequence[Problem]) -> list[Alignment]:
+        return [solve(problem) for problem in chunk]
 
-    def solve_chunk(chunk: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return [solve(*arguments) for arguments in chunk]
-
-    prepared = [prepare(p) for p in problems if np.size(p.similarity)]
-    chunks = [prepared[i : i + _CHUNK_SIZE] for i in range(0, len(prepared), _CHUNK_SIZE)]
-    results = (r for found in map_in_threads(solve_chunk, chunks, len(chunks)) for r in found)
-    solved = (finish(*each) for each in zip(prepared, results, strict=True))
+    given = [p for p in problems if np.size(p.similarity)]
+    chunks = [given[i : i + _CHUNK_SIZE] for i in range(0, len(given), _CHUNK_SIZE)]
+    solved = (a for found in map_in_threads(solve_chunk, chunks, len(chunks)) for a in found)
     return [
         next(solved)
         if np.size(p.similarity)
         else Alignment(np.zeros(np.shape(p.similarity)), np.zeros(np.shape(p.similarity)), exact)
         for p in problems
     ]
-
-
-def _prepare_simplex(problem: Problem) -> tuple[Array, Array, Array, bool]:
-    """Return sources, sinks and costs for POT, and whether the candidate's units are the sinks."""
-    similarity = np.asarray(problem.similarity, dtype=np.float64)
-    h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
-    r *= np.add.reduce(h) / np.add.reduce(r)  # POT needs totals that agree to the last bit
-    if len(h) <= len(r):
-        return h, r, np.negative(similarity, order="C"), False
-    # POT is a sixth faster with the shorter side as its sources.
-    return r, h, np.negative(similarity.T, order="C"), True
-
-
-def _finish_simplex(prepared: tuple[Any, ...], result: tuple[Any, ...]) -> Alignment:
-    sources, sinks, _, transposed = prepared
-    plan, *_, status = result
-    if transposed:
-        rows, cols = plan_to_shares(plan.T, sinks, sources)
-    else:
-        rows, cols = plan_to_shares(plan, sources, sinks)
-    return Alignment(rows, cols, exact=status == 1)
-
-
-def _finish_scaling(prepared: tuple[Any, ...], result: tuple[Array, int]) -> Alignment:
-    _, h, r, _ = prepared
-    plan, steps = result
-    # The last step makes the columns exact and the rows only within the tolerance, so cap them.
-    rows, cols = plan_to_shares(plan, np.maximum(h, plan.sum(1)), np.maximum(r, plan.sum(0)))
-    return Alignment(rows, cols, exact=False, steps=steps)
 
 
 @cache

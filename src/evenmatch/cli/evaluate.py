@@ -18,13 +18,7 @@ from evenmatch.cli.console import print_first, print_message
 from evenmatch.data.files import STANDARD_INPUT, display_path, read_lines
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.errors import InputError
-from evenmatch.evaluation.agreement import (
-    METHODS,
-    AgreementLevel,
-    AgreementMethod,
-    OutlierRule,
-    correlate,
-)
+from evenmatch.evaluation.agreement import METHODS, AgreementLevel, OutlierRule, correlate
 from evenmatch.evaluation.agreement_result import Agreement
 from evenmatch.evaluation.compare import Comparison
 from evenmatch.evaluation.compare import compare as compare_systems
@@ -32,6 +26,7 @@ from evenmatch.evaluation.keyphrase_scores import DEFAULT_KEYPHRASE_METRICS, sco
 from evenmatch.evaluation.keyphrase_table import KeyphraseTable
 from evenmatch.reports.page import check_page_path
 from evenmatch.reports.results import write_report
+from evenmatch.stats.levels import CorrelationMethod
 
 
 @opt.expand_option_groups(cache=True)
@@ -46,7 +41,7 @@ def meta(
         "Level of the correlation. system: one score per system; segment: all rated outputs "
         "pooled; per_item, per_system: within each segment or system, then averaged.",
     ),
-    method: AgreementMethod = opt.value(
+    method: CorrelationMethod = opt.value(
         "pearson", "METHOD", f"Measure of agreement: {', '.join(METHODS)}."
     ),
     outliers: OutlierRule = opt.value(

@@ -38,10 +38,6 @@ from evenmatch.stats.permutation import permutation_matrix
 
 OutlierRule: TypeAlias = Literal["listed", "mad", "keep"]
 
-AgreementMethod: TypeAlias = Literal[
-    "pearson", "spearman", "kendall", "kendall_c", "accuracy", "calibrated_accuracy"
-]
-
 AgreementLevel: TypeAlias = Literal["system", "segment", "per_item", "per_system"]
 
 # Names of the levels in the field, and in evenmatch.stats.
@@ -52,7 +48,7 @@ LEVELS: Mapping[str, Level] = {
     "per_system": "per_system",
 }
 
-METHODS: tuple[str, ...] = get_args(AgreementMethod)
+METHODS: tuple[str, ...] = get_args(CorrelationMethod)
 _MIN_WILLIAMS_POINTS = 4
 
 
@@ -60,7 +56,7 @@ def correlate(
     metrics: str | Metric | Sequence[str | Metric],
     ratings: RatedSet | Sequence[RatedSet],
     level: AgreementLevel = "system",
-    method: AgreementMethod = "pearson",
+    method: CorrelationMethod = "pearson",
     *,
     outliers: OutlierRule = "listed",
     corpus: bool = True,

@@ -8,6 +8,7 @@ from typing import Any
 
 from evenmatch.data.tables import TextTable, table_to_text
 from evenmatch.evaluation.rated_scores import ScoredSet
+from evenmatch.stats.bootstrap import name_bounds
 
 # Subset name of the rows that average over all subsets.
 AVERAGE_SUBSET = "average"
@@ -132,8 +133,7 @@ class Agreement:
     @property
     def bounds(self) -> tuple[str, str]:
         """Column names of the interval bounds, for example 2.5% and 97.5%."""
-        outside = 50 * (1 - self.testing.confidence)
-        return f"{outside:.3g}%", f"{100 - outside:.3g}%"
+        return name_bounds(self.testing.confidence)
 
 
 def format_correlation(value: float) -> str:

@@ -96,23 +96,23 @@ def calibrate(
         )
     parts = [as_metric(metric) for metric in given]
     sets = as_rated_sets(data)
-    rated = score_rated_outputs(
+    scores, ratings, cells = score_rated_outputs(
         parts, sets, how, seed=seed, stand_ins=_check_stand_ins(stand_ins, sets)
     )
     fitted: Monotone | Blend
     table: TextTable
     if len(parts) == 1:
-        fitted, single = fit_monotone(parts[0], rated.scores[:, 0], rated.ratings), parts[0]
+        fitted, single = fit_monotone(parts[0], scores[:, 0], ratings), parts[0]
         method = f"a monotone map with {len(fitted.at)} knots"
         knots = zip(fitted.at, fitted.to, strict=True)
         table = [["score", "rating"], *([f"{a:.4f}", f"{t:.4f}"] for a, t in knots)]
     else:
-        fitted, method, table = _fit_blend(parts, rated, most)
+        fitted, method, table = _fit_blend(parts, scores, ratings, cells, most)
         single = fitted.parts[0]
     written = write_portable_metric(folder, spec(fitted))
     metric: Metric = read_metric(str(folder))
     facts = {
-        "fitted on": f"{join_set_names(sets)} ({len(rated.ratings)} rated outputs)",
+        "fitted on": f"{join_set_names(sets)} ({len(ratings)} rated outputs)",
         "how": method,
         "metric": f"`{written}`",
     }
@@ -164,27 +164,19 @@ def metric_recipe(metric: Metric) -> str:
     return metric.signature.split(" · ")[0]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CalibrationData:
-    """Scores (outputs, metrics), ratings, and the cell of each output."""
-
-    scores: Floats
-    ratings: Floats
-    cells: Indexes
-
-
 def score_rated_outputs(
     metrics: Sequence[Metric],
     sets: Sequence[RatedSet],
     run: Run,
     *,
     seed: int,
-    stand_ins: Mapping[str, Metric] = MappingProxyType({}),
-) -> CalibrationData:
+    stand_ins: Mapping[str, Metric],
+) -> tuple[Floats, Floats, Indexes]:
     """Score all rated outputs with all metrics in one pass; human references are excluded.
 
-    Each of several subsets is a cell; a single subset is divided by segments. On a subset with a
-    stand-in, that metric's scores replace those of the last metric.
+    Returns scores (outputs, metrics), ratings, and the cell of each output. Each of several subsets
+    is a cell; a single subset is divided by segments. On a subset with a stand-in, that metric's
+    scores replace those of the last metric.
     """
     pairs: list[Pair] = []
     ratings: list[float] = []
@@ -216,7 +208,7 @@ def score_rated_outputs(
         )
     else:
         (cell_of,) = assign_folds([segments], N_FOLDS, seed)
-    return CalibrationData(scores, np.array(ratings), np.unique(cell_of, return_inverse=True)[1])
+    return scores, np.array(ratings), np.unique(cell_of, return_inverse=True)[1]
 
 
 def fit_monotone(metric: Metric, scores: Floats, ratings: Floats) -> Monotone:
@@ -355,16 +347,16 @@ def _check_stand_ins(
 
 
 def _fit_blend(
-    parts: Sequence[Metric], rated: CalibrationData, most: int
+    parts: Sequence[Metric], scores: Floats, ratings: Floats, cells: Indexes, most: int
 ) -> tuple[Blend, str, TextTable]:
     """Fit a blend of selected parts; return it with how they were selected, and a table of them."""
-    sums = sum_products(rated.scores, rated.ratings, rated.cells)
+    sums = sum_products(scores, ratings, cells)
     chosen = select_parts(sums, most)
     at = list(chosen.parts)
     if not at:
         raise InputError("every metric gives all outputs nearly the same score; give others")
     weights = np.array([float(f"{w:.{_DIGITS}g}") for w in ridge_weights(sums, chosen)])
-    bias = float((rated.ratings - rated.scores[:, at] @ weights).mean())
+    bias = float((ratings - scores[:, at] @ weights).mean())
     metric = Blend(tuple(parts[i] for i in at), tuple(weights.tolist()), round(bias, _DIGITS))
     rows = [
         [metric_recipe(parts[i]), f"{w:.4g}", f"{value:.4f}"]

@@ -1,28 +1,30 @@
 """Comparison of systems on one test set, with confidence intervals and significance tests.
 
-`compare` scores all systems (`score_systems`) and tests every pair of them by paired bootstrap and
+`compare` scores all systems in one call and tests every pair of them by paired bootstrap and
 approximate randomisation. The result is a `Comparison`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from evenmatch.api import metric_name, score
+from evenmatch.api import metric_name
 from evenmatch.data.tables import TextTable, format_number, table_to_text
 from evenmatch.errors import InputError
 from evenmatch.protocols import CorpusMetric, Metric
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
-from evenmatch.scoring.inputs import make_pairs
-from evenmatch.scoring.metric import as_metric
+from evenmatch.scoring.inputs import make_pairs, make_run, warn_of_other_languages
+from evenmatch.scoring.metric import as_metric, score_metrics
+from evenmatch.stats.bootstrap import name_bounds
 from evenmatch.stats.paired import (
     Resampling,
+    TotalsScore,
     approximate_randomisation,
     compare_pairs,
     mean_counts,
@@ -30,7 +32,7 @@ from evenmatch.stats.paired import (
     percentile_bounds,
     resample_scores,
 )
-from evenmatch.types import Array, Pair, Scores
+from evenmatch.types import Pair, Scores
 
 Texts = Sequence[str]
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
@@ -63,14 +65,31 @@ def compare(
     _check_systems(systems)
     metrics: list[Any] = list(metric) if isinstance(metric, (list, tuple)) else [metric]
     testing = Resampling(confidence, resamples, trials, seed)
-    scored = score_systems(systems, references, metrics, sources, run)
-    tested = [_test_systems(each, testing) for each in scored]
+    by_system = {
+        name: _system_pairs(name, texts, references, sources) for name, texts in systems.items()
+    }
+    test_set = next(iter(by_system.values()))
+    if not test_set:
+        raise InputError("nothing to compare: the test set has no segments")
+    if not metrics:
+        raise InputError("the list of metrics is empty; give at least one")
+    # count idf in the references of the test set once, not once for each system
+    context = CallContext(pairs=test_set)
+    ready = {metric_name(given): count_idf(as_metric(given), context) for given in metrics}
+    every = [pair for pairs in by_system.values() for pair in pairs]
+    warn_of_other_languages([*ready.values()], every)
+    joint = score_metrics([*ready.values()], every, make_run(**run))
+    scored = dict(zip(ready, joint, strict=True))
+    tested = [
+        _test_systems(name, metric, scored[name], by_system, testing)
+        for name, metric in ready.items()
+    ]
     return Comparison(
         systems=tuple(systems),
         scores=tuple(score for scores, _ in tested for score in scores),
         gaps=tuple(gap for _, gaps in tested for gap in gaps),
-        higher_is_better={each.metric: each.higher_is_better for each in scored},
-        signatures={each.metric: each.signature for each in scored},
+        higher_is_better={name: metric.higher_is_better for name, metric in ready.items()},
+        signatures={name: scores.signature for name, scores in scored.items()},
         testing=testing,
     )
 
@@ -112,7 +131,8 @@ class Comparison:
 
     def score_table(self) -> TextTable:
         """Table of scores by metric and system; the interval is of the tested statistic."""
-        header = ["metric", "system", "mean", "corpus", *self._bounds, "tested"]
+        bounds = name_bounds(self.testing.confidence)
+        header = ["metric", "system", "mean", "corpus", *bounds, "tested"]
         table = [header]
         for s in self.scores:
             numbers = map(format_number, (s.mean, s.corpus, s.low, s.high))
@@ -121,7 +141,8 @@ class Comparison:
 
     def gap_table(self) -> TextTable:
         """Table of differences by metric and pair of systems."""
-        header = ["metric", "system", "baseline", "difference", *self._bounds]
+        bounds = name_bounds(self.testing.confidence)
+        header = ["metric", "system", "baseline", "difference", *bounds]
         header += ["bootstrap", "Holm", "randomised", "Holm", "better"]
         return [header, *map(self._gap_row, self.gaps)]
 
@@ -141,11 +162,6 @@ class Comparison:
     def __str__(self) -> str:
         tables = table_to_text(self.score_table()), table_to_text(self.gap_table())
         return "\n\n".join([*tables, "\n".join(self.notes())])
-
-    @property
-    def _bounds(self) -> tuple[str, str]:
-        outside = 50 * (1 - self.testing.confidence)
-        return f"{outside:.3g}%", f"{100 - outside:.3g}%"
 
     def _gap_row(self, gap: Gap) -> list[str]:
         numbers = (gap.difference, gap.low, gap.high, gap.p_bootstrap, gap.holm_bootstrap)
@@ -198,64 +214,6 @@ class Gap:
         return next((stars for level, stars in _STARS if p < level), "")
 
 
-def score_systems(
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[Any],
-    metrics: Sequence[str | Metric],
-    sources: Sequence[str] | None,
-    run: Mapping[str, Any],
-) -> list[MetricSystemScores]:
-    """Score all systems with each metric; all texts are scored in one call."""
-    by_system = {
-        name: _system_pairs(name, texts, references, sources) for name, texts in systems.items()
-    }
-    if not next(iter(by_system.values())):
-        raise InputError("nothing to compare: the test set has no segments")
-    if not metrics:
-        raise InputError("the list of metrics is empty; give at least one")
-    # count idf in the references of the test set once, not once for each system
-    test_set = CallContext(pairs=next(iter(by_system.values())))
-    ready = {metric_name(given): count_idf(as_metric(given), test_set) for given in metrics}
-    shared = [metric for metric in ready.values() if not isinstance(metric, CorpusMetric)]
-    every = [pair for pairs in by_system.values() for pair in pairs]
-    scored = {}
-    if shared:
-        scored = score(
-            [pair.candidate for pair in every],
-            [pair.references for pair in every],
-            shared,
-            sources=[pair.source for pair in every if pair.source is not None] or None,
-            **run,
-        )
-    return [
-        _from_totals(name, metric, by_system)
-        if isinstance(metric, CorpusMetric)
-        else _from_segments(name, metric, scored[metric_name(metric)], by_system)
-        for name, metric in ready.items()
-    ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MetricSystemScores:
-    """One metric on all systems; `score` maps total counts to the tested `statistic`."""
-
-    metric: str
-    signature: str
-    higher_is_better: bool
-    statistic: str  # 'corpus' or 'mean'
-    score: Callable[[Array], Array]
-    systems: Mapping[str, SystemStatistics]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SystemStatistics:
-    """One metric on one system: counts of each segment, mean score, and corpus score."""
-
-    counts: Array
-    mean: float
-    corpus: float | None
-
-
 def _check_systems(systems: Mapping[str, Texts]) -> None:
     if not isinstance(systems, Mapping):
         raise InputError(
@@ -270,33 +228,43 @@ def _check_systems(systems: Mapping[str, Texts]) -> None:
 
 
 def _test_systems(
-    scored: MetricSystemScores, testing: Resampling
+    name: str,
+    metric: Any,
+    scores: Scores,
+    by_system: Mapping[str, Sequence[Pair]],
+    testing: Resampling,
 ) -> tuple[list[SystemScore], list[Gap]]:
     """Compute each system's interval and test every pair of systems, by one metric.
 
-    P-values are adjusted within the metric, so that they do not depend on which others are used.
+    `scores` are those of all systems, one after the other. P-values are adjusted within the metric,
+    so that they do not depend on which others are used.
     """
-    systems = scored.systems
+    values = np.split(np.array([s.value for s in scores.segments]), len(by_system))
+    score_totals: TotalsScore = mean_score
+    statistic, counts = "mean", [mean_counts(own) for own in values]
+    if isinstance(metric, CorpusMetric):
+        statistic, score_totals = "corpus", metric.score_totals
+        counts = np.split(np.asarray(scores.counts, dtype=np.float64), len(by_system))
     resampled = resample_scores(
-        {name: system.counts for name, system in systems.items()},
-        dict.fromkeys(systems, scored.score),
+        dict(zip(by_system, counts, strict=True)),
+        dict.fromkeys(by_system, score_totals),
         resamples=testing.resamples,
         trials=0,
         seed=testing.seed,
     )
-    scores = []
-    for name, found in resampled.items():
-        interval = found.value, *percentile_bounds(found.resamples, testing.confidence)
-        means = systems[name].mean, systems[name].corpus
-        scores.append(SystemScore(scored.metric, name, scored.statistic, *interval, *means))
+    found = []
+    for (system, each), own in zip(resampled.items(), values, strict=True):
+        interval = each.value, *percentile_bounds(each.resamples, testing.confidence)
+        corpus = None
+        if scores.corpus is not None:  # that of the joint call mixes all systems
+            corpus = each.value if statistic == "corpus" else metric(by_system[system]).corpus
+        found.append(SystemScore(name, system, statistic, *interval, float(own.mean()), corpus))
     swap_p = [
-        approximate_randomisation(
-            b.counts, a.counts, scored.score, resamples=testing.trials, seed=testing.seed
-        )
-        for a, b in combinations(systems.values(), 2)
+        approximate_randomisation(b, a, score_totals, resamples=testing.trials, seed=testing.seed)
+        for a, b in combinations(counts, 2)
     ]
     pairs = compare_pairs(resampled, swap_p, testing.confidence)
-    return scores, [Gap(scored.metric, *pair) for pair in pairs]
+    return found, [Gap(name, *pair) for pair in pairs]
 
 
 def _system_pairs(
@@ -306,30 +274,3 @@ def _system_pairs(
         return make_pairs(texts, references, sources)
     except InputError as error:
         raise InputError(f"system {name!r}: {error}") from None
-
-
-def _from_totals(name: str, metric: Any, by_system: Mapping[str, list[Pair]]) -> MetricSystemScores:
-    statistics, signature = {}, ""
-    for system, pairs in by_system.items():
-        scores = metric(pairs)
-        counts = np.asarray(scores.counts, dtype=np.float64)
-        statistics[system] = SystemStatistics(counts, scores.mean, scores.corpus)
-        signature = scores.signature
-    return MetricSystemScores(
-        name, signature, metric.higher_is_better, "corpus", metric.score_totals, statistics
-    )
-
-
-def _from_segments(
-    name: str, metric: Metric, scores: Scores, by_system: Mapping[str, list[Pair]]
-) -> MetricSystemScores:
-    statistics, start = {}, 0
-    for system, pairs in by_system.items():
-        values = np.array([s.value for s in scores.segments[start : start + len(pairs)]])
-        # The corpus score of the joint call mixes all systems, so score each system separately.
-        corpus = None if scores.corpus is None else metric(pairs).corpus
-        statistics[system] = SystemStatistics(mean_counts(values), float(values.mean()), corpus)
-        start += len(pairs)
-    return MetricSystemScores(
-        name, scores.signature, metric.higher_is_better, "mean", mean_score, statistics
-    )

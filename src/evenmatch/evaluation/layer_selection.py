@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from evenmatch.api import metric_name, score
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_names
 from evenmatch.data.scores import finite_or_none
@@ -22,7 +21,8 @@ from evenmatch.errors import InputError
 from evenmatch.models.checkpoints import Checkpoint, count_layers, save_layer_choice
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
-from evenmatch.scoring.metric import AlignMetric, as_metric
+from evenmatch.scoring.inputs import make_run, warn_of_other_languages
+from evenmatch.scoring.metric import AlignMetric, as_metric, score_metrics
 from evenmatch.stats.levels import CorrelationMethod, Level, correlate_panel, prepare_level
 from evenmatch.stats.panel import Floats, Indexes, Panel
 from evenmatch.vectors.transformer import Transformer
@@ -255,18 +255,12 @@ def _panels(
     """Yield the scores of every metric with the ratings, set by set; all are scored in one call."""
     cells = [each.cells(rated=True) for each in sets]
     pairs = [pair for each, rated in zip(sets, cells, strict=True) for pair in each.pairs(rated)]
-    scores = score(
-        [pair.candidate for pair in pairs],
-        [pair.references for pair in pairs],
-        list(metrics),
-        **run,
-    )
-    values = np.array([[s.value for s in scores[metric_name(m)].segments] for m in metrics])
-    start = 0
-    for each, rated in zip(sets, cells, strict=True):
-        part = values[:, start : start + len(rated[0])]
+    warn_of_other_languages(metrics, pairs)
+    scored = score_metrics(metrics, pairs, make_run(**run))
+    values = np.array([[score.value for score in scores.segments] for scores in scored])
+    ends = np.cumsum([len(rated[0]) for rated in cells])[:-1]
+    for each, rated, part in zip(sets, cells, np.split(values, ends, axis=1), strict=True):
         yield Panel(np.stack([each.to_matrix(row, rated) for row in part]), each.ratings)
-        start += len(rated[0])
 
 
 def _checkpoint(metric: AlignMetric) -> Checkpoint:

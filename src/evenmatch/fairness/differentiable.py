@@ -27,7 +27,7 @@ from evenmatch.models.tokenizer import HiddenStates
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import Prf, precision_recall
-from evenmatch.types import Alignment, Array, Embedded, Pair, Problem, Run
+from evenmatch.types import Alignment, Array, Embedded, Problem, Run
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.vectors.weighting import lacks_idf_table
 
@@ -198,7 +198,7 @@ class RegressionScorer:
     headed: HeadedBlocks
 
     def __call__(self, pairs: Sequence[TextPair], adapter: Adapter | None) -> Any:
-        texts = [next(self.metric.ordered_texts(Pair(c, (r,)))) for c, r in pairs]
+        texts = [self.metric.ordered_texts(c, r) for c, r in pairs]
         inputs = [each.inputs for each in self.metric.make_tokenizer()(texts)]
         model = self.headed.module
         fillers = {"input_ids": model.config.pad_token_id or 0}

@@ -21,7 +21,7 @@ import numpy as np
 from evenmatch.errors import DataError
 from evenmatch.models.backbone import LongTextMode, resolve_model
 from evenmatch.models.checkpoints import Checkpoint, Layer, find_checkpoint
-from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.registry import CallContext, register
 from evenmatch.scoring.engine import (
     Chunk,
     ChunkScores,
@@ -76,8 +76,7 @@ class FittedMetric(EngineMetric):
             best = chunk.best_scores(scores, lambda s: s.value, highest=head.higher_is_better)
             return best, None
 
-        sides = by_layer[head.layers[-1]]
-        return ReadyMetric(make_signature(self, context, *sides[0].facts), score_chunk)
+        return ReadyMetric(score_chunk, facts=by_layer[head.layers[-1]][0].facts)
 
     def encoder(self, layer: Layer = "last") -> Transformer:
         """The encoder of both texts, at a layer."""

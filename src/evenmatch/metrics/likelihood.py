@@ -10,34 +10,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.models.adapters import find_adapter
-from evenmatch.models.backbone import resolve_model, run_in_threads
+from evenmatch.metrics.regression import TwoTexts, open_pair_model, predict_in_batches
+from evenmatch.models.backbone import resolve_model
 from evenmatch.models.checkpoints import Checkpoint, find_checkpoint
 from evenmatch.models.heads import HeadedModel, HeadType, language_model_head, pin_weights
 from evenmatch.models.loading import quiet_transformers
-from evenmatch.models.tokenizer import (
-    equal_length_batches,
-    load_transformers_tokenizer,
-    token_limit,
-    unpadded_backend,
-)
-from evenmatch.registry import CallContext, check_settings, make_signature, register
-from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
-from evenmatch.scoring.reducers import empty_text_flags
-from evenmatch.types import Array, Run, Score
+from evenmatch.models.tokenizer import load_transformers_tokenizer, token_limit, unpadded_backend
+from evenmatch.registry import CallContext, check_settings, register
+from evenmatch.scoring.engine import EngineMetric, ReadyMetric
+from evenmatch.types import Array, Run
 from evenmatch.units.text import replace_surrogates
 
 SOURCE_PLACEHOLDER, TARGET_PLACEHOLDER = "{source}", "{target}"
 DEFAULT_PROMPT = "{source}\nIn other words: {target}"
 
 Direction: TypeAlias = Literal["both", "precision", "recall"]
-
-SourceAndTarget: TypeAlias = tuple[str, str]  # the text that is read, the text that is predicted
 
 
 @register("metric", "likelihood")
@@ -74,24 +67,7 @@ class Likelihood(EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Find the model; it is loaded with the first chunk."""
-        checkpoint = context.once(find_checkpoint, self.model)
-        tokenizer = self.make_tokenizer(checkpoint)
-        model = self.model_with_head(context.run.device, checkpoint)
-        adapter = context.once(find_adapter, self.adapter) if self.adapter else None
-
-        def score_chunk(chunk: Chunk) -> ChunkScores:
-            sides = [(pair.candidate, r) for pair in chunk.pairs for r in pair.references]
-            texts = list(dict.fromkeys(two for s in sides for two in self.directions(*s).values()))
-            inputs = tokenizer(texts)
-            found = log_probabilities(
-                model.with_adapter(adapter), tokenizer.head, inputs, chunk.run
-            )
-            truncated = {two for two, given in zip(texts, inputs, strict=True) if given.truncated}
-            known = dict(zip(texts, found, strict=True))
-            scores = (self._score_texts(*each, known, truncated) for each in sides)
-            return chunk.best_scores(scores, lambda score: score.value), None
-
-        return ReadyMetric(make_signature(self, context), score_chunk)
+        return open_pair_model(self, context, self.directions, log_probabilities)
 
     def model_with_head(self, device: str, checkpoint: Checkpoint | None = None) -> HeadedModel:
         """The language model with its prediction head."""
@@ -110,28 +86,10 @@ class Likelihood(EngineMetric):
             raise InputError(f"{self.model} has an encoder and takes no prompt; leave it out")
         return LikelihoodTokenizer(self, checkpoint, head)
 
-    def directions(self, candidate: str, reference: str) -> dict[Direction, SourceAndTarget]:
+    def directions(self, candidate: str, reference: str) -> dict[str, TwoTexts]:
         """Source and target of each log-probability whose mean is the value."""
-        both: dict[Direction, SourceAndTarget] = {
-            "precision": (reference, candidate),
-            "recall": (candidate, reference),
-        }
+        both = {"precision": (reference, candidate), "recall": (candidate, reference)}
         return both if self.direction == "both" else {self.direction: both[self.direction]}
-
-    def _score_texts(
-        self,
-        candidate: str,
-        reference: str,
-        known: dict[SourceAndTarget, float],
-        truncated: set[SourceAndTarget],
-    ) -> Score:
-        directions = self.directions(candidate, reference)
-        found = {name: known[texts] for name, texts in directions.items()}
-        flags = empty_text_flags(candidate, reference)
-        if truncated.intersection(directions.values()):
-            flags |= {"truncated"}
-        value = sum(found.values()) / len(found)
-        return Score(value, found.get("precision"), found.get("recall"), flags)
 
     def resolve(self, context: CallContext) -> tuple[Likelihood, tuple[str, ...]]:
         """Return the metric with model, weights and adapter named by content hash."""
@@ -177,7 +135,7 @@ class LikelihoodTokenizer:
     checkpoint: Checkpoint
     head: HeadType
 
-    def __call__(self, texts: Sequence[tuple[str, str]]) -> list[LikelihoodInput]:
+    def __call__(self, texts: Sequence[TwoTexts]) -> list[LikelihoodInput]:
         """Tokenize (source, target) pairs of texts."""
         loaded = load_transformers_tokenizer(self.checkpoint, self.metric.trust_remote_code)
         limit = token_limit(self.checkpoint, int(loaded.model_max_length))
@@ -266,47 +224,32 @@ class LikelihoodTokenizer:
 _POSITIONS_PER_CHUNK = 128
 
 
-def log_probabilities(
-    model: Any, head: HeadType, inputs: Sequence[LikelihoodInput], run: Run
-) -> list[float]:
+def log_probabilities(model: Any, inputs: Sequence[LikelihoodInput], run: Run) -> list[float]:
     """Mean natural log-probability of each input's scored tokens.
 
     An input without scored tokens gets the log-probability of a uniform draw from the vocabulary.
     """
     uniform = -math.log(model.config.vocab_size)
-    found = [uniform] * len(inputs)
-    scored = [i for i, given in enumerate(inputs) if given.scored_mask.any()]
-    sizes = [(len(inputs[i].source), len(inputs[i].target)) for i in scored]
-
-    def score_batch(batch: list[int]) -> None:
-        import torch
-
-        own = [scored[i] for i in batch]
-        with torch.inference_mode():
-            values = _batch_log_probabilities(model, head, [inputs[i] for i in own])
-        for index, value in zip(own, values, strict=True):
-            found[index] = value
-
-    # Never padded: beside a longer text, SmolLM2's log-probabilities moved by up to 1e-5.
-    run_in_threads(score_batch, list(equal_length_batches(sizes, run.batch_tokens)), run)
-    return found
+    scored = [given for given in inputs if given.scored_mask.any()]
+    sizes = [(len(given.source), len(given.target)) for given in scored]
+    found = iter(predict_in_batches(partial(_predict_batch, model), scored, sizes, run))
+    return [next(found) if given.scored_mask.any() else uniform for given in inputs]
 
 
-def _batch_log_probabilities(
-    model: Any, head: HeadType, batch: Sequence[LikelihoodInput]
-) -> list[float]:
+def _predict_batch(model: Any, batch: Sequence[LikelihoodInput]) -> list[float]:
     import torch
 
+    has_encoder = model.config.is_encoder_decoder
     sources, targets = (
         torch.from_numpy(np.stack(rows)).to(model.device)
         for rows in zip(*((given.source, given.target) for given in batch), strict=True)
     )
-    if head == "seq2seq":
+    if has_encoder:
         # Passed as labels, so that each kind of model shifts them into its own decoder input.
         logits = model(input_ids=sources, labels=targets, use_cache=False).logits
     else:
         logits = model(input_ids=targets, use_cache=False).logits
-    first = 0 if head == "seq2seq" else 1  # row 0 of the logits predicts this token
+    first = 0 if has_encoder else 1  # row 0 of the logits predicts this token
     return [
         _mean_log_probability(logits[row], given.target[first:], given.scored_mask[first:])
         for row, given in enumerate(batch)

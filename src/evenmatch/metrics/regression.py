@@ -1,15 +1,16 @@
 """Regression metrics: a cross-encoder reads both texts as one sequence and predicts a number.
 
 `Regression` is the general metric; BLEURT (Sellam et al. 2020) and FrugalScore (Kamal Eddine et
-al. 2022) are presets of it (`presets.py`).
+al. 2022) are presets of it (`presets.py`). The last part scores texts two by two with any model
+that has a head; the likelihood metrics use it as well.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -24,11 +25,13 @@ from evenmatch.models.tokenizer import (
     load_transformers_tokenizer,
     token_limit,
 )
-from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_text_flags
-from evenmatch.types import Array, Pair, Run, Score
+from evenmatch.types import Array, Run, Score
 from evenmatch.units.text import replace_surrogates
+
+TwoTexts: TypeAlias = tuple[str, str]
 
 
 @register("metric", "regression")
@@ -58,32 +61,13 @@ class Regression(EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Find the model; it is loaded with the first chunk."""
-        checkpoint = context.once(find_checkpoint, self.model)
-        tokenizer = self.make_tokenizer(checkpoint)
-        model = self.model_with_head(context.run.device, checkpoint)
-        adapter = context.once(find_adapter, self.adapter) if self.adapter else None
+        return open_pair_model(
+            self, context, lambda *sides: {"value": self.ordered_texts(*sides)}, predict_values
+        )
 
-        def score_chunk(chunk: Chunk) -> ChunkScores:
-            every = list(dict.fromkeys(two for p in chunk.pairs for two in self.ordered_texts(p)))
-            tokenized = tokenizer(every)
-            found = predict_values(model.with_adapter(adapter), tokenized, chunk.run)
-            values = dict(zip(every, zip(found, tokenized, strict=True), strict=True))
-            scores = []
-            for pair in chunk.pairs:
-                for reference, texts in zip(pair.references, self.ordered_texts(pair), strict=True):
-                    value, sequence = values[texts]
-                    flags = empty_text_flags(pair.candidate, reference)
-                    flags |= {"truncated"} if sequence.truncated else set()
-                    scores.append(Score(value, flags=flags))
-            return chunk.best_scores(scores, lambda score: score.value), None
-
-        return ReadyMetric(make_signature(self, context), score_chunk)
-
-    def ordered_texts(self, pair: Pair) -> Iterator[tuple[str, str]]:
-        """Yield (first text, second text) for each reference."""
-        for reference in pair.references:
-            sides = (reference, pair.candidate)
-            yield sides if self.first == "reference" else sides[::-1]
+    def ordered_texts(self, candidate: str, reference: str) -> TwoTexts:
+        """The text that the model reads first, and the other."""
+        return (reference, candidate) if self.first == "reference" else (candidate, reference)
 
     def make_tokenizer(self, checkpoint: Checkpoint | None = None) -> PairTokenizer:
         """The tokenizer that makes one sequence of two texts."""
@@ -122,7 +106,7 @@ class PairTokenizer:
     long: str
     trust_remote_code: bool
 
-    def __call__(self, texts: Sequence[tuple[str, str]]) -> list[TokenizedPair]:
+    def __call__(self, texts: Sequence[TwoTexts]) -> list[TokenizedPair]:
         """Join the two texts of each pair in order, with the model's special tokens."""
         loaded = load_transformers_tokenizer(self.checkpoint, self.trust_remote_code)
         limit = token_limit(self.checkpoint, int(loaded.model_max_length))
@@ -148,22 +132,81 @@ class PairTokenizer:
 
 
 def predict_values(model: Any, tokenized: Sequence[TokenizedPair], run: Run) -> list[float]:
-    """The model's output for each sequence, in order; a batch holds sequences of one length."""
+    """The model's output for each sequence, in order."""
     import torch
 
-    found = [0.0] * len(tokenized)
-
-    def predict_batch(batch: list[int]) -> None:
-        rows = [tokenized[i].inputs for i in batch]
+    def predict(batch: Sequence[TokenizedPair]) -> list[float]:
         inputs = {
-            name: torch.from_numpy(np.stack([row[name] for row in rows])).to(model.device)
-            for name in rows[0]
+            name: torch.from_numpy(np.stack([each.inputs[name] for each in batch]))
+            for name in batch[0].inputs
         }
+        logits = model(**{name: rows.to(model.device) for name, rows in inputs.items()}).logits
+        values: list[float] = logits.float().reshape(-1).tolist()
+        return values
+
+    return predict_in_batches(predict, tokenized, [(each.length,) for each in tokenized], run)
+
+
+# Texts scored two by two with a model and its head
+
+
+def open_pair_model(
+    metric: Any,
+    context: CallContext,
+    readings: Callable[[str, str], Mapping[str, TwoTexts]],
+    predict: Callable[[Any, Sequence[Any], Run], list[float]],
+) -> ReadyMetric:
+    """Open a metric whose value is the mean of what a model predicts for two texts.
+
+    `readings` returns the model's input texts by name, given candidate and reference: one
+    `value`, or `precision`, `recall` or both. `predict` takes the model and tokenized texts. Texts
+    that occur several times in a chunk are predicted once.
+    """
+    checkpoint = context.once(find_checkpoint, metric.model)
+    tokenize = metric.make_tokenizer(checkpoint)
+    model = metric.model_with_head(context.run.device, checkpoint)
+    adapter = context.once(find_adapter, metric.adapter) if metric.adapter else None
+
+    def score_chunk(chunk: Chunk) -> ChunkScores:
+        sides = [(pair.candidate, r) for pair in chunk.pairs for r in pair.references]
+        texts = list(dict.fromkeys(two for s in sides for two in readings(*s).values()))
+        inputs = tokenize(texts)
+        values = predict(model.with_adapter(adapter), inputs, chunk.run)
+        known = dict(zip(texts, values, strict=True))
+        truncated = {two for two, given in zip(texts, inputs, strict=True) if given.truncated}
+        scores = []
+        for candidate, reference in sides:
+            own = readings(candidate, reference)
+            found = {name: known[two] for name, two in own.items()}
+            flags = empty_text_flags(candidate, reference)
+            if truncated.intersection(own.values()):
+                flags |= {"truncated"}
+            value = sum(found.values()) / len(found)
+            scores.append(Score(value, found.get("precision"), found.get("recall"), flags))
+        return chunk.best_scores(scores, lambda score: score.value), None
+
+    return ReadyMetric(score_chunk)
+
+
+def predict_in_batches(
+    predict: Callable[[list[Any]], Sequence[float]],
+    inputs: Sequence[Any],
+    sizes: Sequence[tuple[int, ...]],
+    run: Run,
+) -> list[float]:
+    """Predict a number for each input, in order, in batches of one size.
+
+    Nothing is padded: beside a longer text, SmolLM2's log-probabilities moved by up to 1e-5.
+    """
+    import torch
+
+    found = [0.0] * len(inputs)
+
+    def run_batch(batch: list[int]) -> None:
         with torch.inference_mode():
-            logits = model(**inputs).logits.float().reshape(-1)
-        for index, value in zip(batch, logits.tolist(), strict=True):
+            values = predict([inputs[i] for i in batch])
+        for index, value in zip(batch, values, strict=True):
             found[index] = value
 
-    lengths = [sequence.length for sequence in tokenized]
-    run_in_threads(predict_batch, list(equal_length_batches(lengths, run.batch_tokens)), run)
+    run_in_threads(run_batch, list(equal_length_batches(sizes, run.batch_tokens)), run)
     return found

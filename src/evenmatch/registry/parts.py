@@ -38,6 +38,8 @@ KINDS: Mapping[str, type] = {
     "metric": protocols.Metric,
 }
 
+_KIND_OF_PROTOCOL = {protocol: kind for kind, protocol in KINDS.items()}
+
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 
 
@@ -208,9 +210,8 @@ def matches_type(value: Any, hint: Any) -> bool:
         return _is_number(value, numbers.Real) and _is_finite(value)
     if hint is int:
         return _is_number(value, numbers.Integral)
-    for kind, protocol in KINDS.items():
-        if hint is protocol:
-            return kind_of(value) == kind
+    if hint in _KIND_OF_PROTOCOL:
+        return kind_of(value) == _KIND_OF_PROTOCOL[hint]
     return isinstance(value, hint)
 
 
@@ -224,10 +225,9 @@ def describe_type(hint: Any) -> str:
     if typing.get_origin(hint) is tuple:
         return f"a list of {describe_type(options[0])}"
     plain = {int: "a whole number", float: "a number", str: "a string", bool: "True or False"}
-    for kind, protocol in KINDS.items():
-        if hint is protocol:
-            article = "an" if kind == "alignment" else "a"
-            return f"{article} {kind} part ({', '.join(names(kind))})"
+    if kind := _KIND_OF_PROTOCOL.get(hint):
+        article = "an" if kind == "alignment" else "a"
+        return f"{article} {kind} part ({', '.join(names(kind))})"
     return plain.get(hint, getattr(hint, "__name__", "nothing"))
 
 

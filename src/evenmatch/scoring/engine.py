@@ -19,7 +19,7 @@ import dataclasses
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -46,14 +46,14 @@ class ReadyMetric:
     """A metric that was opened for one call.
 
     `score_chunk` scores the pairs of a chunk. `score_totals` computes the corpus score from the
-    summed counts. A metric without these, such as a plug-in, is `whole`: its corpus score may
-    depend on all pairs, so it is called with all of them.
+    summed counts. `facts` are added to the signature. A metric that cannot be opened, such as a
+    plug-in, is `whole`: its corpus score may depend on all pairs, so it is called with all of them.
     """
 
-    signature: str
     score_chunk: Callable[[Chunk], ChunkScores]
     score_totals: Callable[[Array], Array] | None = None
     pad_to: int = 0
+    facts: tuple[str, ...] = ()
     whole: Metric | None = None
 
 
@@ -85,13 +85,16 @@ class OpenMetrics:
 
     def __init__(self, metrics: Sequence[Any], pairs: Iterable[Pair], run: Run) -> None:
         self._context = CallContext(run, pairs)
-        counted = [count_idf(metric, self._context) for metric in metrics]
-        self._ready = [open_metric(metric, self._context) for metric in counted]
+        self._ready: list[tuple[ReadyMetric, str]] = []  # with their signatures
+        for metric in [count_idf(each, self._context) for each in metrics]:
+            ready = open_metric(metric, self._context)
+            signature = "" if ready.whole else make_signature(metric, self._context, *ready.facts)
+            self._ready.append((ready, signature))
 
     @property
     def scores_any_block(self) -> bool:
         """Whether no metric has to be called with all pairs at once."""
-        return not any(metric.whole for metric in self._ready)
+        return not any(metric.whole for metric, _ in self._ready)
 
     def score(self, pairs: Sequence[Pair], *, done: int = 0, total: int = 0) -> list[Scores]:
         """Return one `Scores` per metric, segments in input order.
@@ -99,34 +102,27 @@ class OpenMetrics:
         Progress is reported as part of a job of `total` pairs with `done` already complete.
         """
         check_pairs(pairs)
-        chunked = [metric for metric in self._ready if not metric.whole]
-        collected = [_Collected(len(pairs)) for _ in chunked]
-        if chunked:
-            self._score_chunks(chunked, pairs, collected, done, total or len(pairs))
-        found = iter(each.scores(metric) for each, metric in zip(collected, chunked, strict=True))
-        return [metric.whole(pairs) if metric.whole else next(found) for metric in self._ready]
-
-    def _score_chunks(
-        self,
-        metrics: Sequence[ReadyMetric],
-        pairs: Sequence[Pair],
-        collected: Sequence[_Collected],
-        done: int,
-        total: int,
-    ) -> None:
         run, embedder = self._context.run, TextEmbedder()
-        pad_to = max(metric.pad_to for metric in metrics)
-        for rows, reused in chunk_pairs(pairs, pad_to, cached=run.cache is not None):
+        chunked = [metric for metric, _ in self._ready if not metric.whole]
+        found: list[list[ChunkScores]] = [[] for _ in chunked]
+        order: list[int] = []
+        pad_to = max((metric.pad_to for metric in chunked), default=0)
+        for rows, reused in chunk_pairs(pairs if chunked else [], pad_to, run.cache is not None):
             own = [pairs[row] for row in rows]
             self._context.start_chunk()
             embedder.start_chunk({text for pair in own for text in texts_of_pair(pair)} | reused)
             chunk = Chunk(own, rows, embedder, run)
-            for metric, into in zip(metrics, collected, strict=True):
-                into.add(rows, *metric.score_chunk(chunk))
+            for metric, into in zip(chunked, found, strict=True):
+                into.append(metric.score_chunk(chunk))
             del chunk  # its matrices must not stay alive beside those of the next chunk
-            done += len(rows)
+            order += rows
             if run.progress:
-                run.progress(done, total)
+                run.progress(done + len(order), total or len(pairs))
+        parts, back = iter(found), np.argsort(order)
+        return [
+            each.whole(pairs) if each.whole else _join_chunks(each, signature, next(parts), back)
+            for each, signature in self._ready
+        ]
 
 
 def open_metric(metric: Any, context: CallContext) -> ReadyMetric:
@@ -135,36 +131,28 @@ def open_metric(metric: Any, context: CallContext) -> ReadyMetric:
         ready: ReadyMetric = context.open(metric)
         return ready
     return ReadyMetric(
-        metric.signature, lambda chunk: (metric(chunk.pairs).segments, None), whole=metric
+        lambda chunk: (metric(chunk.pairs).segments, None),
+        facts=tuple(metric.signature.split(" · ")[1:]),
+        whole=metric,
     )
 
 
-def score_each_pair(signature: str, score: Callable[[Pair], Score]) -> ReadyMetric:
+def score_each_pair(score: Callable[[Pair], Score]) -> ReadyMetric:
     """Return a ready metric that scores one pair after the other."""
-    return ReadyMetric(signature, lambda chunk: ([score(pair) for pair in chunk.pairs], None))
+    return ReadyMetric(lambda chunk: ([score(pair) for pair in chunk.pairs], None))
 
 
-class _Collected:
-    """The scores and counts of one metric, collected chunk by chunk in input order."""
-
-    def __init__(self, count: int) -> None:
-        self._segments: list[Score | None] = [None] * count
-        self._counts: Array | None = None
-
-    def add(self, rows: Sequence[int], scores: Sequence[Score], counts: Array | None) -> None:
-        for row, score in zip(rows, scores, strict=True):
-            self._segments[row] = score
-        if counts is not None:
-            if self._counts is None:
-                self._counts = np.zeros((len(self._segments), counts.shape[1]))
-            self._counts[rows] = counts
-
-    def scores(self, metric: ReadyMetric) -> Scores:
-        segments = tuple(score for score in self._segments if score is not None)
-        corpus = None
-        if metric.score_totals and self._counts is not None:
-            corpus = float(metric.score_totals(self._counts.sum(0)))
-        return Scores(segments, metric.signature, corpus, self._counts)
+def _join_chunks(
+    metric: ReadyMetric, signature: str, chunks: Sequence[ChunkScores], back: Array
+) -> Scores:
+    """Join the scores and counts of all chunks; `back` puts them into the order of the input."""
+    every = [score for scores, _ in chunks for score in scores]
+    rows = [counts for _, counts in chunks if counts is not None]
+    counts = np.concatenate(rows)[back] if rows else None
+    corpus = None
+    if metric.score_totals and counts is not None:
+        corpus = float(metric.score_totals(counts.sum(0)))
+    return Scores(tuple(every[i] for i in back.tolist()), signature, corpus, counts)
 
 
 class Chunk:
@@ -289,9 +277,7 @@ def small_matrix_threads(run: Run) -> Iterator[None]:
     """
     torch = sys.modules.get("torch")
     threads = run.threads or (torch.get_num_threads() if torch else 1)
-    with ExitStack() as stack:
-        stack.enter_context(_blas_controller().limit(limits=1))
-        stack.enter_context(solver_threads(threads))
+    with _blas_controller().limit(limits=1), solver_threads(threads):
         yield
 
 
@@ -316,7 +302,7 @@ MAX_AREA = 128_000_000
 
 
 def chunk_pairs(
-    pairs: Sequence[Pair], pad_to: int = 0, *, cached: bool = False
+    pairs: Sequence[Pair], pad_to: int = 0, cached: bool = False
 ) -> Iterator[tuple[list[int], set[str]]]:
     """Yield chunks as the indexes of their pairs, each with the earlier texts to keep for reuse.
 

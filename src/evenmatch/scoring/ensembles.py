@@ -15,7 +15,7 @@ import numpy as np
 
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
-from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric, open_metric
 from evenmatch.scoring.reducers import NO_MATCH
 from evenmatch.types import Score
@@ -53,8 +53,8 @@ class Blend(EngineMetric):
             sums = [self._weighted_sum(row) for row in zip(*found, strict=True)]
             return chunk.best_scores(sums, lambda score: score.value), None
 
-        signature = make_signature(self, context, *_signature_facts(ready))
-        return ReadyMetric(signature, score_chunk, pad_to=max(metric.pad_to for metric in ready))
+        facts = tuple(fact for metric in ready for fact in metric.facts)
+        return ReadyMetric(score_chunk, pad_to=max(m.pad_to for m in ready), facts=facts)
 
     def _weighted_sum(self, scores: Sequence[Score]) -> Score:
         value = math.fsum(w * s.value for w, s in zip(self.weights, scores, strict=True))
@@ -115,15 +115,9 @@ class Monotone(EngineMetric):
             ]
             return scores, None
 
-        signature = make_signature(self, context, *_signature_facts([base]))
-        return ReadyMetric(signature, score_chunk, pad_to=base.pad_to)
+        return ReadyMetric(score_chunk, pad_to=base.pad_to, facts=base.facts)
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The lowest and the highest value in `to`."""
         return min(self.to), max(self.to)
-
-
-def _signature_facts(ready: Sequence[ReadyMetric]) -> list[str]:
-    """Facts that the signatures of the parts have, such as the form of cached vectors."""
-    return [fact for metric in ready for fact in metric.signature.split(" · ")[1:]]

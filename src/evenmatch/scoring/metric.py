@@ -23,7 +23,7 @@ from evenmatch.alignment.assignment import Greedy
 from evenmatch.errors import DataError, InputError
 from evenmatch.packages import PACKAGES
 from evenmatch.protocols import Encoder, Metric, Reducer, Similarity, Solver, Splitter
-from evenmatch.registry import CallContext, build, kind_of, make_signature, register, spec
+from evenmatch.registry import CallContext, build, kind_of, register, spec
 from evenmatch.scoring.engine import (
     Chunk,
     EngineMetric,
@@ -62,9 +62,9 @@ class AlignMetric(EngineMetric):
         """Open the encoder; the engine then scores chunks of pairs."""
         sides = open_encoder(self.vectors, context)
         return ReadyMetric(
-            make_signature(self, context, *sides[0].facts),
             lambda chunk: (self._score_chunk(chunk, sides), None),
             pad_to=max(side.pad_to for side in sides),
+            facts=sides[0].facts,
         )
 
     def _score_chunk(self, chunk: Chunk, sides: tuple[OpenEncoder, OpenEncoder]) -> list[Score]:

@@ -227,6 +227,11 @@ def harmonic_mean(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if positive else 0.0
 
 
+def ratio(part: Array, whole: Array) -> Array:
+    """Elementwise quotient; 0 where the divisor is 0."""
+    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 0.0)
+
+
 def zero_weight_score(x: Embedded, y: Embedded) -> Score:
     """Score of a pair in which a side has no units, or only units of weight 0.
 

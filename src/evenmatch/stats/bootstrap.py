@@ -156,6 +156,16 @@ def check_confidence(confidence: float) -> None:
         raise InputError(f"confidence {confidence}; give a share between 0 and 1, such as 0.95")
 
 
+def name_bounds(confidence: float) -> tuple[str, str]:
+    """Return the names of the bounds as percentiles.
+
+    >>> name_bounds(0.95)
+    ('2.5%', '97.5%')
+    """
+    outside = 50 * (1 - confidence)
+    return f"{outside:.3g}%", f"{100 - outside:.3g}%"
+
+
 def _resample_correlations(
     panel: Panel, level: Level, method: CorrelationMethod, resamples: int, seed: int
 ) -> tuple[Floats, Floats, Floats]:

@@ -39,7 +39,7 @@ from evenmatch.stats.panel import Floats, Panel, as_floats, blocks, round_to_sca
 CoefficientName: TypeAlias = Literal["pearson", "spearman", "kendall", "kendall_c", "accuracy"]
 
 # `calibrated_accuracy` is acc_eq of Deutsch, Foster & Freitag (2023).
-CorrelationMethod: TypeAlias = CoefficientName | Literal["calibrated_accuracy"]
+CorrelationMethod: TypeAlias = Literal[CoefficientName, "calibrated_accuracy"]
 
 Level: TypeAlias = Literal["system", "pooled", "per_item", "per_system"]
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenmatch.errors import InputError
+from evenmatch.scoring.reducers import ratio
 from evenmatch.stats.bootstrap import bootstrap_counts, check_confidence
 from evenmatch.stats.levels import correlation, mean_over_segments
 from evenmatch.stats.p_values import holm, p_value
@@ -58,8 +59,8 @@ def mean_score(totals: Floats) -> Floats:
     >>> mean_score(np.array([3.0, 4.0])).item()
     0.75
     """
-    number = totals[..., 1]
-    return np.where(number > 0, totals[..., 0] / np.where(number > 0, number, 1.0), 0.0)
+    mean: Floats = ratio(totals[..., 0], totals[..., 1])
+    return mean
 
 
 def mean_counts(values: ArrayLike) -> Floats:

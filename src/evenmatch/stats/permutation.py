@@ -11,8 +11,8 @@ for all metrics, and no pair of metrics needs a loop over outputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import combinations
 from typing import Literal, TypeAlias
 
@@ -52,11 +52,11 @@ def permutation_matrix(
     common = standardise_metrics(panel)
     values = correlate_panel(common, level=level, method=method)
     p = np.full((len(values), len(values)), np.nan)
-    masks = _SwapMasks(common.metrics.shape, swap, resamples, seed)
+    masks = partial(_swap_masks, common.metrics.shape[1:], swap, resamples, seed)
     if level == "system":
-        swapped = _differences_by_system(common, method, masks)
+        swapped = _differences_by_system(common, method, masks())
     elif method == "pearson":
-        swapped = permute_pearson(common, level, masks)
+        swapped = permute_pearson(common, level, masks())
     else:
         swapped = _differences_by_segment(common, level, method, masks)
     for a, b, draws in swapped:
@@ -110,27 +110,19 @@ def permute_pearson(
         yield a, b, mean_r(totals[..., a] + change) - mean_r(totals[..., b] - change)
 
 
-@dataclass(frozen=True, slots=True)
-class _SwapMasks:
-    """Random swap masks in blocks (resamples, systems, segments); each iteration repeats them."""
-
-    shape: tuple[int, ...]
-    swap: Swap
-    resamples: int
-    seed: int
-
-    def __iter__(self) -> Iterator[Flags]:
-        rng = np.random.default_rng(self.seed)
-        _, systems, segments = self.shape
-        together = 1 if self.swap == "systems" else segments
-        for some in blocks(self.resamples, 2 * systems * segments):
-            count = some.stop - some.start
-            mask = rng.integers(2, size=(count, systems, together), dtype=np.uint8)
-            yield np.broadcast_to(mask.astype(bool), (count, systems, segments))
+def _swap_masks(shape: tuple[int, ...], swap: Swap, resamples: int, seed: int) -> Iterator[Flags]:
+    """Yield random swap masks in blocks (resamples, systems, segments)."""
+    rng = np.random.default_rng(seed)
+    systems, segments = shape
+    together = 1 if swap == "systems" else segments
+    for some in blocks(resamples, 2 * systems * segments):
+        count = some.stop - some.start
+        mask = rng.integers(2, size=(count, systems, together), dtype=np.uint8)
+        yield np.broadcast_to(mask.astype(bool), (count, systems, segments))
 
 
 def _differences_by_system(
-    panel: Panel, method: CorrelationMethod, masks: _SwapMasks
+    panel: Panel, method: CorrelationMethod, masks: Iterable[Flags]
 ) -> Iterator[tuple[int, int, Floats]]:
     """Yield the differences of each pair of metrics at the system level.
 
@@ -159,13 +151,13 @@ def _differences_by_system(
 
 
 def _differences_by_segment(
-    panel: Panel, level: Level, method: CorrelationMethod, masks: _SwapMasks
+    panel: Panel, level: Level, method: CorrelationMethod, masks: Callable[[], Iterable[Flags]]
 ) -> Iterator[tuple[int, int, Floats]]:
     """Yield the differences of each pair of metrics at a segment level, under the same swaps."""
     for a, b in combinations(range(len(panel.metrics)), 2):
         two = panel.metrics[[a, b]]
         parts = []
-        for mask in masks:
+        for mask in masks():
             x, y = arrange_rows(np.where(mask[:, None], two[::-1], two), panel.human, level)
             found = prepare_statistic(x, y, method)(
                 np.ones((len(x), 1, x.shape[-1])), np.ones((1, x.shape[-2]))

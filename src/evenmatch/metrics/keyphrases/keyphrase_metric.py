@@ -17,7 +17,6 @@ from evenmatch.alignment.assignment import Greedy
 from evenmatch.errors import InputError
 from evenmatch.metrics.keyphrases.phrase_lists import (
     PairPhrases,
-    PhraseCleaning,
     PhrasePolicy,
     PhraseSubset,
     select_phrases,
@@ -26,9 +25,9 @@ from evenmatch.metrics.keyphrases.phrase_lists import (
 from evenmatch.metrics.keyphrases.phrase_reducers import Counts, FineGrained
 from evenmatch.metrics.ngram.tokens import library_version
 from evenmatch.protocols import Encoder, Reducer, Similarity, Solver
-from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric, open_encoder
-from evenmatch.scoring.reducers import reducer_bounds
+from evenmatch.scoring.reducers import ratio, reducer_bounds
 from evenmatch.similarity.strings import PhraseStringSimilarity
 from evenmatch.types import Alignment, Array, Embedded, OpenEncoder, Problem, Score
 from evenmatch.units.keyphrases import Phrases
@@ -81,7 +80,7 @@ class KeyphraseMetric(EngineMetric):
             return [score for score, _ in best], np.array([row for _, row in best], np.float64)
 
         totals = None if is_mean else self.score_totals
-        return ReadyMetric(make_signature(self, context), score_chunk, totals)
+        return ReadyMetric(score_chunk, totals)
 
     def _score_lists(self, chunk: Chunk, encoder: OpenEncoder) -> Iterator[tuple[Score, Counts]]:
         """Yield the score and the counts of each candidate and reference list."""
@@ -102,25 +101,25 @@ class KeyphraseMetric(EngineMetric):
 
         Metrics with equal parts share each result; its key has all parts that it depends on.
         """
-        cleaning, which, similarity = self.cleaning, self.which, self.similarity
-        split = chunk.share((cleaning,), lambda: [split_pair(p, cleaning) for p in chunk.pairs])
+        splitting, similarity = (self.units, self.most), self.similarity
+        split = chunk.share(splitting, lambda: [split_pair(p, *splitting) for p in chunk.pairs])
         if isinstance(similarity, BatchSimilarity):
             # Prepared with all phrases: present, absent and duplicate ones.
             prepare = similarity.prepare
             similarity = chunk.share(
-                (cleaning, encoder, similarity), lambda: prepare(_embed_lists(split, encoder))
+                (splitting, encoder, similarity), lambda: prepare(_embed_lists(split, encoder))
             )
 
         def select_lists() -> list[PairPhrases]:
-            rows = zip(chunk.rows, split, strict=True)
-            return [select_phrases(each, which, cleaning, row) for row, each in rows]
+            rows = zip(split, chunk.rows, strict=True)
+            return [select_phrases(each, row, *self.selection) for each, row in rows]
 
         def align() -> list[Alignment]:
             sides = zip(matrices, embedded, strict=True)
             return self.alignment([Problem(s, x.mass, y.mass) for s, (x, y) in sides])
 
-        selected = chunk.share((cleaning, which), select_lists)
-        key = (cleaning, which, encoder)
+        selected = chunk.share((splitting, self.selection), select_lists)
+        key = (splitting, self.selection, encoder)
         embedded = chunk.share(key, lambda: _embed_lists(selected, encoder))
         matrices = chunk.share(
             (*key, self.similarity), lambda: [similarity(x, y) for x, y in embedded]
@@ -132,14 +131,12 @@ class KeyphraseMetric(EngineMetric):
         """Corpus score of each row of totals."""
         if isinstance(self.scoring, CountingReducer):
             return self.scoring.score_totals(totals)
-        return totals[..., 0] / np.maximum(totals[..., 1], 1.0)  # totals of (score, 1)
+        return ratio(totals[..., 0], totals[..., 1])  # totals of (score, 1)
 
     @property
-    def cleaning(self) -> PhraseCleaning:
-        """The settings for making phrase lists; metrics with equal ones share the lists."""
-        return PhraseCleaning(
-            self.units, self.duplicates, self.reference_duplicates, self.invalid, self.most
-        )
+    def selection(self) -> tuple[PhraseSubset, PhrasePolicy, PhrasePolicy, PhrasePolicy]:
+        """The last arguments of `select_phrases`; metrics with equal ones share the lists."""
+        return self.which, self.duplicates, self.reference_duplicates, self.invalid
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -171,7 +168,7 @@ class BatchSimilarity(Protocol):
 
 def _embed_lists(lists: Sequence[PairPhrases], encoder: OpenEncoder) -> list[EmbeddedPhrases]:
     """Embed both sides of every comparison; a candidate also carries the flags of its pair."""
-    flat = [side.units for each in lists for side in (each.candidate, *each.references)]
+    flat = [side for each in lists for side in (each.candidate, *each.references)]
     found = iter(encoder.encode(flat))
     sides = []
     for each in lists:

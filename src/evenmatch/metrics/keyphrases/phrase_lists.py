@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -24,59 +24,29 @@ INVALID_WORDS = frozenset({",", ".", "<unk>"})
 _LANGUAGE_CHARACTERS = 400  # length of the sample from which the language is guessed
 
 
-@dataclass(frozen=True)
-class PhraseCleaning:
-    """How phrase lists are split and cleaned; `KeyphraseMetric` explains each setting."""
-
-    units: Phrases
-    duplicates: PhrasePolicy
-    reference_duplicates: Literal["drop", "keep"]
-    invalid: PhrasePolicy
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class PhraseList:
-    """The phrases of one text, as units and as tuples of words."""
-
-    units: Units
-    phrases: tuple[Phrase, ...]
-
-    def select(self, kept: Sequence[int]) -> PhraseList:
-        """The phrases at these indexes."""
-        if len(kept) == len(self.phrases):
-            return self
-        groups = tuple(self.units.groups[i] for i in kept)
-        return PhraseList(replace(self.units, groups=groups), tuple(self.phrases[i] for i in kept))
-
-
 @dataclass(frozen=True, slots=True)
 class PairPhrases:
     """The phrases of a candidate and of its references, and the stemmed words of the source."""
 
-    candidate: PhraseList
-    references: tuple[PhraseList, ...]
+    candidate: Units
+    references: tuple[Units, ...]
     source: str | None
     flags: frozenset[str]
 
 
-def split_pair(pair: Pair, cleaning: PhraseCleaning) -> PairPhrases:
+def split_pair(pair: Pair, units: Phrases, most: int) -> PairPhrases:
     """Split the texts of a pair into phrases; candidate phrases beyond `most` are cut off."""
     texts = (pair.source,) if pair.source else (pair.candidate, *pair.references)
-    split = cleaning.units.resolve_tokens(*texts)
-    candidate, *references = (_phrase_list(split(t)) for t in (pair.candidate, *pair.references))
+    split = units.resolve_tokens(*texts)
+    candidate, *references = map(split, (pair.candidate, *pair.references))
     flags = NO_FLAGS
-    if cleaning.most and len(candidate.phrases) > cleaning.most:
-        candidate = candidate.select(range(cleaning.most))
+    if most and len(candidate.groups) > most:
+        candidate = replace(candidate, groups=candidate.groups[:most])
         flags |= {"truncated"}
     if _is_other_language(pair.source or " ".join(pair.references)):
         flags |= {"not_english"}
     source = None if pair.source is None else _source_words(split, pair.source)
     return PairPhrases(candidate, tuple(references), source, flags)
-
-
-def _phrase_list(units: Units) -> PhraseList:
-    return PhraseList(units, tuple(unit_phrases(units)))
 
 
 # Cached, since the predictions of several systems for one document often follow each other.
@@ -91,9 +61,14 @@ def _is_other_language(text: str) -> bool:
 
 
 def select_phrases(
-    lists: PairPhrases, which: PhraseSubset, cleaning: PhraseCleaning, row: int
+    lists: PairPhrases,
+    row: int,
+    which: PhraseSubset,
+    duplicates: PhrasePolicy,
+    reference_duplicates: PhrasePolicy,
+    invalid: PhrasePolicy,
 ) -> PairPhrases:
-    """Select the present phrases, the absent ones or all, and apply the policies of `cleaning`.
+    """Select the present phrases, the absent ones or all, and apply the policies to them.
 
     A phrase is present if its stemmed words occur consecutively in the source. The policy for
     invalid phrases applies to the candidate only: reference phrases count as correct.
@@ -103,42 +78,34 @@ def select_phrases(
             f"row {row} has no source, but which='{which}' needs the document to find phrases in; "
             "give sources="
         )
-    source = lists.source or ""
-    candidate = _filter_by_presence(lists.candidate, source, which)
-    candidate = _apply_policy(candidate, _duplicate_indexes(candidate.phrases), cleaning.duplicates)
-    invalid = {i for i, p in enumerate(candidate.phrases) if not INVALID_WORDS.isdisjoint(p)}
-    candidate = _apply_policy(candidate, invalid, cleaning.invalid)
-    references = []
-    for each in lists.references:
-        own = _filter_by_presence(each, source, which)
-        references.append(
-            _apply_policy(own, _duplicate_indexes(own.phrases), cleaning.reference_duplicates)
-        )
-    return PairPhrases(candidate, tuple(references), lists.source, lists.flags)
+    source, absent = lists.source or "", which == "absent"
 
+    def select(units: Units, policy: PhrasePolicy) -> Units:
+        if which != "all":
+            wrong = ((_join_words(p) in source) is absent for p in unit_phrases(units))
+            units = _apply_policy(units, wrong, "drop")
+        first: dict[Phrase, int] = {}
+        repeated = (first.setdefault(p, i) != i for i, p in enumerate(unit_phrases(units)))
+        return _apply_policy(units, repeated, policy)
 
-def _filter_by_presence(listed: PhraseList, source: str, which: PhraseSubset) -> PhraseList:
-    if which == "all":
-        return listed
-    wanted = which == "present"
-    return listed.select(
-        [i for i, p in enumerate(listed.phrases) if (_join_words(p) in source) is wanted]
+    candidate = select(lists.candidate, duplicates)
+    broken = (not INVALID_WORDS.isdisjoint(phrase) for phrase in unit_phrases(candidate))
+    return PairPhrases(
+        _apply_policy(candidate, broken, invalid),
+        tuple(select(units, reference_duplicates) for units in lists.references),
+        lists.source,
+        lists.flags,
     )
 
 
-def _duplicate_indexes(phrases: Sequence[Phrase]) -> set[int]:
-    first: dict[Phrase, int] = {}
-    return {i for i, phrase in enumerate(phrases) if first.setdefault(phrase, i) != i}
-
-
-def _apply_policy(listed: PhraseList, indexes: set[int], policy: str) -> PhraseList:
-    """Keep, drop or empty the phrases at `indexes`; a phrase without words matches nothing."""
-    if policy == "keep" or not indexes:
-        return listed
+def _apply_policy(units: Units, concerned: Iterable[bool], policy: PhrasePolicy) -> Units:
+    """Keep, drop or empty the phrases concerned; a phrase without words matches nothing."""
+    if policy == "keep":
+        return units
+    groups = zip(units.groups, concerned, strict=True)
     if policy == "drop":
-        return listed.select([i for i in range(len(listed.phrases)) if i not in indexes])
-    groups = tuple(() if i in indexes else group for i, group in enumerate(listed.units.groups))
-    return _phrase_list(replace(listed.units, groups=groups))
+        return replace(units, groups=tuple(group for group, drop in groups if not drop))
+    return replace(units, groups=tuple(() if empty else group for group, empty in groups))
 
 
 def _join_words(words: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
-from evenmatch.scoring.reducers import NO_MATCH, empty_unit_flags, harmonic_mean
+from evenmatch.scoring.reducers import NO_MATCH, empty_unit_flags, harmonic_mean, ratio
 from evenmatch.similarity.strings import Phrase, token_f1, unit_phrases
 from evenmatch.types import NO_FLAGS, Alignment, Array, Embedded, Score
 
@@ -69,7 +69,10 @@ class FineGrained:
         """Set the score of a phrase to 0 if it repeats a word more often than the references do."""
         available = Counter(word for phrase in cols for word in phrase)
         penalized = np.array(scores, dtype=np.float64)
-        for i in self._descending_order(penalized)[: len(rows)]:
+        order = np.argsort(penalized, kind="stable")[::-1]  # of equal scores the later comes first
+        if self.mode == "paper":
+            order = np.argsort(-penalized, kind="stable")
+        for i in order.tolist()[: len(rows)]:
             used = Counter(word for word in rows[i] if word in available)
             repetitive = any(count > available[word] for word, count in used.items())
             if repetitive:
@@ -77,11 +80,6 @@ class FineGrained:
             if not repetitive or self.mode == "paper":
                 available.subtract(used)
         return penalized
-
-    def _descending_order(self, scores: Array) -> list[int]:
-        if self.mode == "paper":
-            return [*map(int, np.argsort(-scores, kind="stable"))]
-        return [*map(int, np.argsort(scores, kind="stable")[::-1])]
 
     def score_bounds(self, low: float, high: float) -> tuple[float, float]:
         """The bounds of the similarity, widened to include 0, 1 and `both_empty`."""
@@ -158,13 +156,13 @@ class F1At:
         """Corpus score from the summed counts of its documents."""
         documents, correct = totals[..., 3], totals[..., 4]
         if self.average == "mean":
-            return _ratio(totals[..., 2], documents)
+            return ratio(totals[..., 2], documents)
         if self.average == "micro":
             parts = (correct, totals[..., 5]), (correct, totals[..., 6])
         else:
             parts = (totals[..., 0], documents), (totals[..., 1], documents)
-        precision, recall = (_ratio(*part) for part in parts)
-        return _ratio(2 * precision * recall, precision + recall)
+        precision, recall = (ratio(*part) for part in parts)
+        return ratio(2 * precision * recall, precision + recall)
 
     def score_bounds(self, low: float, high: float) -> tuple[float, float]:
         """From 0 to 1, or to the highest similarity if that is above 1."""
@@ -223,7 +221,7 @@ class TokenMatch:
 
     def score_totals(self, totals: Array) -> Array:
         """Mean token F1 over all phrases of all documents."""
-        return _ratio(totals[..., 0], totals[..., 3])
+        return ratio(totals[..., 0], totals[..., 3])
 
     def score_bounds(self, low: float, high: float) -> tuple[float, float]:
         """From 0 to 1, independent of the similarity."""
@@ -239,8 +237,3 @@ def _score_flags(value: float, x: Embedded, y: Embedded) -> frozenset[str]:
     """Flags of both sides and for empty lists; `no_match` if there are none and the value is 0."""
     flags = empty_unit_flags(x, y) | x.flags | y.flags
     return flags or (NO_FLAGS if value else NO_MATCH)
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    """Elementwise quotient; 0 where the divisor is 0."""
-    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 0.0)

@@ -20,7 +20,7 @@ from evenmatch.files import DIGEST_PREFIX, models_dir
 from evenmatch.metrics.regression import Regression
 from evenmatch.models.checkpoints import Checkpoint, find_checkpoint
 from evenmatch.protocols import Metric, Similarity
-from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.registry import CallContext, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric, open_metric
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import best_over_references, overlap_score
@@ -109,7 +109,7 @@ class PhraseScorer(EngineMetric):
             ]
             return scores, None
 
-        return ReadyMetric(make_signature(self, context), score_chunk)
+        return ReadyMetric(score_chunk)
 
     def checkpoint(self) -> Checkpoint:
         """Find the scorer's checkpoint."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, TypeAlias
 
 from evenmatch.errors import InputError
 from evenmatch.metrics.ngram.tokens import (
@@ -22,7 +23,7 @@ from evenmatch.metrics.ngram.tokens import (
 )
 from evenmatch.models.checkpoints import find_package, verify_package
 from evenmatch.packages import PACKAGES
-from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.registry import CallContext, register
 from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.scoring.reducers import best_over_references, overlap_score
 from evenmatch.types import Score
@@ -75,9 +76,7 @@ class Meteor(EngineMetric):
                 )
             )
 
-        return score_each_pair(
-            make_signature(self, context), lambda pair: best_over_references(pair, score)
-        )
+        return score_each_pair(lambda pair: best_over_references(pair, score))
 
     def resolve(self, context: CallContext) -> tuple[Meteor, tuple[str, ...]]:
         """Return the metric with the versions of what it uses."""
@@ -96,26 +95,8 @@ _SUFFIX_RULES: Mapping[str, str] = {
 _CACHED_WORDS = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Lemma:
-    """A word of a synset, with the interface that nltk expects."""
-
-    text: str
-
-    def name(self) -> str:
-        """The word; parts of a compound are joined by underscores."""
-        return self.text
-
-
-@dataclass(frozen=True, slots=True)
-class Synset:
-    """Words that share a meaning, with the interface that nltk expects."""
-
-    words: tuple[Lemma, ...]
-
-    def lemmas(self) -> tuple[Lemma, ...]:
-        """The words."""
-        return self.words
+# Words that share a meaning. nltk calls `lemmas()` of a synset and `name()` of each lemma.
+Synset: TypeAlias = SimpleNamespace
 
 
 class PartOfSpeech:
@@ -148,7 +129,9 @@ class PartOfSpeech:
         fields = self._data[offset : self._data.index(b"|", offset)].decode().split()
         count = int(fields[3], 16)
         # Some adjectives have a marker for their position in a sentence, as in `galore(ip)`.
-        return Synset(tuple(Lemma(w.partition("(")[0]) for w in fields[4 : 4 + 2 * count : 2]))
+        words = (word.partition("(")[0] for word in fields[4 : 4 + 2 * count : 2])
+        lemmas = [SimpleNamespace(name=partial(str, word)) for word in words]
+        return Synset(lemmas=lambda: lemmas)
 
 
 class WordNet:

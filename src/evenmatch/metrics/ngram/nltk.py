@@ -17,7 +17,7 @@ from evenmatch.metrics.ngram.tokens import (
     import_library,
     tokenize_texts,
 )
-from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.registry import CallContext, register
 from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.scoring.inputs import check_pairs
 from evenmatch.scoring.reducers import best_over_references, empty_score, overlap_score
@@ -106,9 +106,7 @@ class ChrfNltk(LibraryMetric, EngineMetric):
             # nltk returns 1e-16 instead of 0.
             return overlap_score(value if value > 1e-15 else 0.0)
 
-        return score_each_pair(
-            make_signature(self, context), lambda pair: best_over_references(pair, score)
-        )
+        return score_each_pair(lambda pair: best_over_references(pair, score))
 
 
 @register("metric", "nist")

@@ -14,7 +14,7 @@ from evenmatch.metrics.ngram.tokens import (
     import_library,
     split_words,
 )
-from evenmatch.registry import CallContext, check_settings, make_signature, register
+from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.scoring.reducers import best_over_references, harmonic_mean, overlap_score
 from evenmatch.types import Score
@@ -59,8 +59,7 @@ class Rouge(LibraryMetric, EngineMetric):
             return rule(tokenize(candidate), tokenize(reference))
 
         return score_each_pair(
-            make_signature(self, context),
-            lambda pair: _with_precision_recall(best_over_references(pair, score)),
+            lambda pair: _with_precision_recall(best_over_references(pair, score))
         )
 
 

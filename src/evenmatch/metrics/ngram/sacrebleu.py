@@ -20,9 +20,9 @@ import numpy as np
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.metrics.ngram.edit_rate import count_edits
 from evenmatch.metrics.ngram.tokens import LibraryMetric, import_library
-from evenmatch.registry import CallContext, make_signature, register
+from evenmatch.registry import CallContext, part_settings, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
-from evenmatch.scoring.reducers import empty_score, empty_side_flags, overlap_score
+from evenmatch.scoring.reducers import empty_score, empty_side_flags, overlap_score, ratio
 from evenmatch.types import Array, Pair, Score
 
 
@@ -51,7 +51,7 @@ class Bleu(LibraryMetric, EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Load sacrebleu's scorer."""
-        return _open_overlap(self, context, self._scorer())
+        return _open_overlap(self, self._scorer())
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
@@ -105,15 +105,8 @@ class Chrf(LibraryMetric, EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Load sacrebleu's scorer."""
-        scorer: Any = import_library("sacrebleu.metrics.chrf", package="sacrebleu").CHRF(
-            char_order=self.char_order,
-            word_order=self.word_order,
-            beta=self.beta,
-            lowercase=self.lowercase,
-            whitespace=self.whitespace,
-            eps_smoothing=self.eps_smoothing,
-        )
-        return _open_overlap(self, context, scorer)
+        make = import_library("sacrebleu.metrics.chrf", package="sacrebleu").CHRF
+        return _open_overlap(self, make(**part_settings(self)))
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
@@ -141,12 +134,8 @@ class Ter(LibraryMetric, EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Load sacrebleu's scorer."""
-        scorer: Any = import_library("sacrebleu.metrics.ter", package="sacrebleu").TER(
-            normalized=self.normalized,
-            no_punct=self.no_punct,
-            asian_support=self.asian_support,
-            case_sensitive=self.case_sensitive,
-        )
+        make = import_library("sacrebleu.metrics.ter", package="sacrebleu").TER
+        scorer = make(**part_settings(self))
         split = cache(lambda text: scorer._preprocess_segment(text).split())
         # sacrebleu processes references twice, which matters for text like `&amp;quot;`.
         split_reference = cache(lambda text: split(scorer._preprocess_segment(text)))
@@ -157,19 +146,17 @@ class Ter(LibraryMetric, EngineMetric):
             fewest = min(edits(pair.candidate, reference) for reference in pair.references)
             return fewest, sum(lengths) / len(lengths)
 
-        return _open_counts(
-            self,
-            context,
-            count,
-            lambda pair, own: Score(_unit_score(scorer, own), flags=empty_side_flags(pair)),
-        )
+        def score(pair: Pair, counts: Sequence[float]) -> Score:
+            return Score(_unit_score(scorer, counts), flags=empty_side_flags(pair))
+
+        return _open_counts(self, count, score)
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
         return ter_from_totals(totals)
 
 
-def _open_overlap(metric: Bleu | Chrf, context: CallContext, scorer: Any) -> ReadyMetric:
+def _open_overlap(metric: Bleu | Chrf, scorer: Any) -> ReadyMetric:
     """Open a metric that counts with sacrebleu's scorer."""
 
     def count(pair: Pair) -> Sequence[float]:
@@ -181,12 +168,11 @@ def _open_overlap(metric: Bleu | Chrf, context: CallContext, scorer: Any) -> Rea
         # Rounding in the logarithms can give a perfect score slightly above 1.
         return empty_score(pair) or overlap_score(min(1.0, _unit_score(scorer, counts)))
 
-    return _open_counts(metric, context, count, score)
+    return _open_counts(metric, count, score)
 
 
 def _open_counts(
     metric: Bleu | Chrf | Ter,
-    context: CallContext,
     count: Callable[[Pair], Sequence[float]],
     score: Callable[[Pair, Sequence[float]], Score],
 ) -> ReadyMetric:
@@ -200,7 +186,7 @@ def _open_counts(
         scores = [score(pair, own) for pair, own in zip(chunk.pairs, counts, strict=True)]
         return scores, np.array([list(own) for own in counts], dtype=np.float64)
 
-    return ReadyMetric(make_signature(metric, context), score_chunk, metric.score_totals)
+    return ReadyMetric(score_chunk, metric.score_totals)
 
 
 def _unit_score(scorer: Any, counts: Sequence[float]) -> float:
@@ -231,8 +217,8 @@ def bleu_from_totals(totals: Array, *, order: int, smoothing: str) -> Array:
         matches = np.where(unmatched, 0.5 ** np.cumsum(unmatched, -1), matches)
     elif smoothing == "floor":
         matches = np.where(unmatched, _FLOOR_COUNT, matches)
-    brevity_penalty = np.minimum(1.0, np.exp(1 - _ratio(reference_length, length)))
-    score = brevity_penalty * np.exp(_log(_ratio(matches, ngrams)).mean(-1))
+    brevity_penalty = np.minimum(1.0, np.exp(1 - ratio(reference_length, length)))
+    score = brevity_penalty * np.exp(_log(ratio(matches, ngrams)).mean(-1))
     return np.where(any_match & (length > 0), np.minimum(1.0, score), 0.0)
 
 
@@ -246,14 +232,14 @@ def chrf_from_totals(totals: Array, *, beta: float, eps_smoothing: bool) -> Arra
     """
     candidate, reference, matches = (totals[..., start::3] for start in range(3))
     if eps_smoothing:
-        precision = np.where(candidate > 0, _ratio(matches, candidate), _EPSILON)
-        recall = np.where(reference > 0, _ratio(matches, reference), _EPSILON)
+        precision = np.where(candidate > 0, ratio(matches, candidate), _EPSILON)
+        recall = np.where(reference > 0, ratio(matches, reference), _EPSILON)
         each = _weighted_f(precision, recall, beta)
         return np.where(precision + recall > 0, each, _EPSILON).mean(-1)
     has_order = (candidate > 0) & (reference > 0)
     orders = has_order.sum(-1)
-    precision = _ratio(np.where(has_order, _ratio(matches, candidate), 0.0).sum(-1), orders)
-    recall = _ratio(np.where(has_order, _ratio(matches, reference), 0.0).sum(-1), orders)
+    precision = ratio(np.where(has_order, ratio(matches, candidate), 0.0).sum(-1), orders)
+    recall = ratio(np.where(has_order, ratio(matches, reference), 0.0).sum(-1), orders)
     return np.minimum(1.0, _weighted_f(precision, recall, beta))
 
 
@@ -264,16 +250,11 @@ def ter_from_totals(totals: Array) -> Array:
     array([0.25, 1.  , 0.  ])
     """
     edits, length = totals[..., 0], totals[..., 1]
-    return np.where(length > 0, _ratio(edits, length), (edits > 0).astype(np.float64))
+    return np.where(length > 0, ratio(edits, length), (edits > 0).astype(np.float64))
 
 
 def _weighted_f(precision: Array, recall: Array, beta: float) -> Array:
-    return _ratio((1 + beta**2) * precision * recall, beta**2 * precision + recall)
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    """Elementwise quotient; 0 where the divisor is 0."""
-    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 0.0)
+    return ratio((1 + beta**2) * precision * recall, beta**2 * precision + recall)
 
 
 def _log(share: Array) -> Array:

@@ -92,11 +92,12 @@ class ReferenceLength(EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Nothing to load."""
-        return score_each_pair(make_signature(self, context), self._score)
 
-    def _score(self, pair: Pair) -> Score:
-        words = max(len(reference.split()) for reference in pair.references)
-        return Score(math.log1p(words), flags=empty_side_flags(pair))
+        def score(pair: Pair) -> Score:
+            words = max(len(reference.split()) for reference in pair.references)
+            return Score(math.log1p(words), flags=empty_side_flags(pair))
+
+        return score_each_pair(score)
 
 
 class LibraryMetric(Protocol):

@@ -161,10 +161,9 @@ def make_phrase_pairs(documents: Sequence[Document], *, seed: int = 0) -> Phrase
     found: PhrasePairs = {}
     for document in documents:
         for prediction in document.predictions:
-            lists = select_phrases(
-                split_pair(document.to_pair(prediction), metric.cleaning), "all", metric.cleaning, 0
-            )
-            x, y = Bare()([lists.candidate.units, lists.references[0].units])
+            split = split_pair(document.to_pair(prediction), metric.units, metric.most)
+            lists = select_phrases(split, 0, *metric.selection)
+            x, y = Bare()([lists.candidate, lists.references[0]])
             predicted, gold = unit_texts(x.units), unit_texts(y.units)
             for phrase, similar in zip(predicted, metric.similarity(x, y), strict=True):
                 found.update(
