@@ -82,7 +82,7 @@ def test_idf_is_counted_inside_any_metric() -> None:
 def test_metrics_in_a_blend_share_the_texts_of_the_call() -> None:
     seen: list[str] = []
 
-    @em.register("vectors", "noting")
+    @em.register("vectors", "noting_texts")
     @dataclass(frozen=True)
     class Noting:
         def __call__(self, batch: Sequence[em.Units]) -> list[em.Embedded]:
@@ -90,7 +90,7 @@ def test_metrics_in_a_blend_share_the_texts_of_the_call() -> None:
             return em.Hashed()(batch)
 
     alone = em.AlignMetric(vectors=Noting(), alignment=em.Lsa())
-    blend = build("blend(parts=[align(vectors=noting), chrf], weights=[0.5, 0.5])")
+    blend = build("blend(parts=[align(vectors=noting_texts), chrf], weights=[0.5, 0.5])")
     em.score(["a b", "c"], [["a", "b"], ["c d"]], [alone, blend])
     assert sorted(seen) == sorted({"a b", "c", "a", "b", "c d"})
 
