@@ -33,7 +33,7 @@ def test_silence_is_one_line_after_the_stated_time(monkeypatch: pytest.MonkeyPat
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         start = time.monotonic()
-        with pytest.raises(em.DataError, match="no Ray cluster answers at .* within 4 seconds"):
+        with pytest.raises(em.DataError, match=r"no Ray cluster answers at .* within 4 seconds"):
             ray_cluster.check_ray_address(address)
     assert time.monotonic() - start < 20
     assert session_members() == set()

@@ -104,6 +104,9 @@ class KeyphraseMetric(EngineMetric):
         """
         cleaning, which, similarity = self.cleaning, self.which, self.similarity
         split = chunk.share((cleaning,), lambda: [split_pair(p, cleaning) for p in chunk.pairs])
+        for each in split:
+            sizes = (len(reference.units.groups) for reference in each.references)
+            chunk.run.check(*(len(each.candidate.units.groups) * size for size in sizes))
         if isinstance(similarity, BatchSimilarity):
             # Prepared with all phrases: present, absent and duplicate ones.
             prepare = similarity.prepare

@@ -25,6 +25,10 @@ from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetr
 from evenmatch.scoring.reducers import empty_score, empty_side_flags, overlap_score
 from evenmatch.types import Array, Pair, Score
 
+_MAX_SHIFTS = (
+    50  # about as many as TER makes before sacrebleu's limit of 1000 candidates is reached
+)
+
 
 @register("metric", "bleu")
 @dataclass(frozen=True)
@@ -150,7 +154,14 @@ class Ter(LibraryMetric, EngineMetric):
         split = cache(lambda text: scorer._preprocess_segment(text).split())
         # sacrebleu processes references twice, which matters for text like `&amp;quot;`.
         split_reference = cache(lambda text: split(scorer._preprocess_segment(text)))
-        edits = cache(lambda own, other: count_edits(split(own), split_reference(other)))
+
+        @cache
+        def edits(own: str, other: str) -> int:
+            words, target = split(own), split_reference(other)
+            # sacrebleu compares all words again after every shift.
+            shifts = min(len(words), len(target), _MAX_SHIFTS)
+            context.run.check(len(words) * len(target) * max(shifts, 1))
+            return count_edits(words, target)
 
         def count(pair: Pair) -> tuple[float, float]:
             lengths = [len(split_reference(reference)) for reference in pair.references]
@@ -196,7 +207,7 @@ def _open_counts(
     """
 
     def score_chunk(chunk: Chunk) -> ChunkScores:
-        counts = [count(pair) for pair in chunk.pairs]
+        counts = [count(pair) for pair in chunk.checked_pairs()]
         scores = [score(pair, own) for pair, own in zip(chunk.pairs, counts, strict=True)]
         return scores, np.array([list(own) for own in counts], dtype=np.float64)
 
