@@ -42,7 +42,7 @@ MAX_BATCH_PAIRS = 512
 MAX_BATCH_CHARACTERS = 200_000
 
 # Tables of several pairs are held at a time, so many times as large as the largest allowed one.
-_TABLES_AT_A_TIME = 8
+_TABLES_AT_A_TIME = 16
 
 Pairs = Sequence[Pair]
 T = TypeVar("T")

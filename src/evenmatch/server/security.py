@@ -46,7 +46,7 @@ class Limits:
     max_texts: int = 2048  # of a request, references included
     max_text_length: int = 20_000  # characters
     max_aligned_length: int = 2_000  # characters; an alignment grows with the product of lengths
-    max_cells: int = 4_000_000  # of one table of units by units; 8 times as many at a time
+    max_cells: int = 1_000_000  # of one table of units by units; 16 times as many at a time
     max_aligned_cells: int = 400_000  # of an alignment, whose similarities are all sent
     max_response_bytes: int = 8 << 20
     max_queued_pairs: int = 8192  # over all requests in the queue
