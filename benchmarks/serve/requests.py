@@ -142,9 +142,10 @@ def figure(address: str, name: str) -> float:
 
 
 @contextmanager
-def serving() -> Iterator[str]:
-    """A server of its own; gives its address."""
-    line = [sys.executable, "-m", "evenmatch", "serve", "-m", METRIC, "--port", "0"]
+def serving(*more: str) -> Iterator[str]:
+    """A server of its own, with further metrics if named; gives its address."""
+    named = [part for name in (METRIC, *more) for part in ("-m", name)]
+    line = [sys.executable, "-m", "evenmatch", "serve", *named, "--port", "0"]
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr
         try:

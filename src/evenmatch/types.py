@@ -180,7 +180,8 @@ class Run:
     """Execution settings of a call; none of them changes a score.
 
     `batch_tokens` limits one forward pass; `threads` 0 keeps torch's own setting; `progress` is
-    called with the number of pairs done and in total; `on` scores instead of this process.
+    called with the number of pairs done and in total; `on` scores instead of this process;
+    `check_cost` is called before each piece of work, and raises an error to refuse or cancel it.
     """
 
     device: str = "cpu"
@@ -189,3 +190,9 @@ class Run:
     cache: Cache | None = None
     progress: Callable[[int, int], None] | None = None
     on: RemoteExecutor | None = None
+    check_cost: Callable[[Sequence[int]], None] | None = None
+
+    def check(self, *cells: int) -> None:
+        """Announce the next piece of work: tables of units by units with so many cells."""
+        if self.check_cost:
+            self.check_cost(cells)

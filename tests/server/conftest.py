@@ -31,7 +31,7 @@ def serve() -> Iterator[Serve]:
             served = allow_list or build_allow_list([LSA, GREEDY, CHRF], Run())
             bounds = dataclasses.replace(Limits(), **limits)  # type: ignore[arg-type]  # numbers
             app = make_app(served, bounds, run=Run(), token=token)
-            client = TestClient(app, raise_server_exceptions=False)
+            client = TestClient(app, "http://localhost", raise_server_exceptions=False)
             return stack.enter_context(client)
 
         yield start

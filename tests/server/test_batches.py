@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,9 @@ class Counting:
     sizes: list[int] = field(default_factory=list, compare=False)
     name: str = "counting"
 
-    def __call__(self, requests: Sequence[Sequence[Pair]]) -> list[Any]:
+    def __call__(
+        self, requests: Sequence[Sequence[Pair]], is_abandoned: Callable[[], bool]
+    ) -> list[Any]:
         self.sizes.append(len(requests))
         if any(pair.candidate == "bad" for pairs in requests for pair in pairs):
             raise em.InputError("a bad text")

@@ -63,7 +63,7 @@ def test_a_client_that_leaves_in_the_middle_does_no_harm() -> None:
         where = urlsplit(address)
         body = json.dumps(BODY).encode()
         head = (
-            "POST /score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            "POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         for sent in (body, body[:30]):

@@ -38,3 +38,26 @@ def test_a_locked_server_is_opened_by_its_token(visit: Open) -> None:
         seen = visit(f"{locked}#c=&r=", home=locked, expected="401")
         seen.get_by_label("Token").fill("secret")
         seen.get_by_text("score 1.0000").first.wait_for()
+
+
+def test_the_heat_map_has_its_colours_under_the_policy_of_the_server(
+    address: str, visit: Open
+) -> None:
+    seen = visit(f"{address}#c=a+dog&r=a+dog&v=map", home=address)
+    cell = seen.locator("td.heat.pair").first
+    cell.wait_for()
+    assert cell.evaluate("e => getComputedStyle(e).backgroundColor") == "rgb(8, 81, 156)"
+    assert seen.locator("table").evaluate("e => getComputedStyle(e).borderCollapse") == "collapse"
+
+
+def test_a_script_that_gets_into_the_page_does_not_run(address: str, visit: Open) -> None:
+    seen = visit(address, home=address, expected="Content Security Policy")
+    run = """() => {
+      const script = document.createElement("script");
+      script.textContent = "window.injected = true";
+      document.body.append(script);
+      document.body.insertAdjacentHTML("beforeend", "<p style='color: red' id=styled>x</p>");
+      const colour = getComputedStyle(document.getElementById("styled")).color;
+      return [window.injected === true, colour === "rgb(255, 0, 0)"];
+    }"""
+    assert seen.evaluate(run) == [False, False]

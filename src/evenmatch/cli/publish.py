@@ -83,6 +83,13 @@ class LimitOptions:
         "Maximum number of queued pairs over all requests; further requests are rejected.",
         least=1,
     )
+    max_cells: int = opt.count(
+        Limits.max_cells, "Maximum number of cells (units × units) of a pair that is scored."
+    )
+    max_connections: int = opt.count(Limits.max_connections, "Maximum number of open connections.")
+    head_timeout: float = opt.value(
+        Limits.head_timeout, "SECONDS", "Time limit for the head of a request.", least=0.001
+    )
     timeout: float = opt.value(Limits.timeout, "SECONDS", "Time limit of a request.", least=0.001)
 
 
@@ -107,6 +114,12 @@ def serve(
         help="Secret that clients must send as header: Authorization: Bearer TOKEN.",
         show_default=False,
     ),
+    allow_host: list[str] | None = opt.repeatable(
+        None,
+        "--allow-host NAME",
+        "Name or address by which clients reach the server, as in their Host header; may be given "
+        "several times. Loopback names and --host are always allowed.",
+    ),
     *,
     bounds: LimitOptions,
     running: opt.RunOptions,
@@ -122,6 +135,7 @@ def serve(
             host=host,
             port=port,
             token=token,
+            allow_hosts=allow_host or (),
             limits=Limits(max_aligned_length=aligned_length, **asdict(bounds)),
             log=print_message,
             **settings | {"progress": None},

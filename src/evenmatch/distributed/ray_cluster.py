@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +28,14 @@ from evenmatch.distributed.pool import (
 )
 from evenmatch.distributed.worker import Worker, one_line_message
 from evenmatch.errors import DataError, EvenmatchError, InputError, MissingExtraError
+
+# Time for a cluster to accept a connection. Ray itself tries for many minutes.
+CONNECT_SECONDS = 30.0
+
+_CONNECT = """
+import sys, ray
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
+"""
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,7 @@ class Ray:
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             if self.address:
+                check_ray_address(self.address)
                 ray.init(address=self.address, **quiet)
             else:
                 cpus = max(available_cores(), self.workers * (self.threads or 1))
@@ -95,6 +107,37 @@ class Ray:
             variables["EVENMATCH_MODELS"] = self.models
         directory = {"working_dir": self.working_dir} if self.working_dir else {}
         return {"env_vars": variables, **directory}
+
+
+def check_ray_address(address: str) -> None:
+    """Raise `DataError` if no Ray cluster accepts a connection in time.
+
+    A process of its own tries to connect: `ray.init` cannot be interrupted, and ends the whole
+    process for some errors.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", _CONNECT, address],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # so that the processes it starts can be ended with it
+    )
+    try:
+        _, said = process.communicate(timeout=CONNECT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise DataError(
+            f"no Ray cluster answers at {address} within {CONNECT_SECONDS:g} seconds; "
+            "check --ray-address, and that the cluster runs there"
+        ) from None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    if process.returncode:
+        last = (said.strip().splitlines() or ["it ended without a message"])[-1]
+        raise DataError(f"cannot reach Ray at {address}: {last[:300]}")
 
 
 class _Actor:

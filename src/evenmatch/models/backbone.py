@@ -283,13 +283,17 @@ def run_in_threads(one: Callable[[list[int]], None], batches: list[list[int]], r
 
     import torch
 
+    def checked(batch: list[int]) -> None:
+        run.check()
+        one(batch)
+
     before = torch.get_num_threads()
     threads = run.threads or before
     workers = min(threads, len(batches)) if run.device == "cpu" else 1
     torch.set_num_threads(max(1, threads // max(workers, 1)))
     try:
         with ThreadPoolExecutor(max(workers, 1)) as pool:
-            for _ in pool.map(one, batches):
+            for _ in pool.map(checked, batches):
                 pass
     finally:
         torch.set_num_threads(before)

@@ -13,7 +13,17 @@ from evenmatch.registry import CallContext, make_signature
 from evenmatch.registry.opening import count_idf
 from evenmatch.scoring.engine import open_encoder
 from evenmatch.scoring.metric import AlignMetric, check_similarity
-from evenmatch.types import Alignment, Array, Embedded, OpenEncoder, Pair, Problem, Score, Units
+from evenmatch.types import (
+    Alignment,
+    Array,
+    Embedded,
+    OpenEncoder,
+    Pair,
+    Problem,
+    Run,
+    Score,
+    Units,
+)
 
 _MIN_PAIR_WEIGHT = 0.005  # smaller weights are left out of the list of pairs
 
@@ -73,17 +83,20 @@ def _format_score(score: Score) -> str:
     return text + (f"  ({', '.join(sorted(score.flags))})" if score.flags else "")
 
 
-def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
+def align_texts(candidate: str, reference: str, metric: Any, run: Run = Run()) -> Aligned:
     """Align two texts with an alignment metric."""
     if not isinstance(metric, AlignMetric):
         raise InputError(
             "only alignment metrics can align texts, such as bertscore, f_disc and f_cont"
         )
-    context = CallContext(pairs=[Pair(candidate, (reference,))])
+    context = CallContext(run, [Pair(candidate, (reference,))])
     metric = count_idf(metric, context)
     left, right = open_encoder(metric.vectors, context)
-    x, candidate_units = _embed_text(metric.units(candidate), left)
-    y, reference_units = _embed_text(metric.units(reference), right)
+    units = metric.units(candidate), metric.units(reference)
+    run.check(len(units[0].groups) * len(units[1].groups))  # 0 if the encoder splits the texts
+    x, candidate_units = _embed_text(units[0], left)
+    y, reference_units = _embed_text(units[1], right)
+    run.check(len(candidate_units) * len(reference_units))
     similarity = check_similarity(metric.similarity(x, y), candidate)
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)

@@ -139,7 +139,7 @@ def open_metric(metric: Any, context: CallContext) -> ReadyMetric:
 
 def score_each_pair(score: Callable[[Pair], Score]) -> ReadyMetric:
     """Return a ready metric that scores one pair after the other."""
-    return ReadyMetric(lambda chunk: ([score(pair) for pair in chunk.pairs], None))
+    return ReadyMetric(lambda chunk: ([score(pair) for pair in chunk.checked_pairs()], None))
 
 
 def _join_chunks(
@@ -176,6 +176,12 @@ class Chunk:
             self._shared[key] = compute()
         found: T = self._shared[key]
         return found
+
+    def checked_pairs(self) -> Iterator[Pair]:
+        """Yield the pairs one by one; the run may be cancelled before each."""
+        for pair in self.pairs:
+            self.run.check()
+            yield pair
 
     def embedded_pairs(
         self, units: Splitter, sides: tuple[OpenEncoder, OpenEncoder]

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Query, Request
@@ -44,6 +44,7 @@ from evenmatch.server.security import (
     Limits,
     RequestError,
     SecurityMiddleware,
+    check_response_size,
     check_text_lengths,
     pairs_of_request,
 )
@@ -58,12 +59,17 @@ _DESCRIPTION = (
     "Requests that arrive at the same time are processed as one batch."
 )
 
-_POST_ERRORS = (400, 401, 408, 409, 413, 422, 429, 500, 504)
-_GET_ERRORS = (400, 401, 408, 413, 500)
+_GET_ERRORS = (400, 401, 408, 413, 421, 431, 500)
+_POST_ERRORS = (*_GET_ERRORS, 409, 422, 429, 504)
 
 
 def make_app(
-    allow_list: Mapping[str, Metric], limits: Limits, *, run: Run, token: str = ""
+    allow_list: Mapping[str, Metric],
+    limits: Limits,
+    *,
+    run: Run,
+    token: str = "",
+    hosts: frozenset[str] = frozenset(),
 ) -> SecurityMiddleware:
     """Build the ASGI application, with its security middleware."""
     server_metrics = ServerMetrics()
@@ -91,7 +97,7 @@ def make_app(
     served = {SERVED_KEY: list(allow_list), ALIGNING_KEY: routes.aligning_names}
     _insert_names(app.openapi(), served)
     paths = frozenset(route.path for route in app.routes)  # type: ignore[attr-defined]  # all do
-    return SecurityMiddleware(app, limits, server_metrics, token, paths)
+    return SecurityMiddleware(app, limits, server_metrics, token, paths, hosts)
 
 
 @dataclass(frozen=True)
@@ -114,8 +120,9 @@ class Routes:
         wanted = [body.metric] if isinstance(body.metric, str) else body.metric
         chosen = dict(map(self._find_metric, wanted))
         pairs = pairs_of_request(body.candidates, body.references, self.limits)
-        found = await self.batcher.submit(ScoreOperation(tuple(chosen.values()), self.run), pairs)
-        return _json_response(
+        operation = ScoreOperation(tuple(chosen.values()), self.run, self.limits)
+        found = await self.batcher.submit(operation, pairs)
+        return self._json_response(
             {"metrics": dict(zip(chosen, map(_scores_record, found), strict=True))}
         )
 
@@ -124,7 +131,7 @@ class Routes:
         pairs = pairs_of_request(body.candidates, body.references, self.limits)
         metric = self._find_metric(body.metric)[1]
         found = await self._compute_rewards(metric, pairs)
-        return _json_response(
+        return self._json_response(
             {"rewards": found.values, "odd": found.odd, "signature": f"reward({metric.signature})"}
         )
 
@@ -138,7 +145,7 @@ class Routes:
         pairs = pairs_of_request(candidates, body.labels, self.limits)
         found = await self._compute_rewards(self._find_metric(metric)[1], pairs)
         odd = [float(row in found.odd) for row in range(len(pairs))]
-        return _json_response(
+        return self._json_response(
             {"rewards": found.values, "scores": found.values, "extra_logs": {"odd": odd}}
         )
 
@@ -148,19 +155,19 @@ class Routes:
         name = body.metric or next(iter(self.aligning_names), "")
         if name not in self.aligning_names:
             raise _not_served_error(name, self.aligning_names)
-        operation = AlignOperation(name, self.allow_list[name])
+        operation = AlignOperation(name, self.allow_list[name], self.limits)
         found = await self.batcher.submit(operation, [Pair(body.candidate, (body.reference,))])
-        return _json_response(asdict(found) | {"score": score_to_record(found.score)})
+        return Response(found, media_type="application/json")
 
     async def metrics(self) -> Response:
         """List the served metrics; requests can use no others."""
-        return _json_response(
+        return self._json_response(
             {"metrics": [_metric_info(name, m) for name, m in self.allow_list.items()]}
         )
 
     async def health(self) -> Response:
         """Report that the server is running."""
-        return _json_response({"status": "ok", "version": __version__})
+        return self._json_response({"status": "ok", "version": __version__})
 
     async def prometheus(self) -> Response:
         """Request counts, response times and memory in the format of Prometheus."""
@@ -168,7 +175,8 @@ class Routes:
 
     async def page(self) -> Response:
         """The viewer's page, which aligns two texts."""
-        return HTMLResponse(server_page(self.aligning_names))
+        page, policy = server_page(self.aligning_names)
+        return HTMLResponse(page, headers={"content-security-policy": policy})
 
     def _find_metric(self, name: str) -> tuple[str, Metric]:
         name = name or next(iter(self.allow_list))
@@ -176,8 +184,13 @@ class Routes:
             raise _not_served_error(name, list(self.allow_list))
         return name, self.allow_list[name]
 
+    def _json_response(self, document: Any) -> Response:
+        body = check_response_size(json.dumps(document).encode(), self.limits)
+        return Response(body, media_type="application/json")
+
     async def _compute_rewards(self, metric: Metric, pairs: Sequence[Pair]) -> RewardValues:
-        found: RewardValues = await self.batcher.submit(RewardOperation(metric, self.run), pairs)
+        operation = RewardOperation(metric, self.run, self.limits)
+        found: RewardValues = await self.batcher.submit(operation, pairs)
         self.server_metrics.odd_rewards.inc(len(found.odd))
         return found
 
@@ -282,7 +295,3 @@ def _metric_info(name: str, metric: Metric) -> dict[str, Any]:
         "higher_is_better": metric.higher_is_better,
         "bounds": [bound if math.isfinite(bound) else None for bound in metric.bounds],
     }
-
-
-def _json_response(document: Any) -> Response:
-    return Response(json.dumps(document), media_type="application/json")

@@ -35,6 +35,9 @@ class ServerMetrics:
             registry=own,
         )
         self.waiting_pairs = Gauge("evenmatch_waiting_pairs", "Pairs in the queue.", registry=own)
+        self.dropped_connections = Counter(
+            "evenmatch_dropped_connections", "Connections dropped.", ["reason"], registry=own
+        )
         ProcessCollector(registry=own)
 
     def count_request(self, path: str, status: int, seconds: float) -> None:

@@ -8,25 +8,28 @@ the operations (score, reward, align) follow below.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
+from evenmatch.data.scores import score_to_record
 from evenmatch.errors import EvenmatchError
 from evenmatch.models.loading import trim_memory
 from evenmatch.protocols import Metric
 from evenmatch.scoring.aligned import align_texts
+from evenmatch.scoring.engine import texts_of_pair
 from evenmatch.scoring.metric import score_metrics
 from evenmatch.server.allow_list import can_batch
 from evenmatch.server.prometheus import ServerMetrics
-from evenmatch.server.security import Limits, RequestError
+from evenmatch.server.security import CostCheck, Limits, RequestError, check_response_size
 from evenmatch.training.rewards.rewards import Reward, RewardValues
 from evenmatch.training.rewards.terms import MetricTerm
 from evenmatch.types import Pair, Run, Scores
-from evenmatch.viewer.page import AlignmentData, alignment_data_with_trees
+from evenmatch.viewer.page import alignment_data_with_trees
 
 # Time to wait for more requests: clients answered together send their next requests together.
 GATHER_SECONDS = 0.002
@@ -36,12 +39,17 @@ MEMORY_TRIM_SECONDS = 1.0
 
 # Enough to fill the batches of a model, few enough not to delay other requests.
 MAX_BATCH_PAIRS = 512
+MAX_BATCH_CHARACTERS = 200_000
+
+# Tables of several pairs are held at a time, so many times as large as the largest allowed one.
+_TABLES_AT_A_TIME = 16
 
 Pairs = Sequence[Pair]
 T = TypeVar("T")
 
-# Returns a result for each request, in order; requests with equal operations share one call.
-Operation: TypeAlias = Callable[[Sequence[Pairs]], Sequence[Any]]
+# Returns a result for each request, in order; requests with equal operations share one call. The
+# second argument tells whether all of these requests have been given up.
+Operation: TypeAlias = Callable[[Sequence[Pairs], Callable[[], bool]], Sequence[Any]]
 
 
 class RequestBatcher:
@@ -119,11 +127,16 @@ class RequestBatcher:
         """Take the oldest requests that fit into one batch; drop those that timed out."""
         batch: list[QueuedRequest] = []
         size = 0
-        while self._queue and (not batch or size + len(self._queue[0].pairs) <= MAX_BATCH_PAIRS):
-            request = self._queue.popleft()
+        characters = 0
+        while self._queue:
+            request = self._queue[0]
+            size += len(request.pairs)
+            characters += request.characters
+            if batch and (size > MAX_BATCH_PAIRS or characters > MAX_BATCH_CHARACTERS):
+                break
+            self._queue.popleft()
             if not request.future.done():
                 batch.append(request)
-                size += len(request.pairs)
         return batch
 
     def _resolve(self, requests: Sequence[QueuedRequest], results: Sequence[Any]) -> None:
@@ -145,6 +158,11 @@ class QueuedRequest:
     pairs: Sequence[Pair]
     future: asyncio.Future[Any]
 
+    @property
+    def characters(self) -> int:
+        """The length of all texts."""
+        return sum(len(text) for pair in self.pairs for text in texts_of_pair(pair))
+
 
 @dataclass(frozen=True)
 class ScoreOperation:
@@ -152,17 +170,21 @@ class ScoreOperation:
 
     metrics: tuple[Metric, ...]
     run: Run
+    limits: Limits
 
-    def __call__(self, requests: Sequence[Pairs]) -> list[list[Scores]]:
+    def __call__(
+        self, requests: Sequence[Pairs], is_abandoned: Callable[[], bool]
+    ) -> list[list[Scores]]:
+        run = _checked_run(self.run, self.limits, is_abandoned)
         shared = [metric for metric in self.metrics if can_batch(metric)]
         all_pairs = [pair for pairs in requests for pair in pairs]
         found: dict[Metric, list[Scores]] = {}
-        for metric, scores in zip(shared, score_metrics(shared, all_pairs, self.run), strict=True):
+        for metric, scores in zip(shared, score_metrics(shared, all_pairs, run), strict=True):
             split = _split_by_request(scores.segments, requests)
             found[metric] = [Scores(segments, scores.signature) for segments in split]
         for metric in self.metrics:
             if metric not in found:
-                found[metric] = [score_metrics([metric], p, self.run)[0] for p in requests]
+                found[metric] = [score_metrics([metric], p, run)[0] for p in requests]
         return [[found[metric][at] for metric in self.metrics] for at in range(len(requests))]
 
 
@@ -172,11 +194,16 @@ class RewardOperation:
 
     metric: Metric
     run: Run
+    limits: Limits
 
-    def __call__(self, requests: Sequence[Pairs]) -> list[RewardValues]:
+    def __call__(
+        self, requests: Sequence[Pairs], is_abandoned: Callable[[], bool]
+    ) -> list[RewardValues]:
+        run = _checked_run(self.run, self.limits, is_abandoned)
+        reward = Reward(MetricTerm(self.metric, run))
         if not can_batch(self.metric):
-            return [self._compute_rewards(pairs) for pairs in requests]
-        rewards = self._compute_rewards([pair for pairs in requests for pair in pairs])
+            return [reward.evaluate(pairs) for pairs in requests]
+        rewards = reward.evaluate([pair for pairs in requests for pair in pairs])
         found, start = [], 0
         for values in _split_by_request(rewards.values, requests):
             odd = (row - start for row in rewards.odd if start <= row < start + len(values))
@@ -184,35 +211,59 @@ class RewardOperation:
             start += len(values)
         return found
 
-    def _compute_rewards(self, pairs: Pairs) -> RewardValues:
-        return Reward(MetricTerm(self.metric, self.run)).evaluate(pairs)
-
 
 @dataclass(frozen=True)
 class AlignOperation:
-    """Align the pair of each request, with the data that the viewer shows."""
+    """Align the pair of each request, with the data that the viewer shows, as JSON.
+
+    It is encoded here, in the worker's thread, so that other requests are answered meanwhile.
+    """
 
     name: str
     metric: Metric
+    limits: Limits
 
-    def __call__(self, requests: Sequence[Pairs]) -> list[AlignmentData]:
-        return [self._align_pair(pairs[0].candidate, pairs[0].references[0]) for pairs in requests]
+    def __call__(
+        self, requests: Sequence[Pairs], is_abandoned: Callable[[], bool]
+    ) -> list[bytes | RequestError]:
+        cells = self.limits.max_aligned_cells
+        run = Run(check_cost=CostCheck(cells, cells, is_abandoned))
+        return [self._align_pair(pair, run) for (pair,) in requests]
 
-    def _align_pair(self, candidate: str, reference: str) -> AlignmentData:
-        aligned = align_texts(candidate, reference, self.metric)
-        return alignment_data_with_trees(aligned, self.metric, candidate, reference, name=self.name)
+    def _align_pair(self, pair: Pair, run: Run) -> bytes | RequestError:
+        candidate, reference = texts_of_pair(pair)
+        try:
+            aligned = align_texts(candidate, reference, self.metric, run)
+            data = alignment_data_with_trees(
+                aligned, self.metric, candidate, reference, name=self.name
+            )
+            document = vars(data) | {"score": score_to_record(data.score)}
+            return check_response_size(json.dumps(document).encode(), self.limits)
+        except RequestError as error:
+            return error
+
+
+def _checked_run(run: Run, limits: Limits, is_abandoned: Callable[[], bool]) -> Run:
+    check = CostCheck(limits.max_cells, limits.max_cells * _TABLES_AT_A_TIME, is_abandoned)
+    return replace(run, check_cost=check)
 
 
 def _run_batch(operation: Operation, requests: Sequence[QueuedRequest]) -> Sequence[Any]:
     """Return a result or an error for each request.
 
     If the batch fails, each request is run alone, so that an invalid one does not affect others.
+    Work on requests that were all given up is cancelled before its next piece.
     """
+
+    def is_abandoned() -> bool:
+        return all(request.future.done() for request in requests)
+
     try:
-        return operation([request.pairs for request in requests])
-    except EvenmatchError as error:
+        return operation([request.pairs for request in requests], is_abandoned)
+    except (EvenmatchError, RequestError) as error:
         if len(requests) == 1:
-            return [RequestError(422, " ".join(str(error).split()))]
+            known = isinstance(error, RequestError)
+            return [error if known else RequestError(422, " ".join(str(error).split()))]
     return [result for request in requests for result in _run_batch(operation, [request])]
 
 

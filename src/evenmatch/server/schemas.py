@@ -189,9 +189,11 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
         401: "The token is missing or wrong.",
         408: "The body did not arrive in time.",
         409: "The lists differ in length.",
-        413: "The body, a text or the number of texts is too large.",
+        413: "The body, a text, the number of texts, the work or the response is too large.",
+        421: "The Host header names another host.",
         422: "The body does not match the schema, or a text is invalid.",
         429: "The queue is full; try again.",
+        431: "The headers are too large.",
         500: "Internal server error.",
         504: "The request timed out.",
     }.items()

@@ -1,7 +1,8 @@
-"""Security of the server: token check, limits on requests, and error responses.
+"""Security of the server: host and token, limits on requests, and error responses.
 
-Every request passes `SecurityMiddleware` first, which checks the token, the size of the body and
-the time it takes to arrive. `Limits` has the bounds of requests and of the queue.
+Every request passes `SecurityMiddleware` first, which checks its head, the token, the size of the
+body and the time it takes to arrive. `Limits` has all bounds: of requests, of the work they cause,
+of the queue and of connections (`connections.py`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,15 @@ if TYPE_CHECKING:  # the command line reads `Limits` without the extra `serve`
 # Paths without a token: the page and the description are not secret, /health is for monitoring.
 PUBLIC_PATHS = frozenset({"/", "/health", "/openapi.json"})
 
+# Names of this machine, which requests may always send as `Host`.
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+_RESPONSE_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
+_DEFAULT_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+
 # A body over the limit is read up to this multiple of it, so that its sender gets the response.
 _DRAIN_FACTOR = 16
 
@@ -36,8 +46,15 @@ class Limits:
     max_texts: int = 2048  # of a request, references included
     max_text_length: int = 20_000  # characters
     max_aligned_length: int = 2_000  # characters; an alignment grows with the product of lengths
+    max_cells: int = 1_000_000  # of one table of units by units; 16 times as many at a time
+    max_aligned_cells: int = 400_000  # of an alignment, whose similarities are all sent
+    max_response_bytes: int = 8 << 20
     max_queued_pairs: int = 8192  # over all requests in the queue
-    timeout: float = 60.0  # seconds, for receiving the body and for the response
+    timeout: float = 60.0  # seconds, for receiving the body, and for the response
+    max_connections: int = 512
+    max_head_bytes: int = 32 << 10  # of a request's line and headers
+    head_timeout: float = 10.0  # seconds, for receiving the head of a request
+    max_unsent_bytes: int = 64 << 20  # of responses that clients have not read
 
 
 class RequestError(Exception):
@@ -57,13 +74,14 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class SecurityMiddleware:
-    """ASGI middleware that checks the token and the limits, and counts requests."""
+    """ASGI middleware that checks host, token and limits, adds headers, and counts requests."""
 
     app: ASGIApp
     limits: Limits
     server_metrics: ServerMetrics
     token: str
     known_paths: frozenset[str]  # other paths are counted as "other"
+    hosts: frozenset[str] = frozenset()  # allowed in the header Host, beside this machine's own
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -74,7 +92,9 @@ class SecurityMiddleware:
 
         async def send_and_record(message: Message) -> None:
             nonlocal status
-            status = message.get("status", status)
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = _add_headers(message.get("headers", ()))
             await send(message)
 
         try:
@@ -88,6 +108,7 @@ class SecurityMiddleware:
     async def _buffer_request(self, scope: Scope, receive: Receive) -> Receive:
         """Check the request, read its whole body, and return a `receive` that replays it."""
         headers = dict(scope["headers"])
+        self._check_head(scope, headers)
         self._check_token(scope["path"], headers)
         body = await self._read_body(headers, receive)
         sent = False
@@ -100,6 +121,28 @@ class SecurityMiddleware:
             return {"type": "http.request", "body": body, "more_body": False}
 
         return replay
+
+    def _check_head(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Check the size of the head, and its `Host`.
+
+        A web page of another site can make its name point to this machine and so have a browser
+        send requests to it (DNS rebinding). Their `Host` is the name of that site.
+        """
+        size = len(scope["query_string"]) + sum(len(k) + len(v) for k, v in scope["headers"])
+        if size > self.limits.max_head_bytes:
+            raise RequestError(
+                431,
+                f"the headers have {size} bytes; the limit is {self.limits.max_head_bytes}",
+                Connection="close",
+            )
+        if b"host" not in headers:  # HTTP/1.0, which browsers do not use
+            return
+        host = _host_name(headers[b"host"].decode("latin-1"))
+        here = (scope.get("server") or ("",))[0]  # the address at which the connection arrived
+        if host not in _LOOPBACK_NAMES | self.hosts | {here, f"[{here}]"}:
+            raise RequestError(
+                421, f"the host {host[:80]!r} is not served; allow it with --allow-host"
+            )
 
     def _check_token(self, path: str, headers: dict[bytes, bytes]) -> None:
         if not self.token or path in PUBLIC_PATHS:
@@ -141,6 +184,31 @@ class SecurityMiddleware:
         return bytes(body)
 
 
+def _host_name(given: str) -> str:
+    """Return the name in a Host header or an option, without the port.
+
+    >>> _host_name("LocalHost:8000"), _host_name("[::1]:8000"), _host_name("::1")
+    ('localhost', '[::1]', '[::1]')
+    """
+    name = given.strip().lower().rstrip(".")
+    if name.startswith("["):
+        return name.partition("]")[0] + "]"
+    return f"[{name}]" if name.count(":") > 1 else name.partition(":")[0]
+
+
+def allowed_hosts(host: str, others: Iterable[str] = ()) -> frozenset[str]:
+    """Return the values of Host that a server on this address accepts, beside loopback names."""
+    return frozenset(map(_host_name, (host, *others)))
+
+
+def _add_headers(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Add the headers that protect browsers, with a policy unless the response has its own."""
+    headers = [*given, *_RESPONSE_HEADERS]
+    if not any(name == _DEFAULT_POLICY[0] for name, _ in headers):
+        headers.append(_DEFAULT_POLICY)
+    return headers
+
+
 def pairs_of_request(
     candidates: list[str], references: list[Any], limits: Limits
 ) -> tuple[Pair, ...]:
@@ -174,6 +242,41 @@ def check_text_lengths(texts: Iterable[str], limit: int) -> None:
     longest = max(map(len, texts), default=0)
     if longest > limit:
         raise RequestError(413, f"a text has {longest} characters; the limit is {limit}")
+
+
+@dataclass(frozen=True)
+class CostCheck:
+    """The check of a run for some requests: refuses large tables, and cancels abandoned work."""
+
+    max_cells: int
+    max_total: int  # cells at a time
+    is_abandoned: Callable[[], bool]
+
+    def __call__(self, cells: Sequence[int]) -> None:
+        if self.is_abandoned():
+            raise RequestError(504, "the request was cancelled")
+        largest, total = max(cells, default=0), sum(cells)
+        if largest > self.max_cells:
+            raise RequestError(
+                413, f"a pair has {largest} cells (units × units); the limit is {self.max_cells}"
+            )
+        if total > self.max_total:
+            raise RequestError(
+                413,
+                f"the texts have {total} cells (units × units); the limit is {self.max_total}, "
+                "send several requests",
+            )
+
+
+def check_response_size(body: bytes, limits: Limits) -> bytes:
+    """Return the body of a response; raise `RequestError` if it is larger than the limit."""
+    if len(body) > limits.max_response_bytes:
+        raise RequestError(
+            413,
+            f"the response would have {len(body)} bytes; the limit is "
+            f"{limits.max_response_bytes}, send fewer or shorter texts",
+        )
+    return body
 
 
 def _too_large_error(size: int, limit: int) -> RequestError:

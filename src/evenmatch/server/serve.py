@@ -12,9 +12,7 @@ from typing import Any
 
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.scoring.inputs import make_run
-from evenmatch.server.security import Limits
-
-_BACKLOG = 2048  # maximum number of pending connections, as in uvicorn
+from evenmatch.server.security import Limits, allowed_hosts
 
 
 def serve(
@@ -23,6 +21,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     token: str = "",
+    allow_hosts: Sequence[str] = (),
     limits: Limits = Limits(),
     log: Callable[[str], None] = logging.getLogger("evenmatch").info,
     **run: Any,
@@ -30,29 +29,30 @@ def serve(
     """Serve these metrics, or the default ones, until the process receives SIGINT or SIGTERM.
 
     Without a token the host must be a loopback address, which only this machine can reach. Requests
-    that were accepted are answered before the server ends. `log` receives status messages.
+    name the server by that address, as localhost, or by one of `allow_hosts`. Those that were
+    accepted are answered before the server ends. `log` receives status messages.
     """
     check_address(host, token)
     try:
-        import uvicorn
-
         from evenmatch.server.allow_list import build_allow_list
         from evenmatch.server.app import make_app
+        from evenmatch.server.connections import BACKLOG, make_server, reserve_files
     except ImportError as error:
         raise MissingExtraError(
             f"serving needs fastapi, uvicorn and prometheus-client ({error}); "
             "install them with: pip install 'evenmatch[serve]'"
         ) from None
     settings = make_run(**run)
+    reserve_files(limits)
     with _bound_socket(host, port) as sock:
         allow_list = build_allow_list(metrics, settings)
-        app = make_app(allow_list, limits, run=settings, token=token)
-        sock.listen(_BACKLOG)  # listen before logging: a reader of the log may connect at once
+        hosts = allowed_hosts(host, allow_hosts)
+        app = make_app(allow_list, limits, run=settings, token=token, hosts=hosts)
+        sock.listen(BACKLOG)  # listen before logging: a reader of the log may connect at once
         shown = f"[{host}]" if ":" in host else host
         log(f"serving {', '.join(allow_list)} at http://{shown}:{sock.getsockname()[1]}/")
-        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on")
         with _graceful_sigterm():
-            uvicorn.Server(config).run(sockets=[sock])
+            make_server(app, limits, app.server_metrics, log).run(sockets=[sock])
         log(
             f"stopped: {app.server_metrics.accepted_requests} requests accepted, "
             f"{app.server_metrics.answered_requests} answered"

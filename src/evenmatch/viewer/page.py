@@ -8,9 +8,11 @@ reads it: plain lists of texts and numbers.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -30,6 +32,19 @@ from evenmatch.viewer.trees import TREE_CAPTION, TreePair, lay_out_trees, tree_s
 _SCRIPTS = ("format.js", "draw.js", "compare.js", "element.js", "interact.js")
 _EXAMPLE_TEXTS = ("the the cat sat on the mat", "a cat was sitting on the mat")
 _DIGITS = 5  # decimals stored; the page shows at most three
+
+_PAGE_STYLE = (
+    "html{background:#fff}@media(prefers-color-scheme:dark){html{background:#16191d}}body{margin:0}"
+    "h1{font:600 1.4rem system-ui,sans-serif;max-width:72rem;margin:.75rem auto 0;"
+    "padding:0 .75rem;color:#212529}@media(prefers-color-scheme:dark){h1{color:#e9ecef}}"
+)
+
+# A page in a file has no server to send its policy. It sends typed text nowhere.
+_FILE_POLICY = (
+    """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; """
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; connect-src 'none'; "
+    """base-uri 'none'; form-action 'none'">\n"""
+)
 
 
 @dataclass(frozen=True)
@@ -66,13 +81,23 @@ def alignment_page(
     element = viewer_element(
         also or [_only_alignment(aligned, trees)], _static_fallback(aligned, trees), page=True
     )
-    return _html_page(f"Alignment, score {aligned.score.value:.3f}", element, "'none'")
+    return _html_page(f"Alignment, score {aligned.score.value:.3f}", element, _FILE_POLICY)
 
 
-def server_page(names: Sequence[str]) -> str:
-    """Create the page of a server with these metrics; it sends requests to no other server."""
+def server_page(names: Sequence[str]) -> tuple[str, str]:
+    """Create the page of a server with these metrics, and its Content-Security-Policy.
+
+    The page runs only its own script and sends requests to no other server.
+    """
     data = {"names": list(names), "shown": [], "page": True, "served": True, "try": _EXAMPLE_TEXTS}
-    return _html_page("evenmatch", _element(data, "<p>This page needs JavaScript.</p>"), "'self'")
+    element = _element(data, "<p>This page needs JavaScript.</p>")
+    script = viewer_script().removeprefix("<script>").removesuffix("</script>")
+    policy = (
+        f"default-src 'none'; style-src {_hash_source(_PAGE_STYLE)}; "
+        f"script-src {_hash_source(script)}; img-src data:; connect-src 'self'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    )
+    return _html_page("evenmatch", element), policy
 
 
 def alignment_fragment(aligned: Aligned, trees: TreePair | None = None) -> str:
@@ -174,32 +199,27 @@ def metric_trees(
     return None
 
 
-def _html_page(title: str, element: str, connect: str) -> str:
-    # The policy ensures that typed text is sent only to the page's own server.
-    policy = (
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-        f"img-src data:; connect-src {connect}; base-uri 'none'; form-action 'none'"
-    )
+def _html_page(title: str, element: str, head: str = "") -> str:
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{head}'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n"
-        "<style>html{background:#fff}@media(prefers-color-scheme:dark){html{background:#16191d}}"
-        "h1{font:600 1.4rem system-ui,sans-serif;max-width:72rem;margin:.75rem auto 0;"
-        "padding:0 .75rem;color:#212529}@media(prefers-color-scheme:dark){h1{color:#e9ecef}}"
-        "</style>\n"
-        f'</head>\n<body style="margin:0">\n<main>\n<h1>Alignment</h1>\n{element}\n'
+        f"<title>{escape(title)}</title>\n<style>{_PAGE_STYLE}</style>\n"
+        f"</head>\n<body>\n<main>\n<h1>Alignment</h1>\n{element}\n"
         f"{viewer_script()}\n</main>\n</body>\n</html>\n"
     )
+
+
+def _hash_source(content: str) -> str:
+    """Return the source expression of a policy that allows an inline element with this content."""
+    return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"
 
 
 def _element(data: Mapping[str, Any], inside: str) -> str:
     # Inside a script element, only "<" could end the element early.
     content = json.dumps(data).replace("<", "\\u003c")
     return (
-        '<evenmatch-viewer style="display:block"><script type="application/json">'
+        '<evenmatch-viewer><script type="application/json">'
         f"{content}</script>\n{inside}\n</evenmatch-viewer>"
     )
 

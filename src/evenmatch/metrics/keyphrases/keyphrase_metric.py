@@ -103,6 +103,9 @@ class KeyphraseMetric(EngineMetric):
         """
         splitting, similarity = (self.units, self.most), self.similarity
         split = chunk.share(splitting, lambda: [split_pair(p, *splitting) for p in chunk.pairs])
+        for each in split:
+            sizes = (len(reference.groups) for reference in each.references)
+            chunk.run.check(*(len(each.candidate.groups) * size for size in sizes))
         if isinstance(similarity, BatchSimilarity):
             # Prepared with all phrases: present, absent and duplicate ones.
             prepare = similarity.prepare

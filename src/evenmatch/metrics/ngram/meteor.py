@@ -64,6 +64,7 @@ class Meteor(EngineMetric):
 
         def score(candidate: str, reference: str) -> Score:
             hypothesis, target = tokenize_texts(self.tokenizer, candidate, reference)
+            context.run.check(len(hypothesis) * len(target))
             return overlap_score(
                 meteor(
                     target,

@@ -25,6 +25,9 @@ from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetr
 from evenmatch.scoring.reducers import empty_score, empty_side_flags, overlap_score, ratio
 from evenmatch.types import Array, Pair, Score
 
+# A cell of TER's table counts as several of an alignment's: every shift computes the table again.
+_CELL_COST = 10
+
 
 @register("metric", "bleu")
 @dataclass(frozen=True)
@@ -139,7 +142,12 @@ class Ter(LibraryMetric, EngineMetric):
         split = cache(lambda text: scorer._preprocess_segment(text).split())
         # sacrebleu processes references twice, which matters for text like `&amp;quot;`.
         split_reference = cache(lambda text: split(scorer._preprocess_segment(text)))
-        edits = cache(lambda own, other: count_edits(split(own), split_reference(other)))
+
+        @cache
+        def edits(own: str, other: str) -> int:
+            words, target = split(own), split_reference(other)
+            context.run.check(len(words) * len(target) * _CELL_COST)
+            return count_edits(words, target)
 
         def count(pair: Pair) -> tuple[float, float]:
             lengths = [len(split_reference(reference)) for reference in pair.references]
@@ -182,7 +190,7 @@ def _open_counts(
     """
 
     def score_chunk(chunk: Chunk) -> ChunkScores:
-        counts = [count(pair) for pair in chunk.pairs]
+        counts = [count(pair) for pair in chunk.checked_pairs()]
         scores = [score(pair, own) for pair, own in zip(chunk.pairs, counts, strict=True)]
         return scores, np.array([list(own) for own in counts], dtype=np.float64)
 

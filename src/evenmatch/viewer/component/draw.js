@@ -70,7 +70,7 @@ const mapTable = (alignment) => {
   const cell = (i, j) => {
     const w = weight.get(`${i},${j}`) || 0, a = alpha(alignment.similarity[i][j]);
     return `<td role="gridcell" tabindex="-1" class="heat${a > 0.55 ? " hot" : ""}${w ? " pair" : ""}" data-i="${i}" ` +
-      `data-j="${j}" style="--s:${a.toFixed(2)};--w:${w.toFixed(2)}">${formatNumber(alignment.similarity[i][j])}` +
+      `data-j="${j}" data-s="${a.toFixed(2)}" data-w="${w.toFixed(2)}">${formatNumber(alignment.similarity[i][j])}` +
       (w ? `<span class="unseen">, pair of weight ${formatNumber(w)}</span>` : "") + "</td>";
   };
   const heads = columns.map((unit) => `<th scope="col" role="columnheader">${escapeHtml(shorten(unit))}</th>`);

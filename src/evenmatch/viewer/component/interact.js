@@ -37,6 +37,8 @@ Object.assign(Viewer.prototype, {
       `${scrollable(this.picture(alignment, view), view)}</figure>`).join("");
     this.at("drawn").innerHTML = figures + (several ? comparison(...this.found) : "") +
       `<p class="recipe">Metric: <code>${escapeHtml(this.found[0].signature)}</code></p>`;
+    for (const cell of this.shadowRoot.querySelectorAll("td.heat"))
+      for (const name of ["s", "w"]) cell.style.setProperty(`--${name}`, cell.dataset[name]);
     for (const figure of this.shadowRoot.querySelectorAll("figure"))
       figure.querySelector(".unit, td.heat")?.setAttribute("tabindex", "0");
   },
