@@ -47,7 +47,11 @@ _SENTENCE_END = re.compile(r"(?<=\.)\s+")
 def align(
     candidate: str = opt.argument(opt.REQUIRED, "CANDIDATE", "Text to score."),
     reference: str = opt.argument(opt.REQUIRED, "REFERENCE", "Text to align it with."),
-    metric: str = opt.metric("f_disc", "Name or spec of an alignment metric."),
+    metric: str = opt.metric(
+        "f_disc",
+        "Name or spec of an alignment metric. The default is one-to-one: each unit has at most one "
+        "partner, and those without one are visible.",
+    ),
     plot: str = opt.value("", "FILE", "Also plot the alignment: a .svg, .png or .html file."),
     also: list[str] | None = opt.value(
         None,
