@@ -32,6 +32,7 @@ COMMANDS = {
     "report": "publish:report",
     "serve": "publish:serve",
     "tune": "train:tune",
+    "generate": "train:generate",
     "list": "inspect:list_names",
     "explain": "inspect:explain",
     "study": "study:study",

@@ -92,7 +92,7 @@ def tune(
         lambda: _evaluate_bleu(policy, config, validation),
         every=config.look_every or examples.steps,
         patience=config.patience,
-        save_best=lambda: policy.save(folder / MODEL_FOLDER),
+        save_best=lambda: policy.save(folder / MODEL_FOLDER, config.decoding),
     )
     recipe = _recipe(config, examples, validation)
     with tensorboard_logger(folder / LOG_FOLDER) as log:

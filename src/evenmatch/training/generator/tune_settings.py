@@ -31,6 +31,15 @@ class T5Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class DecodingSettings:
+    """How inputs are given to a model and texts decoded; lengths are in tokens."""
+
+    prefix: str = ""
+    longest_source: int = 512
+    longest_target: int = 384
+
+
+@dataclass(frozen=True, slots=True)
 class TuneSettings:
     """The settings of one run; the defaults are those of Jin & Gildea (2022).
 
@@ -66,6 +75,11 @@ class TuneSettings:
     longest_target: int = 384
     seed: int = 0
     shape: T5Shape = T5Shape()
+
+    @property
+    def decoding(self) -> DecodingSettings:
+        """The settings that are also needed to write texts with the tuned model."""
+        return DecodingSettings(self.prefix, self.longest_source, self.longest_target)
 
     def __post_init__(self) -> None:
         ones = "epochs batch patience keep_every longest_source longest_target".split()
