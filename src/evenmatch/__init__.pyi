@@ -30,6 +30,7 @@ from .fairness.adapter_training import DebiasSettings
 from .fairness.audit import Audit, audit
 from .fairness.counterfactuals import counterfactuals
 from .fairness.debias import debias
+from .integrations.lighteval import for_lighteval
 from .integrations.rl import for_openrlhf, for_trl, for_verl
 from .registry import build, names, register, spec
 from .reports.results import write_report
@@ -38,6 +39,7 @@ from .scoring.metric import AlignMetric
 from .scoring.metric_contract import check_metric
 from .scoring.reducers import Prf, Rescale
 from .similarity.vectors import Cosine, Dot, Floor, SameLabel
+from .training.generator.policy import generate
 from .training.generator.tune import tune
 from .training.generator.tune_settings import TuneSettings
 from .training.loop import FitSettings
@@ -126,9 +128,11 @@ __all__ = [
     "debias",
     "distil",
     "fit",
+    "for_lighteval",
     "for_openrlhf",
     "for_trl",
     "for_verl",
+    "generate",
     "length_term",
     "measure_baseline",
     "names",

@@ -52,7 +52,8 @@ def score(
 ) -> Scores | dict[str, Scores]:
     """Score each candidate against its reference, or the best of its references.
 
-    `metric` is a name, a spec, a part, or a list of those. The metrics of a list share one pass
+    `metric` is a name, a spec, a part, or a list of those. The default, `bertscore`, is never far
+    from the best alignment metric in agreement with human ratings, also where lengths differ. The metrics of a list share one pass
     over the texts, and the result is a dictionary of scores by metric. `run` settings (device,
     threads, batch_tokens, cache, progress, on) control the execution and never change a score.
 
@@ -72,7 +73,11 @@ def score(
 
 
 def align(candidate: str, reference: str, metric: str | Metric = "f_disc") -> Aligned:
-    """Align the units of one candidate with the units of one reference."""
+    """Align the units of one candidate with the units of one reference.
+
+    The default, `f_disc`, is one-to-one: each unit has at most one partner, and those without one
+    are visible.
+    """
     for name, text in (("candidate", candidate), ("reference", reference)):
         if not isinstance(text, str):
             raise InputError(f"the {name} must be a string, got {type(text).__name__}")

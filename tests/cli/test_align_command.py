@@ -39,7 +39,13 @@ def test_the_default_metric_is_f_disc(command: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "beginning"), [("x.svg", b"<?xml"), ("x.png", b"\x89PNG"), ("x.html", b"<!doctype")]
+    ("name", "beginning"),
+    [
+        ("x.svg", b"<?xml"),
+        ("x.png", b"\x89PNG"),
+        ("x.pdf", b"%PDF"),
+        ("x.html", b"<!doctype"),
+    ],
 )
 def test_a_plot_is_drawn_as_the_suffix_says(command: Command, name: str, beginning: bytes) -> None:
     said = command("align", *STUTTER, "-m", LSA, "--plot", name, "--json")

@@ -10,7 +10,13 @@ from tests.support.parses import BY, HAVING
 
 @pytest.mark.model("minilm", "en_core_web_sm")
 @pytest.mark.parametrize(
-    ("name", "beginning"), [("t.svg", b"<?xml"), ("t.png", b"\x89PNG"), ("t.html", b"<!doctype")]
+    ("name", "beginning"),
+    [
+        ("t.svg", b"<?xml"),
+        ("t.png", b"\x89PNG"),
+        ("t.pdf", b"%PDF"),
+        ("t.html", b"<!doctype"),
+    ],
 )
 def test_align_draws_trees_for_a_structure_metric(
     command: Command, name: str, beginning: bytes
@@ -19,7 +25,7 @@ def test_align_draws_trees_for_a_structure_metric(
     assert said.code == 0
     content = Path(name).read_bytes()
     assert content[: len(beginning)].lower() == beginning.lower()
-    assert name == "t.png" or b'class="trees"' in content
+    assert name in ("t.png", "t.pdf") or b'class="trees"' in content
 
 
 @pytest.mark.model("minilm", "en_core_web_sm")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import evenmatch as em
+from evenmatch.training.generator.policy import generate_texts, load_policy
 from tests.cli.conftest import Command
 from tests.support.tuning import write_examples
 
@@ -36,8 +38,54 @@ def test_tune_pauses_goes_on_and_says_what_it_made(command: Command, tmp_path: P
     assert done.code == 0
     assert json.loads(done.out)["ended"]
     assert "reward" in done.err
-    assert "wrote out/model; to train further" in done.err
+    assert "wrote out/model; to write texts with it: evenmatch generate out/model" in done.err
     assert "  best" in command("tune", "run.toml").out
+
+
+def test_generate_writes_texts_that_can_be_scored(command: Command, tmp_path: Path) -> None:
+    write_examples(tmp_path / "train.jsonl", 10, seed=1)
+    write_examples(tmp_path / "valid.jsonl", 4, seed=2)
+    (tmp_path / "run.toml").write_text('prefix = "say: "\n' + CONFIG)
+    assert command("tune", "run.toml").code == 0
+    done = command("generate", "out/model", "valid.jsonl", "-o", "texts.jsonl")
+    assert (done.code, done.out) == (0, "")
+    assert "wrote 4 texts to texts.jsonl; to score them: evenmatch score texts.jsonl" in done.err
+    graphs = em.read_graphs(tmp_path / "valid.jsonl")
+    records = [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text().splitlines()]
+    assert [each["references"] for each in records] == [list(g.references) for g in graphs]
+    assert [each["source"] for each in records] == [g.graph.line for g in graphs]
+    model = tmp_path / "out/model"
+    texts = em.generate(model, [g.graph.line for g in graphs], batch_size=3)
+    assert [each["candidate"] for each in records] == texts
+    policy = load_policy(str(model))
+    for graph, text in zip(graphs, texts, strict=True):
+        own = generate_texts(
+            policy, ["say: " + graph.graph.line], longest=(512, 12), batch_size=1
+        )
+        assert [text] == own
+    scored = command("score", "texts.jsonl", "-m", "chrf", "--json", "--segments")
+    assert len(json.loads(scored.out)["metrics"]["chrf"]["segments"]) == 4
+
+
+def test_generate_needs_no_references(command: Command, tmp_path: Path) -> None:
+    write_examples(tmp_path / "train.jsonl", 10, seed=1)
+    write_examples(tmp_path / "valid.jsonl", 4, seed=2)
+    (tmp_path / "run.toml").write_text(CONFIG)
+    command("tune", "run.toml")
+    (tmp_path / "new.jsonl").write_text('{"id": "n1", "triples": [["Cork", "nearTo", "Dover"]]}\n')
+    done = command("generate", "out/model", "new.jsonl", "-o", "texts.jsonl")
+    assert done.err.strip().endswith("wrote 1 texts to texts.jsonl")
+    (record,) = map(json.loads, (tmp_path / "texts.jsonl").read_text().splitlines())
+    assert list(record) == ["id", "source", "candidate"]
+
+
+def test_generate_refuses_a_model_that_cannot_write(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "new.jsonl").write_text('{"source": "a"}\n')
+    told = command("generate", "./none", "new.jsonl", "-o", "texts.jsonl")
+    assert told.code == 1
+    assert "there is no folder ./none" in told.err
+    with pytest.raises(em.InputError, match="sources must be a list of strings"):
+        em.generate("./none", "a text")
 
 
 def test_a_config_that_is_not_there_is_one_line(command: Command) -> None:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import asyncio
+import inspect
 import pickle
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,6 +12,7 @@ import pytest
 import evenmatch as em
 from evenmatch.integrations.rl import for_openrlhf, for_trl, for_verl
 from evenmatch.training.rewards.responses import as_references, completion_text, extract_response
+from evenmatch.training.rewards.rewards import Reward
 
 LSA = em.reward("align(vectors=hashed, alignment=lsa)")
 SAME, LESS = (LSA([em.Pair("a dog", (r,))])[0] for r in ("a dog", "a cat"))
@@ -64,6 +69,102 @@ def test_verl_asks_for_one_text_or_for_many() -> None:
     ) == [LESS, SAME]
 
 
+@dataclass(frozen=True)
+class CountingReward(Reward):
+    """Notes how many texts each pass has."""
+
+    passes: list[int] = field(default_factory=list, compare=False)
+
+    def __call__(self, pairs: Any) -> list[float]:
+        self.passes.append(len(pairs))
+        return super().__call__(pairs)
+
+
+def ask(compute_score: Any, solution: Any, truth: Any = "a cat") -> Any:
+    return compute_score(data_source="x", solution_str=solution, ground_truth=truth, extra_info={})
+
+
+def test_64_concurrent_calls_of_verl_are_one_pass() -> None:
+    counting = CountingReward(LSA.term)
+    compute_score = for_verl(counting).compute_async
+    texts = [f"a dog {n}" if n % 3 else "a cat" for n in range(64)]
+
+    async def all_at_once() -> list[float]:
+        return await asyncio.gather(*(ask(compute_score, text) for text in texts))
+
+    assert asyncio.run(all_at_once()) == LSA([em.Pair(text, ("a cat",)) for text in texts])
+    assert counting.passes == [64]
+
+
+def test_calls_of_verl_during_a_pass_are_the_next_pass() -> None:
+    counting = CountingReward(LSA.term)
+    compute_score = for_verl(counting).compute_async
+
+    async def in_two_waves() -> None:
+        first = [asyncio.create_task(ask(compute_score, "a dog")) for _ in range(3)]
+        while not counting.passes:
+            await asyncio.sleep(0.001)
+        await asyncio.gather(*first, *(ask(compute_score, "a dog") for _ in range(5)))
+
+    asyncio.run(in_two_waves())
+    asyncio.run(in_two_waves())  # in another event loop
+    assert sum(counting.passes) == 16
+    assert counting.passes[0] == 3
+
+
+def test_verl_takes_the_method_for_a_coroutine_function() -> None:
+    # verl 0.9 wraps the function it loads in partial, and asks inspect whether to await it.
+    function = for_verl(LSA).compute_async
+    assert inspect.iscoroutinefunction(function)
+    assert inspect.iscoroutinefunction(partial(function, extra_info={}))
+    assert pickle.loads(pickle.dumps(for_verl(LSA))) == for_verl(LSA)
+
+
+def test_an_invalid_call_of_verl_fails_alone() -> None:
+    compute_score = for_verl(LSA).compute_async
+
+    async def one_invalid() -> list[Any]:
+        calls = [ask(compute_score, "a dog"), ask(compute_score, None), ask(compute_score, "a", 3)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    good, *bad = asyncio.run(one_invalid())
+    assert good == LESS
+    assert [type(error) for error in bad] == [em.InputError, em.InputError]
+
+
+def test_a_reward_that_fails_raises_in_every_call_of_verl() -> None:
+    compute_score = for_verl("bertscore(model='./none')").compute_async
+
+    async def two() -> list[Any]:
+        return await asyncio.gather(
+            *(ask(compute_score, "a") for _ in range(2)), return_exceptions=True
+        )
+
+    assert [type(error) for error in asyncio.run(two())] == [em.DataError] * 2
+
+
+def test_a_cancelled_call_of_verl_stops_no_other() -> None:
+    compute_score = for_verl(LSA).compute_async
+
+    async def cancel_first() -> Any:
+        first = asyncio.create_task(ask(compute_score, "a dog"))
+        second = asyncio.create_task(ask(compute_score, "a dog"))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    assert asyncio.run(cancel_first()) == LESS
+
+
+def test_columns_of_unequal_length_are_named() -> None:
+    with pytest.raises(em.InputError, match="but completions has 2, target has 1"):
+        for_trl(LSA, references="target")(completions=["a", "b"], target=["a"])
+    with pytest.raises(em.InputError, match="queries has 1, prompts has 1, labels has 2"):
+        for_openrlhf(LSA)(["a"], ["a"], ["a", "b"])
+    with pytest.raises(em.InputError, match="solution_strs has 1, ground_truths has 2"):
+        for_verl(LSA).compute_batch(["x"], ["a"], ["a", "b"])
+
+
 @pytest.mark.model
 def test_a_metric_name_or_spec_serves_as_a_reward() -> None:
     spec = "align(vectors=hashed, alignment=lsa)"
@@ -77,7 +178,7 @@ def test_the_files_can_be_named_to_trainers_as_they_are() -> None:
     from evenmatch.integrations import rl
 
     asked = {"data_source": "x", "solution_str": "a dog", "ground_truth": "a dog"}
-    assert rl.compute_score(**asked) == pytest.approx(1.0)
+    assert asyncio.run(rl.compute_score(**asked)) == pytest.approx(1.0)
     assert rl.reward_func(["a dog"], [""], ["a dog"])["rewards"][0] == pytest.approx(1.0)
 
 

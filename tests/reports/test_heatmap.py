@@ -40,11 +40,14 @@ def test_the_suffix_decides_between_pixels_and_vectors(tmp_path: Path) -> None:
     png = draw_alignment(alignment, tmp_path / "a.PNG")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert svg(alignment, tmp_path).startswith("<?xml")
+    pdf = draw_alignment(alignment, tmp_path / "a.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF")
+    assert draw_alignment(alignment, tmp_path / "b.pdf").read_bytes() == pdf
 
 
 def test_another_suffix_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(em.InputError, match=r"must end in \.svg or \.png, got 'a\.pdf'"):
-        draw_alignment(aligned("a", "b"), tmp_path / "a.pdf")
+    with pytest.raises(em.InputError, match=r"must end in \.svg or \.png or \.pdf, got 'a\.eps'"):
+        draw_alignment(aligned("a", "b"), tmp_path / "a.eps")
 
 
 def test_a_folder_that_is_not_there_is_an_error_of_one_line(tmp_path: Path) -> None:
@@ -134,7 +137,7 @@ def test_long_units_are_cut(tmp_path: Path) -> None:
     assert "abcdefghijklmnopq…" in texts(svg(aligned("abcdefghijklmnopqrstuvwxyz", "b"), tmp_path))
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png"])
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 @pytest.mark.parametrize(
     "text", ["我喜欢猫", "😀 👩‍🚀 naïve", "$x_1$ \\frac <b>&amp;", "مرحبا", "\x00 \ud800 \u202e"]
 )

@@ -161,6 +161,12 @@ def test_texts_go_with_scores_only(every: dict[str, Any]) -> None:
         result_page(every["tune"], pairs=[Pair("a", ("b",))])
 
 
+def test_texts_with_a_result_of_means_get_the_real_message() -> None:
+    means = made.scored(made.LSA, segments=False)
+    with pytest.raises(InputError, match=r"^texts are given but the result has only mean scores"):
+        result_page(means, pairs=made.PAIRS)
+
+
 def small_comparison() -> em.Comparison:
     systems = {"plain": ["the cat", "a dog"], "poor": ["dog", "cat"]}
     references = [["the cat sat"], ["a dog barked"]]

@@ -84,3 +84,13 @@ def test_an_alignment_says_what_made_it() -> None:
     aligned = em.align("a b", "b a", "align(vectors=hashed)")
     assert aligned.signature == em.score(["a"], ["a"], "align(vectors=hashed)").signature
     assert np.isfinite(aligned.similarity).all()
+
+
+@pytest.mark.model
+def test_sub_words_that_continue_a_word_are_shown_as_such() -> None:
+    aligned = em.align("A walkathon, it's 猫猫.", "walkathon", "bertscore")
+    assert aligned.labels[0] == "[CLS] A walk ##ath ##on , it ' s 猫 猫 . [SEP]".split()
+    assert aligned.labels[1] == "[CLS] walk ##ath ##on [SEP]".split()
+    assert "##ath" in str(aligned)
+    flat = em.align("walkathon walkathon", "a", "align(vectors=hashed)")
+    assert flat.labels[0] == flat.candidate_units

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,20 @@ def test_a_design_that_cannot_be_is_refused(
 def test_what_was_run_is_not_run_again(runs: KeyphraseExperiment) -> None:
     again = Experiment(KeyphraseStudy(corpus(), SMALL), runs.folder, should_stop=pytest.fail)
     assert [r.outputs for r in again()] == [r.outputs for r in runs.results()]
+
+
+def test_the_page_of_results_lists_missing_runs(
+    runs: KeyphraseExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tools.pages import keyphrase_generation as page
+
+    (tmp_path / "keyphrases").mkdir()
+    monkeypatch.setattr(page, "PAGES", tmp_path)
+    design = replace(SMALL, seeds=(1, 2, 3))
+    lines = list(page.body(Experiment(KeyphraseStudy(corpus(), design), runs.folder)))
+    done, every = len(SMALL.runs()), len(design.runs())
+    assert lines[0].startswith(f"- {done} runs are done, {every - done} are not: ")
+    assert not any("runs are done" in line for line in page.body(runs))
 
 
 def test_results_are_small_files(runs: KeyphraseExperiment) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 from xml.etree import ElementTree
 
 import pytest
@@ -8,9 +10,12 @@ import pytest
 import evenmatch as em
 from evenmatch.units.parsers.files import ParseFile
 from evenmatch.units.subtrees import Constituents, Subtrees
+from evenmatch.viewer.links import FONT_SIZE, text_width
 from evenmatch.viewer.page import alignment_page
-from evenmatch.viewer.trees import TreePair, lay_out_trees, tree_svg_file
+from evenmatch.viewer.trees import NodePosition, TreePair, lay_out_trees, tree_svg_file
 from tests.support.parses import BY, HAVING, write_brackets, write_conllu
+
+Point: TypeAlias = tuple[float, float]
 
 
 def metric(splitter: Subtrees | Constituents) -> em.AlignMetric:
@@ -75,3 +80,54 @@ def test_a_page_holds_the_trees_beside_the_rest(
     page = alignment_page(dependencies[1], dependencies[0])
     assert page.count('class="trees"') == 1
     assert 'class="trees"' not in alignment_page(dependencies[1])
+
+
+def crosses(segment: tuple[Point, Point], place: NodePosition) -> bool:
+    """Whether a horizontal or vertical line passes through a node or its word."""
+    (x1, x2), (y1, y2) = (sorted(ends) for ends in zip(*segment, strict=True))
+    half = FONT_SIZE * max(text_width(place.text), text_width(place.word)) / 2
+    bottom = place.y + (32 if place.word else 11)
+    return x2 > place.x - half and x1 < place.x + half and y2 > place.y - 11 and y1 < bottom
+
+
+BRACKETS = "(S (NP (NNP Rome)) (VP (VBD fell) (PP (IN in) (NP (DT a) (NN day)))) (. .))"
+
+
+@pytest.mark.parametrize("kind", ["dependencies", "phrases"])
+@pytest.mark.parametrize("solver", ["greedy", "lsa"])
+def test_no_link_passes_behind_a_node(tmp_path: Path, kind: str, solver: str) -> None:
+    splitter: Subtrees | Constituents = Subtrees(ParseFile(write_conllu(tmp_path)))
+    texts = BY, HAVING
+    if kind == "phrases":
+        splitter = Constituents(ParseFile(write_brackets(tmp_path, BRACKETS)))
+        texts = ("Rome fell in a day .",) * 2
+    by = em.AlignMetric(
+        splitter, em.build("hashed(lower=False)"), em.build("cosine"), em.build(solver)
+    )
+    pair = lay_out_trees(splitter, *texts, em.align(*texts, by))
+    assert len(pair.links) >= 8
+    for link in pair.links:
+        ends = pair.candidate[link.start], pair.reference[link.end]
+        for segment in pairwise(link.points):
+            for place in (*pair.candidate, *pair.reference):
+                assert not crosses(segment, place), (link, place)
+        assert [p.y - 11 for p in ends] == [link.points[0][1], link.points[-1][1]]
+        for point, place in zip((link.points[0], link.points[-1]), ends, strict=True):
+            assert abs(point[0] - place.x) <= FONT_SIZE * text_width(place.text) / 2 + 5
+    lanes = [link.points[2][0] for link in pair.links]
+    assert len(set(lanes)) == len(lanes)
+
+
+def test_each_tree_is_named_above_its_first_node(
+    dependencies: tuple[TreePair, em.Aligned],
+) -> None:
+    pair = dependencies[0]
+    root = ElementTree.fromstring(tree_svg_file(pair, "x"))
+    names = {
+        "".join(text.itertext()): float(text.get("x", ""))
+        for text in root.iter("{http://www.w3.org/2000/svg}text")
+        if text.get("class") == "side"
+    }
+    assert list(names) == ["candidate", "reference"]
+    assert names["candidate"] < min(p.x for p in pair.candidate)
+    assert max(p.x for p in pair.candidate) < names["reference"] < min(p.x for p in pair.reference)

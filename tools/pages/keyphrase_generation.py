@@ -79,8 +79,7 @@ def body(runs: KeyphraseExperiment) -> Iterator[str]:
     """What the results say: tables, claims, figures."""
     found = score_keyphrase_arms(runs.results(), runs.study.corpus)
     report = keyphrase_report(runs, found)
-    lacking = [line for line in report.findings if line.endswith("run it again")]
-    yield from (f"- {note}" for note in (*lacking, *report.notes))
+    yield from (f"- {note}" for note in (*runs.describe_missing(), *report.notes))
     for name, table in report.tables.items():
         yield from ["", f"## {name[0].upper()}{name[1:]}", "", *table_lines(table)]
     yield from ["", "## What replicates and what does not", ""]

@@ -39,7 +39,7 @@ from evenmatch.viewer.page import align_all, alignment_page, alternative_metrics
 if TYPE_CHECKING:
     from evenmatch.viewer.trees import TreePair
 
-_PLOT_SUFFIXES = (".svg", ".png", ".html")
+_PLOT_SUFFIXES = (".svg", ".png", ".pdf", ".html")
 _SPEC_NAME = re.compile(r"\s*(\w+)")
 _SENTENCE_END = re.compile(r"(?<=\.)\s+")
 
@@ -47,8 +47,12 @@ _SENTENCE_END = re.compile(r"(?<=\.)\s+")
 def align(
     candidate: str = opt.argument(opt.REQUIRED, "CANDIDATE", "Text to score."),
     reference: str = opt.argument(opt.REQUIRED, "REFERENCE", "Text to align it with."),
-    metric: str = opt.metric("f_disc", "Name or spec of an alignment metric."),
-    plot: str = opt.value("", "FILE", "Also plot the alignment: a .svg, .png or .html file."),
+    metric: str = opt.metric(
+        "f_disc",
+        "Name or spec of an alignment metric. The default is one-to-one: each unit has at most one "
+        "partner, and those without one are visible.",
+    ),
+    plot: str = opt.value("", "FILE", "Also plot the alignment: a .svg, .png, .pdf or .html file."),
     also: list[str] | None = opt.value(
         None,
         "METRIC",
@@ -97,7 +101,7 @@ def alignment_document(aligned: Aligned) -> dict[str, Any]:
 
 
 def write_picture(aligned: Aligned, path: str, trees: TreePair | None = None) -> None:
-    """Plot an alignment to an SVG or PNG file: as linked trees if given, else as a heat map."""
+    """Plot an alignment to an SVG, PNG or PDF file: linked trees if given, else a heat map."""
     suffix = Path(path).suffix.lower()
     if trees and suffix == ".svg":
         from evenmatch.viewer.trees import tree_svg_file

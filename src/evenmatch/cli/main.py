@@ -32,6 +32,7 @@ COMMANDS = {
     "report": "publish:report",
     "serve": "publish:serve",
     "tune": "train:tune",
+    "generate": "train:generate",
     "list": "inspect:list_names",
     "explain": "inspect:explain",
     "study": "study:study",
@@ -47,10 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given, debug = _extract_debug(sys.argv[1:] if arguments is None else arguments)
     wanted = [given[0]] if given and given[0] in COMMANDS else list(COMMANDS)
     with report_errors(debug=debug), record_command(given):
-        _build_app(wanted)(given, prog_name="evenmatch")
+        build_app(wanted)(given, prog_name="evenmatch")
 
 
-def _build_app(wanted: Sequence[str]) -> typer.Typer:
+def build_app(wanted: Sequence[str]) -> typer.Typer:
     """Return the application with these commands."""
     app = typer.Typer(
         name="evenmatch",

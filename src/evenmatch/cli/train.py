@@ -1,7 +1,8 @@
-"""Commands that train models: fit, distil, tune, catseq.
+"""Commands that train models: fit, distil, tune, catseq; and generate, which uses one.
 
 fit trains a metric on human ratings, distil a small metric on the scores of a larger one, tune a
-text generator with a reward, and catseq a keyphrase generator.
+text generator with a reward, and catseq a keyphrase generator. generate writes texts with a tuned
+generator.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,13 @@ import typer
 from evenmatch.cli import options as opt
 from evenmatch.cli.console import print_message, print_output, print_text_or_json
 from evenmatch.data.documents import Document, read_documents
+from evenmatch.data.graphs import GraphText, read_graphs
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.data.scores import atomic_write
 from evenmatch.data.tables import format_number, table_to_text
 from evenmatch.scoring.metric import as_metric
 from evenmatch.training.generator.loss import StepMetrics
+from evenmatch.training.generator.policy import generate as generate_texts
 from evenmatch.training.generator.tune import TuneResult
 from evenmatch.training.generator.tune import tune as tune_generator
 from evenmatch.training.keyphrases.decoding import load_generator
@@ -172,7 +176,10 @@ def tune(
     )
     print_text_or_json(_evaluation_lines(tuned), tuned.document, json=json)
     if tuned.history.ended:
-        print_message(f"wrote {tuned.model}; to train further, give it as model in the settings")
+        print_message(
+            f"wrote {tuned.model}; to write texts with it: evenmatch generate {tuned.model} DATA -o "
+            "FILE.jsonl; to train further, give it as model in the settings"
+        )
     else:
         print_message("stopped; run the same command again to continue")
 
@@ -216,6 +223,41 @@ def _step_line(history: History[StepMetrics]) -> str:
         f"step {len(history.step_metrics)} of {history.steps}: cross-entropy "
         f"{last.cross_entropy:.2f}, reward {last.reward:.3f}, baseline {last.baseline:.3f}{best}"
     )
+
+
+def generate(
+    model: str = opt.argument(
+        opt.REQUIRED, "MODEL", "Folder written by evenmatch tune, or another encoder-decoder."
+    ),
+    data: str = opt.argument(
+        opt.REQUIRED, "DATA", "Graphs or lines of text, as for evenmatch tune; without references."
+    ),
+    out: str = opt.value(opt.REQUIRED, "--out -o FILE.jsonl", "File for the texts."),
+    batch_size: int = opt.count(64, "Number of texts that are decoded together."),
+    threads: int = opt.count(0, "Number of CPU threads; 0 uses PyTorch's default.", least=0),
+) -> None:
+    """Write texts with a tuned generator.
+
+    References in DATA are kept, so that `evenmatch score` can score the texts.
+    """
+    graphs = read_graphs(data, need_texts=False)
+    sources = [each.graph.line for each in graphs]
+    with training_threads(threads) if threads else nullcontext():
+        texts = generate_texts(model, sources, batch_size=batch_size)
+    with atomic_write(out) as place:
+        Path(place).write_text("".join(map(_generated_line, graphs, texts)), "utf-8")
+    told = f"wrote {len(texts)} texts to {out}"
+    if all(each.references for each in graphs):
+        told += f"; to score them: evenmatch score {out}"
+    print_message(told)
+
+
+def _generated_line(each: GraphText, text: str) -> str:
+    record: dict[str, Any] = {"id": each.id} if each.id else {}
+    record |= {"source": each.graph.line, "candidate": text}
+    if each.references:
+        record["references"] = each.references
+    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 catseq = typer.Typer(

@@ -93,19 +93,20 @@ class GraphText:
     id: str = ""
 
 
-def read_graphs(data: str | PathLike[str]) -> list[GraphText]:
+def read_graphs(data: str | PathLike[str], *, need_texts: bool = True) -> list[GraphText]:
     """Read graphs and texts from a file, or a file of a public set: 'webnlg-v2/train.jsonl.gz'.
 
     A JSONL, TSV or Parquet record has `amr` (PENMAN), `triples` (lists of three) or `source` (a
     line of text), and `references`, `refs`, `reference` or `snt`. A file named .amr, .penman or
     .txt has graphs in PENMAN notation separated by blank lines, each after comments `# ::id` and
-    `# ::snt`. An invalid graph raises an `InputError` with its line.
+    `# ::snt`. An invalid graph raises an `InputError` with its line; so does one without a text,
+    unless `need_texts` is False.
     """
     path = _resolve_path(str(data))
     if _is_penman(path):
-        found = list(_read_penman(path))
+        found = list(_read_penman(path, need_texts))
     else:
-        found = [_parse_record(record, where) for where, record in read_records(path)]
+        found = [_parse_record(record, where, need_texts) for where, record in read_records(path)]
     if not found:
         raise InputError(f"there are no graphs in {display_path(path)}")
     return found
@@ -160,10 +161,12 @@ def _resolve_path(data: str) -> str:
     return data
 
 
-def _parse_record(record: Mapping[str, Any], where: str) -> GraphText:
+def _parse_record(record: Mapping[str, Any], where: str, need_texts: bool) -> GraphText:
     given = next((record[name] for name in _TEXT_FIELDS if name in record), None)
     texts = [given] if isinstance(given, str) else given
-    if not (isinstance(texts, list) and texts and all(isinstance(t, str) for t in texts)):
+    if not texts and not need_texts:
+        texts = []
+    elif not (isinstance(texts, list) and texts and all(isinstance(t, str) for t in texts)):
         raise InputError(
             f"{where} needs 'references' (a list of strings) or 'snt' (a string); got {given!r}"
         )
@@ -192,7 +195,7 @@ def _parse_triple(given: Any, where: str) -> tuple[str, str, str]:
     raise InputError(f"{where} has a triple {given!r}; expected subject, predicate and object")
 
 
-def _read_penman(path: str) -> Iterator[GraphText]:
+def _read_penman(path: str, need_texts: bool) -> Iterator[GraphText]:
     """Read the graphs of a PENMAN file; skip blocks of comments, such as the file header."""
     lines: list[str] = []
     for number, line in enumerate([*read_lines(path), ""], 1):
@@ -200,16 +203,19 @@ def _read_penman(path: str) -> Iterator[GraphText]:
             lines.append(line)
         elif lines:
             if not all(each.lstrip().startswith("#") for each in lines):
-                yield _parse_penman_block(lines, display_path(path), number - len(lines))
+                first = number - len(lines)
+                yield _parse_penman_block(lines, display_path(path), first, need_texts)
             lines = []
 
 
-def _parse_penman_block(lines: Sequence[str], path: str, first: int) -> GraphText:
+def _parse_penman_block(
+    lines: Sequence[str], path: str, first: int, need_texts: bool
+) -> GraphText:
     names, texts = (
         [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
         for prefix in (_ID_PREFIX, _SENTENCE_PREFIX)
     )
-    if not texts:
+    if need_texts and not texts:
         raise InputError(f"the graph at {path} line {first} has no text; expected '# ::snt TEXT'")
     linearise_amr("\n".join(lines), where=path, first=first)
     graph = "\n".join(line for line in lines if not line.lstrip().startswith("#"))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-IMAGE_SUFFIXES = (".svg", ".png")
+IMAGE_SUFFIXES = (".svg", ".png", ".pdf")
 _COLOUR_MAP = "Blues"
 _NUMBER_WIDTH, _NUMBER_HEIGHT = 27.0, 15.0  # points, of a number in a cell
 _EMPTY_SIDE = 1.6  # inches, for a side without units
@@ -59,7 +59,7 @@ _FONT_FAMILIES = (
 
 
 def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
-    """Plot an alignment as a heat map into an SVG or PNG file, and return the path.
+    """Plot an alignment as a heat map into an SVG, PNG or PDF file, and return the path.
 
     Rows are the units of the candidate, columns those of the reference. Matched pairs are outlined,
     with a thicker line for a larger weight; unmatched units are hatched and set in grey italics.
@@ -73,9 +73,16 @@ def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
     with matplotlib_context(path):
         # Text in an SVG is drawn with the reader's fonts, so nothing has to be replaced.
         figure = _make_figure(aligned, str if svg else replace_undrawable)
-        undated = {"Date": None} if svg else {}
-        figure.savefig(path, dpi=144, bbox_inches="tight", pad_inches=0.2, metadata=undated)
+        save_figure(figure, path, bbox_inches="tight", pad_inches=0.2)
     return path
+
+
+def save_figure(figure: Figure, path: Path, **options: Any) -> None:
+    """Save a figure in the format that the suffix names, without the time, so that it repeats."""
+    undated: dict[str, None] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(
+        path.suffix.lower(), {}
+    )
+    figure.savefig(path, dpi=144, metadata=undated, **options)
 
 
 @contextmanager
@@ -93,6 +100,7 @@ def matplotlib_context(path: Path) -> Iterator[None]:
         "text.usetex": False,
         "hatch.linewidth": 0.6,
         "svg.fonttype": "none",
+        "pdf.fonttype": 42,  # text that can be searched and that journals accept
         "svg.hashsalt": "evenmatch",  # makes files reproducible
     }
     with matplotlib.rc_context(ours), warnings.catch_warnings():
@@ -161,8 +169,8 @@ def _write_units(
     axes.xaxis.set_label_position("top")
     matched = matched_units(aligned)
     for axis, name, own, at, fit in (
-        (axes.yaxis, "candidate", aligned.candidate_units, matched[0], sides[0]),
-        (axes.xaxis, "reference", aligned.reference_units, matched[1], sides[1]),
+        (axes.yaxis, "candidate", aligned.labels[0], matched[0], sides[0]),
+        (axes.xaxis, "reference", aligned.labels[1], matched[1], sides[1]),
     ):
         written = range(0, len(own), fit.label_step)
         labels = [prepare(unit_label(own[i])) for i in written]

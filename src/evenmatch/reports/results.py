@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from evenmatch.errors import InputError
+from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.evaluation.agreement_result import Agreement, AgreementEntry, AgreementTestSettings
 from evenmatch.evaluation.compare import Comparison, Gap, SystemScore
 from evenmatch.evaluation.keyphrase_table import (
@@ -88,6 +88,8 @@ def result_page(result: Result, *, pairs: Sequence[Pair] | None = None, examples
         if kind.page is score_page:
             return score_page(document, pairs=pairs, examples=examples)
         return kind.page(document)
+    except EvenmatchError:  # such as texts given with a result of means only
+        raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"this looks like a result of {kind.command} but cannot be read ({error!r}); create it "

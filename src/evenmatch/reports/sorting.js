@@ -1,3 +1,5 @@
+// Tables can be sorted and searched.
+
 // A click on a column heading sorts the table: numbers descending, text ascending; again: reversed.
 for (const table of document.querySelectorAll("table.sorted")) {
   const heads = [...table.tHead.rows[0].cells];
@@ -18,3 +20,31 @@ for (const table of document.querySelectorAll("table.sorted")) {
     table.tBodies[0].append(...rows);
   }));
 }
+
+// A long table gets a field that hides the rows without the text typed.
+const MANY_ROWS = 15;
+for (const table of document.querySelectorAll("table.sorted")) {
+  const rows = [...table.tBodies[0].rows];
+  if (rows.length <= MANY_ROWS) continue;
+  const label = document.createElement("label"), field = document.createElement("input"), count = document.createElement("span");
+  label.className = "search";
+  count.setAttribute("role", "status");
+  Object.assign(field, { type: "search", ariaLabel: `Search: ${table.caption.textContent}` });
+  label.append("Search", field, count);
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+    count.textContent = words.length ? `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows` : "";
+  });
+  table.closest(".wide").before(label);
+}
+
+// Say so where a table or figure is wider than the screen.
+const hints = new ResizeObserver((seen) => {
+  for (const { target } of seen) {
+    const wider = target.scrollWidth > target.clientWidth + 1, hint = target.nextElementSibling;
+    if (hint?.classList.contains("more")) hint.hidden = !wider;
+    else if (wider) target.insertAdjacentHTML("afterend", '<p class="more">Scroll sideways to see the rest →</p>');
+  }
+});
+for (const region of document.querySelectorAll(".wide")) hints.observe(region);

@@ -1,4 +1,4 @@
-"""Plot of two aligned trees as PNG, with the same layout as the SVG of the viewer."""
+"""Plot of two aligned trees as PNG or PDF, with the same layout as the SVG of the viewer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from evenmatch.reports.heatmap import (
     UNMATCHED_COLOUR,
     matplotlib_context,
     replace_undrawable,
+    save_figure,
 )
 from evenmatch.scoring.aligned import Aligned
 from evenmatch.viewer.trees import NodePosition, TreeLink, TreePair
@@ -25,7 +26,7 @@ _PIXELS_PER_INCH = 100.0  # of the layout
 
 
 def draw_trees(pair: TreePair, aligned: Aligned, path: str | Path) -> Path:
-    """Plot both trees and the links between them into a PNG file, and return the path."""
+    """Plot both trees and the links between them into a PNG or PDF file, and return the path."""
     path = Path(path)
     with matplotlib_context(path):
         from matplotlib.figure import Figure
@@ -41,22 +42,22 @@ def draw_trees(pair: TreePair, aligned: Aligned, path: str | Path) -> Path:
         _draw_tree(axes, pair.candidate, {link.start for link in pair.links})
         _draw_tree(axes, pair.reference, {link.end for link in pair.links})
         for link in pair.links:
-            _draw_link(axes, link, pair)
-        figure.savefig(path, dpi=144)
+            _draw_link(axes, link)
+        for name, nodes in (("candidate", pair.candidate), ("reference", pair.reference)):
+            left = min((node.x for node in nodes), default=10.0)
+            axes.text(left, 16, name, fontsize=10, fontweight="bold", color=UNMATCHED_COLOUR)
+        save_figure(figure, path)
     return path
 
 
-def _draw_link(axes: Axes, link: TreeLink, pair: TreePair) -> None:
+def _draw_link(axes: Axes, link: TreeLink) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Curve
 
-    a, b = pair.candidate[link.start], pair.reference[link.end]
-    bend = (b.x - a.x) / 3
-    points = [(a.x, a.y), (a.x + bend, a.y - 30), (b.x - bend, b.y - 30), (b.x, b.y)]
-    curve = Curve(points, [Curve.MOVETO, *[Curve.CURVE4] * 3])
+    line = Curve(link.points, [Curve.MOVETO, *[Curve.LINETO] * (len(link.points) - 1)])
     axes.add_patch(
         PathPatch(
-            curve,
+            line,
             fill=False,
             edgecolor=PAIR_COLOUR,
             linewidth=min(0.6 + 0.4 * len(link.pieces), 3.0),

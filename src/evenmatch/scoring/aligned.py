@@ -24,13 +24,18 @@ from evenmatch.types import (
     Score,
     Units,
 )
+from evenmatch.units.text import continuations
 
 _MIN_PAIR_WEIGHT = 0.005  # smaller weights are left out of the list of pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """The alignment of one candidate with one reference."""
+    """The alignment of one candidate with one reference.
+
+    Units are as written in the text. In `labels`, the units as they are printed and drawn, a
+    sub-word that continues a word begins with "##".
+    """
 
     candidate_units: list[str]
     reference_units: list[str]
@@ -42,6 +47,17 @@ class Aligned:
     reference_weights: Array = ()
     # Renders it in notebooks. Set by `evenmatch.align`, since the viewer is in a higher layer.
     html_renderer: Callable[[Aligned], str] | None = None
+    continued: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
+
+    @property
+    def labels(self) -> tuple[list[str], list[str]]:
+        """The units of both texts as they are shown."""
+        sides = zip((self.candidate_units, self.reference_units), self.continued, strict=True)
+        first, second = (
+            [f"##{unit}" if i in continued else unit for i, unit in enumerate(units)]
+            for units, continued in sides
+        )
+        return first, second
 
     @property
     def pairs(self) -> list[tuple[int, int, float]]:
@@ -54,22 +70,23 @@ class Aligned:
         return self.html_renderer(self) if self.html_renderer else None
 
     def __str__(self) -> str:
-        width = max([len(u) for u in self.candidate_units] + [9])
+        candidate_units, reference_units = self.labels
+        width = max([len(u) for u in candidate_units] + [9])
         lines = [f"{'candidate':<{width}}  weight  similarity  reference"]
         pairs = self.pairs
-        for i, unit in enumerate(self.candidate_units):
+        for i, unit in enumerate(candidate_units):
             own = [(j, w) for row, j, w in pairs if row == i]
             for j, weight in own:
                 value = float(self.similarity[i, j])
                 lines.append(
-                    f"{unit:<{width}}  {weight:6.2f}  {value:10.3f}  {self.reference_units[j]}"
+                    f"{unit:<{width}}  {weight:6.2f}  {value:10.3f}  {reference_units[j]}"
                 )
             if not own:
                 lines.append(f"{unit:<{width}}       -           -  (unmatched)")
         taken = {j for _, j, _ in pairs}
         lines += [
             f"{'(unmatched)':<{width}}       -           -  {unit}"
-            for j, unit in enumerate(self.reference_units)
+            for j, unit in enumerate(reference_units)
             if j not in taken
         ]
         lines.append(_format_score(self.score))
@@ -101,19 +118,19 @@ def align_texts(candidate: str, reference: str, metric: Any, run: Run = Run()) -
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)
     return Aligned(
-        candidate_units,
-        reference_units,
+        list(candidate_units.items),
+        list(reference_units.items),
         similarity,
         alignment,
         score,
         make_signature(metric, context),
         x.weights,
         y.weights,
+        continued=(continuations(candidate_units), continuations(reference_units)),
     )
 
 
-def _embed_text(units: Units, encoder: OpenEncoder) -> tuple[Embedded, list[str]]:
-    """Embed one text; also return its units as readable strings."""
+def _embed_text(units: Units, encoder: OpenEncoder) -> tuple[Embedded, Units]:
+    """Embed one text; also return its units with readable words."""
     embedded = encoder.encode([units])[0]
-    shown = encoder.readable(embedded.units) if encoder.readable else embedded.units
-    return embedded, list(shown.items)
+    return embedded, encoder.readable(embedded.units) if encoder.readable else embedded.units

@@ -109,6 +109,28 @@ class WholeText:
         return Units(text, (inner,), ((start, start + len(inner)),), ((0,),))
 
 
+def continuations(units: Units) -> frozenset[int]:
+    """Return the units that begin inside a word: the second and later sub-words of a word.
+
+    >>> sorted(continuations(Units("walks", ("walk", "s"), ((0, 4), (4, 5)), ((0,), (1,)))))
+    [1]
+    """
+    starts = [units.spans[group[0]][0] if group else 0 for group in units.groups]
+    ends = {stop for _, stop in units.spans}
+    return frozenset(
+        i for i, at in enumerate(starts) if at in ends and _inside_word(units.text, at)
+    )
+
+
+def _inside_word(text: str, at: int) -> bool:
+    """Whether both sides of a position are letters or digits of a script that joins them."""
+    return at > 0 and all(
+        (c.isalnum() or unicodedata.category(c)[0] == "M")
+        and unicodedata.east_asian_width(c) not in "WF"
+        for c in text[at - 1 : at + 1]
+    )
+
+
 def replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which cannot be encoded and which tokenizers reject."""
     return _SURROGATES.sub("\ufffd", text)

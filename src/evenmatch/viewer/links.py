@@ -14,9 +14,10 @@ from evenmatch.scoring.aligned import Aligned
 MAX_CELLS = 10_000  # of a similarity matrix that is shown in full
 MAX_LABEL_LENGTH = 18
 FONT_SIZE = 14.0  # pixels, as in style.css
-# Top edges of the candidate's and the reference's row of boxes, and the height of a box.
-_TOP, _BOTTOM, _BOX_HEIGHT = 24.0, 164.0, 26.0
-_GAP, _PADDING = 10.0, 7.0
+# Top edge of the candidate's first row of boxes, distance to the reference's, height of a box.
+_TOP, _BETWEEN, _BOX_HEIGHT = 24.0, 114.0, 26.0
+_GAP, _PADDING, _LEADING = 10.0, 7.0, 14.0
+_ROW_WIDTH = 900.0  # longer rows are wrapped
 _DENSE = 8  # with more columns, their headers are vertical
 
 
@@ -25,15 +26,18 @@ def link_diagram(aligned: Aligned) -> str:
 
     Wider lines have a larger weight, fainter lines a lower similarity.
     """
-    above, below = _lay_out_row(aligned.candidate_units), _lay_out_row(aligned.reference_units)
+    candidate_units, reference_units = aligned.labels
+    above = _lay_out_rows(candidate_units, _TOP)
+    below = _lay_out_rows(reference_units, _last_row(above, _TOP) + _BOX_HEIGHT + _BETWEEN)
     width = max([box.left + box.width + _GAP for box in (*above, *below)] + [120.0])
-    height = _BOTTOM + _BOX_HEIGHT + 24
+    bottom = _last_row(below, _last_row(above, _TOP) + _BOX_HEIGHT + _BETWEEN) + _BOX_HEIGHT
+    height = bottom + 24
     lines = "".join(
         _draw_link(aligned, i, j, weight, (above[i], below[j])) for i, j, weight in aligned.pairs
     )
     paired = matched_units(aligned)
-    units = _draw_units(aligned.candidate_units, above, paired[0], _TOP)
-    units += _draw_units(aligned.reference_units, below, paired[1], _BOTTOM)
+    units = _draw_units(candidate_units, above, paired[0])
+    units += _draw_units(reference_units, below, paired[1])
     # For screen readers; the table has the details.
     label = f"{len(above)} candidate units, {len(below)} reference units, "
     label += f"{len(aligned.pairs)} pairs between them"
@@ -41,7 +45,7 @@ def link_diagram(aligned: Aligned) -> str:
         f'<svg role="img" aria-label="{label}" width="{width:.0f}" '
         f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
         f'<text class="side" x="{_GAP}" y="14">candidate</text>'
-        f'<text class="side" x="{_GAP}" y="{_BOTTOM + _BOX_HEIGHT + 18}">reference</text>'
+        f'<text class="side" x="{_GAP}" y="{bottom + 18}">reference</text>'
         f"{lines}{units}</svg>"
     )
 
@@ -89,9 +93,10 @@ def text_width(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class UnitBox:
-    """Horizontal position of a unit in its row, in pixels."""
+    """Position of the box of a unit, in pixels."""
 
     left: float
+    top: float
     width: float
 
     @property
@@ -100,26 +105,32 @@ class UnitBox:
         return self.left + self.width / 2
 
 
-def _lay_out_row(units: Sequence[str]) -> list[UnitBox]:
+def _lay_out_rows(units: Sequence[str], top: float) -> list[UnitBox]:
+    """Place the units in rows, from this height on."""
     boxes: list[UnitBox] = []
     left = _GAP
     for unit in units:
-        boxes.append(UnitBox(left, FONT_SIZE * text_width(unit_label(unit)) + 2 * _PADDING))
-        left += boxes[-1].width + _GAP
+        width = FONT_SIZE * text_width(unit_label(unit)) + 2 * _PADDING
+        if left > _GAP and left + width + _GAP > _ROW_WIDTH:
+            left, top = _GAP, top + _BOX_HEIGHT + _LEADING
+        boxes.append(UnitBox(left, top, width))
+        left += width + _GAP
     return boxes
 
 
-def _draw_units(
-    units: Sequence[str], boxes: Sequence[UnitBox], paired: set[int], top: float
-) -> str:
+def _last_row(boxes: Sequence[UnitBox], top: float) -> float:
+    return max((box.top for box in boxes), default=top)
+
+
+def _draw_units(units: Sequence[str], boxes: Sequence[UnitBox], paired: set[int]) -> str:
     drawn = ""
     for i, (unit, box) in enumerate(zip(units, boxes, strict=True)):
         group, more = ("<g>", "") if i in paired else ('<g class="alone">', ", unmatched")
         drawn += (
             f"{group}<title>{escape(printable(unit))}{more}</title>"
-            f'<rect x="{box.left:.1f}" y="{top}" width="{box.width:.1f}" '
+            f'<rect x="{box.left:.1f}" y="{box.top}" width="{box.width:.1f}" '
             f'height="{_BOX_HEIGHT}" rx="4"/>'
-            f'<text x="{box.middle:.1f}" y="{top + 18}">{escape(unit_label(unit))}</text></g>'
+            f'<text x="{box.middle:.1f}" y="{box.top + 18}">{escape(unit_label(unit))}</text></g>'
         )
     return drawn
 
@@ -128,9 +139,10 @@ def _draw_link(
     aligned: Aligned, i: int, j: int, weight: float, ends: tuple[UnitBox, UnitBox]
 ) -> str:
     similarity = float(aligned.similarity[i, j])
-    start, end, half = _TOP + _BOX_HEIGHT, _BOTTOM, (_TOP + _BOX_HEIGHT + _BOTTOM) / 2
+    start, end = ends[0].top + _BOX_HEIGHT, ends[1].top
+    half = (start + end) / 2
     x, y = ends[0].middle, ends[1].middle
-    units = printable(aligned.candidate_units[i]), printable(aligned.reference_units[j])
+    units = printable(aligned.labels[0][i]), printable(aligned.labels[1][j])
     return (
         f'<path d="M{x:.1f} {start}C{x:.1f} {half} {y:.1f} {half} {y:.1f} {end}" '
         f'stroke-width="{0.8 + 3.2 * min(weight, 1.0):.2f}" '
@@ -147,10 +159,10 @@ def _matrix_table(aligned: Aligned) -> str:
     # Similarities are scaled to the range 0 to 1; unchanged if all are within it.
     low, high = min(0.0, similarity.min(initial=0.0)), max(1.0, similarity.max(initial=1.0))
     heads = "".join(
-        _head(unit, "col", j in columns) for j, unit in enumerate(aligned.reference_units)
+        _head(unit, "col", j in columns) for j, unit in enumerate(aligned.labels[1])
     )
     body = ""
-    for i, unit in enumerate(aligned.candidate_units):
+    for i, unit in enumerate(aligned.labels[0]):
         cells = "".join(
             _cell(
                 value,
@@ -189,9 +201,10 @@ def _cell(value: float, alpha: float, weight: float, paired: bool) -> str:
 
 
 def _pair_table(aligned: Aligned) -> str:
+    candidate_units, reference_units = aligned.labels
     body = "".join(
-        f"<tr><td>{escape(printable(aligned.candidate_units[i]))}</td>"
-        f"<td>{escape(printable(aligned.reference_units[j]))}</td>"
+        f"<tr><td>{escape(printable(candidate_units[i]))}</td>"
+        f"<td>{escape(printable(reference_units[j]))}</td>"
         f"<td>{weight:.2f}</td><td>{aligned.similarity[i, j]:.2f}</td></tr>\n"
         for i, j, weight in aligned.pairs
     )

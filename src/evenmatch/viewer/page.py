@@ -176,8 +176,7 @@ def alignment_data(
     return AlignmentData(
         name,
         *texts,
-        aligned.candidate_units,
-        aligned.reference_units,
+        *aligned.labels,
         np.round(similarity, _DIGITS).reshape(shape).tolist(),
         [(i, j, round(weight, _DIGITS)) for i, j, weight in aligned.pairs],
         np.round((rows * similarity).sum(1), _DIGITS).tolist(),

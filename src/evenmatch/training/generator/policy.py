@@ -1,22 +1,29 @@
-"""The policy: an encoder-decoder with its tokenizer, and greedy and sampled decoding."""
+"""The policy: an encoder-decoder with its tokenizer, and greedy and sampled decoding.
+
+`generate` writes texts with a tuned model.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from evenmatch.data.graphs import TRIPLE_TOKENS
-from evenmatch.errors import InputError
+from evenmatch.errors import DataError, InputError
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.models.heads import language_model_head
 from evenmatch.models.loading import load_auto_model, quiet_transformers
 from evenmatch.models.tokenizer import load_transformers_tokenizer
-from evenmatch.training.generator.tune_settings import T5Shape
+from evenmatch.registry.parts import check_at_least
+from evenmatch.training.generator.tune_settings import DecodingSettings, T5Shape
 
+DECODING_FILE = "decoding.json"
 _PAD, _END, _UNKNOWN = "<pad>", "</s>", "<unk>"
 
 
@@ -47,15 +54,47 @@ class Policy:
         """Return the encoder's last hidden states."""
         return self.model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
 
-    def save(self, folder: Path) -> None:
-        """Write model and tokenizer to a folder that can be loaded as a model."""
+    def save(self, folder: Path, decoding: DecodingSettings) -> None:
+        """Write model, tokenizer and decoding settings to a folder that can be loaded as a model.
+
+        `generate` uses the settings.
+        """
         fresh = folder.with_name(f".{folder.name}")
         shutil.rmtree(fresh, ignore_errors=True)
         with quiet_transformers():
             self.model.save_pretrained(fresh)
             self.tokenizer.save_pretrained(fresh)
+        (fresh / DECODING_FILE).write_text(json.dumps(asdict(decoding)), "utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         fresh.rename(folder)
+
+
+def generate(
+    model: str | PathLike[str], sources: Sequence[str], *, batch_size: int = 64
+) -> list[str]:
+    """Write a text for each input with an encoder-decoder, such as the result of `tune`.
+
+    `sources` are lines of text: for a graph read by `read_graphs`, its `graph.line`. Texts are
+    decoded greedily. The prefix of the inputs and the greatest lengths are those of the tuning.
+    """
+    check_at_least(1, batch_size=batch_size)
+    if isinstance(sources, str) or not all(isinstance(source, str) for source in sources):
+        raise InputError("the sources must be a list of strings")
+    policy = load_policy(str(model))
+    settings = _read_decoding_settings(find_checkpoint(str(model)).folder)
+    inputs = [settings.prefix + source for source in sources]
+    longest = settings.longest_source, settings.longest_target
+    return generate_texts(policy, inputs, longest=longest, batch_size=batch_size)
+
+
+def _read_decoding_settings(folder: Path) -> DecodingSettings:
+    path = folder / DECODING_FILE
+    try:
+        return DecodingSettings(**json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:  # a model that was not tuned here
+        return DecodingSettings()
+    except (OSError, TypeError, ValueError):
+        raise DataError(f"cannot read {path}; tune the model again, or remove the file") from None
 
 
 def load_policy(model: str) -> Policy:

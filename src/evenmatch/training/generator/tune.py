@@ -91,7 +91,7 @@ def tune(
         lambda: _evaluate_bleu(policy, config, validation),
         every=config.look_every or examples.steps,
         patience=config.patience,
-        save_best=lambda: policy.save(folder / MODEL_FOLDER),
+        save_best=lambda: policy.save(folder / MODEL_FOLDER, config.decoding),
     )
     recipe = {
         **{k: v for k, v in asdict(config).items() if k not in _EXCLUDED_SETTINGS},

@@ -12,7 +12,16 @@ from evenmatch.training.settings import read_toml, replace_settings
 
 @dataclass(frozen=True, slots=True)
 class T5Shape:
-    """The size of a small T5 with random weights: vocabulary, width, depth, heads, dropout."""
+    """The size of a small T5 with random weights.
+
+    Attributes:
+        words: Size of the vocabulary, in sub-words.
+        width: Size of the hidden states; a multiple of `heads`.
+        layers: Number of layers of the encoder, and of the decoder.
+        heads: Number of attention heads.
+        inner: Size of the feed-forward layers.
+        dropout: Dropout rate in training.
+    """
 
     words: int = 4000
     width: int = 128
@@ -31,18 +40,42 @@ class T5Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class DecodingSettings:
+    """How inputs are given to a model and texts decoded; lengths are in tokens."""
+
+    prefix: str = ""
+    longest_source: int = 512
+    longest_target: int = 384
+
+
+@dataclass(frozen=True, slots=True)
 class TuneSettings:
     """The settings of one run; the defaults are those of Jin & Gildea (2022).
 
-    `train` and `valid` are inputs of `read_graphs`, `out` is the folder of the run. `model` is an
-    encoder-decoder by name or folder; without one, a T5 of size `shape` is initialised at random,
-    with a vocabulary learnt from `train`. The loss is `rl_weight` times the reward loss plus
-    1 - `rl_weight` times cross-entropy. With `own_embeddings`, the metric named in `reward` uses
-    the model's own input embeddings. With `every_text`, each reference is an example; otherwise
-    one reference of each input is sampled per epoch. The model is evaluated on `valid` after each
-    epoch, or every `look_every` steps; the run ends after `patience` evaluations without a higher
-    BLEU. `valid_count` limits `valid` to its first graphs (0 for all). `clip` is the largest
-    gradient norm (0 for no limit). A checkpoint is written every `keep_every` steps.
+    Attributes:
+        train: Training data, as `read_graphs` reads it.
+        valid: Validation data, as `read_graphs` reads it.
+        out: Folder of the run: the best model, logs, the result, and a checkpoint.
+        model: Encoder-decoder to start from, by name or folder. If empty, a T5 of size `shape` is
+            initialised at random, with a vocabulary learnt from `train`.
+        prefix: Text before each input, such as "translate Graph to English: ".
+        reward: Name or spec of the metric that is the reward.
+        own_embeddings: Whether the metric uses the model's own input embeddings, as they are now.
+        rl_weight: Weight of the reward loss, from 0 to 1; cross-entropy has the rest.
+        epochs: Greatest number of passes over the training data.
+        batch: Number of examples in each step.
+        rate: Learning rate of Adam at the start; it decays linearly to 0.
+        patience: The run ends after this many evaluations without a higher BLEU.
+        clip: Largest norm of the gradient; 0 for no limit.
+        look_every: Number of steps between evaluations on `valid`; 0 for one per epoch.
+        keep_every: Number of steps between checkpoints, from which a stopped run resumes.
+        valid_count: Number of graphs of `valid` that are used, from the first; 0 for all.
+        every_text: Whether each reference is an example; otherwise, one reference of each input is
+            sampled per epoch.
+        longest_source: Greatest number of tokens of an input; longer ones are truncated.
+        longest_target: Greatest number of tokens of a text.
+        seed: Seed of the initialisation, the order of the examples, dropout and sampling.
+        shape: Size of the T5, if `model` is empty.
     """
 
     train: str
@@ -66,6 +99,11 @@ class TuneSettings:
     longest_target: int = 384
     seed: int = 0
     shape: T5Shape = T5Shape()
+
+    @property
+    def decoding(self) -> DecodingSettings:
+        """The settings that are also needed to write texts with the tuned model."""
+        return DecodingSettings(self.prefix, self.longest_source, self.longest_target)
 
     def __post_init__(self) -> None:
         ones = "epochs batch patience keep_every longest_source longest_target".split()

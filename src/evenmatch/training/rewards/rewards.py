@@ -36,8 +36,10 @@ _ODD_FLAGS = frozenset({"empty_candidate", "empty_reference", "unknown_only"})
 _PROBE_PAIR = Pair("a plain text", ("a plain text",))
 
 
-def reward(metric: str | Metric, **run: Any) -> Reward:
+def reward(metric: str | Metric = "f_disc", **run: Any) -> Reward:
     """Turn a metric into a reward between 0 and 1, higher for better, that never raises on a text.
+
+    The default is one-to-one, as for `align`: a text gains nothing by repeating a good word.
 
     The metric's bounds decide how a score becomes a reward: scores between 0 and 1 stay as they
     are; scores in another finite range are divided by the upper bound, and negative ones become 0;

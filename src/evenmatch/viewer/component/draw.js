@@ -1,19 +1,21 @@
 // The link diagram as SVG, and the heat map as a table and as SVG.
 
-const BOX = { high: 26, gap: 10, padding: 7, apart: 140 };
+const BOX = { high: 26, gap: 10, padding: 7, apart: 114, leading: 14 };
 
-// Position of each unit's box: two rows or, if upright (narrow screens), two columns.
-const boxes = (units, side, upright, columnWide) => {
-  let at = BOX.gap;
+// Position of each unit's box: rows of at most `room` pixels from `top` on or, if upright (narrow
+// screens), a column.
+const boxes = (units, side, upright, columnWide, top, room) => {
+  let x = BOX.gap, y = top;
   return units.map((unit) => {
     const text = shorten(unit), width = textWidth(text) + 2 * BOX.padding;
     if (upright) {
-      const box = { text, width, x: side ? columnWide + 90 : BOX.gap + columnWide - width, y: at + 22 };
-      at += BOX.high + 6;
+      const box = { text, width, x: side ? columnWide + 90 : BOX.gap + columnWide - width, y };
+      y += BOX.high + 6;
       return box;
     }
-    const box = { text, width, x: at, y: side ? 24 + BOX.apart : 24 };
-    at += width + BOX.gap;
+    if (x > BOX.gap && x + width + BOX.gap > room) [x, y] = [BOX.gap, y + BOX.high + BOX.leading];
+    const box = { text, width, x, y };
+    x += width + BOX.gap;
     return box;
   });
 };
@@ -33,13 +35,15 @@ const drawUnit = (alignment, side, at, box, paired) =>
   `<rect x="${box.x}" y="${box.y}" width="${box.width}" height="${BOX.high}" rx="4"/>` +
   `<text x="${box.x + box.width / 2}" y="${box.y + 18}">${escapeHtml(box.text)}</text></g>`;
 
-const linksSvg = (alignment, upright) => {
+const linksSvg = (alignment, upright, room = Infinity) => {
   const sides = [alignment.candidate_units, alignment.reference_units];
   const columnWide = Math.max(60, ...sides[0].map((unit) => textWidth(shorten(unit)) + 2 * BOX.padding));
-  const rows = sides.map((units, side) => boxes(units, side, upright, columnWide));
+  const above = boxes(sides[0], 0, upright, columnWide, upright ? 32 : 24, room);
+  const bottom = Math.max(24, ...above.map((b) => b.y)) + BOX.high + BOX.apart;
+  const rows = [above, boxes(sides[1], 1, upright, columnWide, upright ? 32 : bottom, room)];
   const all = rows.flat();
   const width = Math.ceil(Math.max(220, ...all.map((b) => b.x + b.width)) + BOX.gap);
-  const high = Math.ceil(Math.max(24 + BOX.apart, ...all.map((b) => b.y)) + BOX.high + 24);
+  const high = Math.ceil(Math.max(upright ? 32 : bottom, ...all.map((b) => b.y)) + BOX.high + 24);
   const lines = alignment.pairs.map(([i, j, weight]) =>
     `<path class="link" data-i="${i}" data-j="${j}" data-weight="${weight}" d="${curve(rows[0][i], rows[1][j], upright)}" ` +
     `stroke-width="${(0.8 + 3.2 * Math.min(weight, 1)).toFixed(2)}" ` +

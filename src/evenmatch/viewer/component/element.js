@@ -3,6 +3,7 @@
 
 const VIEWS = { links: "Links", map: "Heat map", trees: "Trees" };
 const UPRIGHT = 560; // pixels; on narrower screens, units are drawn in two columns
+const SIDE_BY_SIDE = 960; // pixels; on wider screens, two candidates stand side by side
 
 class Viewer extends HTMLElement {
   connectedCallback() {
@@ -25,7 +26,7 @@ class Viewer extends HTMLElement {
     this.at = (name) => root.querySelector(`[data-part="${name}"]`);
     this.fill();
     this.listen(root);
-    new ResizeObserver(() => this.upright !== this.narrow() && this.draw()).observe(this);
+    new ResizeObserver(() => this.drawnWidth !== this.clientWidth && this.draw()).observe(this);
     this.update();
   }
 
@@ -53,14 +54,15 @@ class Viewer extends HTMLElement {
     const second = this.given.served || this.state.second ? area("second", this.given.served ? "Candidate B (optional, for comparison)" : "Candidate B") : "";
     const options = this.given.names.map((name) => `<option>${escapeHtml(name)}</option>`).join("");
     const views = Object.entries(VIEWS).map(([view, label]) =>
-      `<label><input type="radio" name="view" value="${view}">${label}</label>`).join("");
+      `<label><input type="radio" name="view" value="${view}"${view === "trees" ? ' aria-describedby="why-no-trees"' : ""}>${label}</label>`).join("");
     const share = this.given.page ? '<button type="button" data-part="share">Copy link</button>' : "";
     return `<form data-part="texts">${area("candidate", second ? "Candidate A" : "Candidate")}${second}${area("reference", "Reference")}
       <label class="token" data-part="lock" hidden>Token<input type="password" data-part="token" autocomplete="off"></label></form>
       <div class="tools"><label>Metric <select data-part="metric">${options}</select></label>
-      <fieldset><legend>View</legend>${views}</fieldset>
+      <fieldset><legend>View</legend>${views}<small id="why-no-trees" data-part="why-no-trees" hidden>(no trees: this metric does not align parse trees)</small></fieldset>
       <button type="button" data-part="copy">Copy as SVG</button>${share}</div>
-      <p class="status" data-part="status" role="status" aria-live="polite"></p><div data-part="drawn"></div>`;
+      <p class="status" data-part="status" role="status" aria-live="polite"></p><div data-part="drawn"></div>
+      <div class="tip" data-part="tip" aria-hidden="true" hidden></div>`;
   }
 
   fill() {
@@ -80,7 +82,7 @@ class Viewer extends HTMLElement {
     this.at("copy").addEventListener("click", () => this.copy(this.svg(), "Copied the picture as SVG."));
     this.at("share")?.addEventListener("click", () => this.copy(location.href, "Copied the URL, which contains the texts."));
     const drawn = this.at("drawn");
-    drawn.addEventListener("pointerover", (event) => this.point(event.target));
+    drawn.addEventListener("pointerover", (event) => this.point(event.target, event));
     drawn.addEventListener("focusin", (event) => this.point(event.target));
     drawn.addEventListener("pointerleave", () => this.point(null));
     drawn.addEventListener("keydown", (event) => this.move(event));

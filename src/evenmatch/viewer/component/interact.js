@@ -11,31 +11,42 @@ const scoreLine = (alignment, letter) => {
 const CAPTIONS = {
   links: "Lines connect matched units: wider lines have a larger weight, fainter lines a lower similarity. Dashed boxes are unmatched.",
   map: "Candidate in rows, reference in columns; darker cells are more similar. Framed cells are pairs; a thicker frame means a larger weight.",
-  trees: "The candidate's tree is on the left, the reference's on the right. Lines connect nodes whose subtrees are matched.",
+  trees: "The candidate’s tree is on the left, the reference’s on the right. Lines connect nodes whose subtrees are matched; dashed nodes are unmatched.",
 };
 
 const scrollable = (content, name) => `<div class="wide" role="region" tabindex="0" aria-label="${name}">${content}</div>`;
 
 Object.assign(Viewer.prototype, {
-  // Trees exist only if the metric aligns subtrees; otherwise the links are alignment.
+  // Trees exist only if the metric aligns subtrees; otherwise the links are shown.
   view() { return this.state.view === "trees" && !this.found.some((s) => s.trees) ? "links" : this.state.view; },
 
   picture(alignment, view) {
     if (view === "map") return mapTable(alignment);
     if (view === "trees" && alignment.trees) return alignment.trees;
-    return linksSvg(alignment, this.upright);
+    return linksSvg(alignment, this.upright, this.room());
+  },
+
+  // Two figures stand side by side where there is room; trees are too wide for that.
+  beside() { return this.found.length > 1 && this.view() !== "trees" && this.clientWidth >= SIDE_BY_SIDE; },
+
+  // Width of a figure.
+  room() {
+    const inner = Math.min(this.at("drawn").clientWidth, this.clientWidth);
+    return this.beside() ? Math.floor((inner - 24) / 2) : inner;
   },
 
   draw() {
     if (!this.found) return;
     this.upright = this.narrow();
+    this.drawnWidth = this.clientWidth;
     const view = this.view(), several = this.found.length > 1;
     const trees = this.shadowRoot.querySelector('input[value="trees"]');
     trees.disabled = !this.found.some((s) => s.trees);
+    this.at("why-no-trees").hidden = !trees.disabled;
     const figures = this.found.map((alignment, n) =>
       `<figure data-n="${n}">${scoreLine(alignment, several ? "AB"[n] : "")}<figcaption>${CAPTIONS[view]}</figcaption>` +
       `${scrollable(this.picture(alignment, view), view)}</figure>`).join("");
-    this.at("drawn").innerHTML = figures + (several ? comparison(...this.found) : "") +
+    this.at("drawn").innerHTML = `<div class="figures${this.beside() ? " beside" : ""}">${figures}</div>` + (several ? comparison(...this.found) : "") +
       `<p class="recipe">Metric: <code>${escapeHtml(this.found[0].signature)}</code></p>`;
     for (const cell of this.shadowRoot.querySelectorAll("td.heat"))
       for (const name of ["s", "w"]) cell.style.setProperty(`--${name}`, cell.dataset[name]);
@@ -44,20 +55,36 @@ Object.assign(Viewer.prototype, {
   },
 
   // Show the numbers of the unit, link or cell under the pointer or focus, and highlight its links.
-  point(target) {
+  point(target, event) {
+    const tip = this.at("tip");
+    tip.hidden = true;
     const figure = target?.closest("figure"), alignment = figure && this.found[figure.dataset.n];
     for (const lit of this.shadowRoot.querySelectorAll(".lit")) lit.classList.remove("lit");
+    const joint = target?.closest(".joint");
+    if (alignment && joint) this.tell(joint.querySelector("title").textContent, joint, event);
     const part = alignment && target.closest(".unit, .link, td.heat");
     if (!part) return;
     part.classList.add("lit");
     const { i, j, side, at } = part.dataset;
     if (part.classList.contains("unit")) {
-      this.announce(describeUnit(alignment, Number(side), Number(at)));
+      this.tell(describeUnit(alignment, Number(side), Number(at)), part, event);
       const index = Number(side) ? "j" : "i";
       for (const link of figure.querySelectorAll(`.link[data-${index}="${at}"]`)) link.classList.add("lit");
     } else {
-      this.announce(describePair(alignment, Number(i), Number(j), weights(alignment).get(`${i},${j}`)));
+      this.tell(describePair(alignment, Number(i), Number(j), weights(alignment).get(`${i},${j}`)), part, event);
     }
+  },
+
+  // Say a value in the status line and show it at the pointer or, for the keyboard, below the part.
+  tell(text, part, event) {
+    this.announce(text);
+    const tip = this.at("tip"), box = part.getBoundingClientRect();
+    const [x, y] = event instanceof PointerEvent ? [event.clientX + 14, event.clientY + 18] : [box.left, box.bottom + 6];
+    tip.textContent = text;
+    tip.hidden = false;
+    const width = tip.offsetWidth, height = tip.offsetHeight, view = document.documentElement;
+    tip.style.left = `${Math.max(4, Math.min(x, view.clientWidth - width - 8))}px`;
+    tip.style.top = `${y + height > window.innerHeight ? Math.max(4, y - height - 30) : y}px`;
   },
 
   // Arrow keys move between units and cells; only the current one is in the tab order.
