@@ -36,7 +36,7 @@ from evenmatch.files import (
     remember_path,
     try_write_text,
 )
-from evenmatch.packages import PACKAGES, Package, unpack_package
+from evenmatch.packages import PACKAGES, Package, unpack_package, verify_package
 
 # The files that define a model: weights, config, tokenizer, and custom code if there is any (which
 # runs only with trust_remote_code). Read-mes and the like are left out.
@@ -129,20 +129,9 @@ def read_config(folder: Path) -> dict[str, object]:
 
 
 def verify_checkpoint(checkpoint: Checkpoint) -> None:
-    """Raise DataError if the weights of an embedded model are not the published ones."""
+    """Raise DataError if the files of an embedded model are not the published ones."""
     if checkpoint.name in PACKAGES:
         verify_package(checkpoint.name, checkpoint.folder)
-
-
-def verify_package(name: str, folder: Path) -> None:
-    """Raise DataError if a folder's files are not those published under that name."""
-    package = PACKAGES[name]
-    if not package.is_intact(folder):
-        what = "weights" if package.kind == "model" else "files"
-        raise DataError(
-            f"the {what} in {folder} are not the published ones; "
-            f"fetch them again with: evenmatch models get {name} --again"
-        )
 
 
 def loading_error(checkpoint: Checkpoint, error: Exception) -> Exception:
