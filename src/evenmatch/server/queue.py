@@ -26,6 +26,7 @@ from evenmatch.server.security import Limits, RequestError
 from evenmatch.training.rewards.rewards import Reward, RewardValues
 from evenmatch.training.rewards.terms import MetricTerm
 from evenmatch.types import Pair, Run, Scores
+from evenmatch.vectors.weighting import without_saving_idf
 from evenmatch.viewer.page import AlignmentData, alignment_data_with_trees
 
 # Time to wait for more requests: clients answered together send their next requests together.
@@ -209,7 +210,8 @@ def _run_batch(operation: Operation, requests: Sequence[QueuedRequest]) -> Seque
     If the batch fails, each request is run alone, so that an invalid one does not affect others.
     """
     try:
-        return operation([request.pairs for request in requests])
+        with without_saving_idf():  # requests write nothing to disk
+            return operation([request.pairs for request in requests])
     except EvenmatchError as error:
         if len(requests) == 1:
             return [RequestError(422, " ".join(str(error).split()))]
