@@ -21,6 +21,7 @@ from evenmatch.models.checkpoints import Checkpoint, Layer, find_checkpoint, res
 from evenmatch.models.tokenizer import load_model_tokenizer
 from evenmatch.protocols import Weighting
 from evenmatch.registry import CallContext, check_settings, register
+from evenmatch.registry.parts import check_at_most
 from evenmatch.types import Array, Embedded, OpenEncoder, Units
 from evenmatch.vectors.pooling import embed_units
 from evenmatch.vectors.transformer import count_reference_tokens
@@ -56,6 +57,7 @@ class Mover:
             raise InputError(
                 f"layers and n_gram must be at least 1, got {self.layers} and {self.n_gram}"
             )
+        check_at_most(1000, layers=self.layers, n_gram=self.n_gram)
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Embed each text as a reference, with its n-grams as readable units."""
@@ -93,7 +95,9 @@ class Mover:
             def readable(units: Units) -> Units:
                 return side.readable(units, backbone.hidden_states([units.text])[0])
 
-            return OpenEncoder(encode, (self, weighting), facts=backbone.facts, readable=readable)
+            return OpenEncoder(
+                encode, (self, weighting, backbone.facts), facts=backbone.facts, readable=readable
+            )
 
         candidates = open_side(self.candidates)
         same = self.candidates == self.references
