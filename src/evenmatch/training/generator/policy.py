@@ -11,6 +11,7 @@ from typing import Any
 
 from evenmatch.data.graphs import TRIPLE_TOKENS
 from evenmatch.errors import InputError
+from evenmatch.files import explain_failed_write, set_ordinary_modes
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.models.heads import language_model_head
 from evenmatch.models.loading import load_auto_model, quiet_transformers
@@ -51,9 +52,10 @@ class Policy:
         """Write model and tokenizer to a folder that can be loaded as a model."""
         fresh = folder.with_name(f".{folder.name}")
         shutil.rmtree(fresh, ignore_errors=True)
-        with quiet_transformers():
+        with explain_failed_write(folder), quiet_transformers():
             self.model.save_pretrained(fresh)
             self.tokenizer.save_pretrained(fresh)
+            set_ordinary_modes(fresh)
         shutil.rmtree(folder, ignore_errors=True)
         fresh.rename(folder)
 
