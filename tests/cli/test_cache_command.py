@@ -16,7 +16,7 @@ def test_parses_are_counted_and_cleared_with_the_vectors(
     before = json.loads(command("cache", "info", "--json").out)
     assert (before["entries"], before["parses"]["entries"]) == (0, 1)
     assert before["parses"]["folder"] == str(empty_cache / "parses")
-    assert len(command("cache", "info").out.splitlines()) == 2
+    assert len(command("cache", "info").out.splitlines()) == 3
     assert command("cache", "clear").code == 0
     assert json.loads(command("cache", "info", "--json").out)["parses"]["entries"] == 0
 

@@ -124,3 +124,28 @@ def test_nothing_is_lost_by_kills_of_actors_raylets_and_drivers(tmp_path: Path) 
     victims = {"actor": "ray::_Actor", "raylet": "raylet/raylet", "driver": ""}
     assert killed_at_random(tmp_path, "ray", victims, 6) == dict.fromkeys(victims, 2)
     check(tmp_path)
+
+
+@pytest.mark.slow
+def test_of_two_runs_started_together_one_is_refused(tmp_path: Path) -> None:
+    rows = records(200)
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    command = [*COMMAND, "-m", METRICS[0], "--shard-rows", "20", "--workers", "1"]
+    command += ["--on", "processes"]
+    for _ in range(12):
+        runs = [
+            subprocess.Popen(
+                command,
+                cwd=tmp_path,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        said = [run.communicate(timeout=300)[1] for run in runs]
+        assert sorted(run.returncode for run in runs) == [0, 1], said
+        refused = next(text for run, text in zip(runs, said, strict=True) if run.returncode)
+        assert "another run is writing to" in refused or "already contains a run" in refused
+        assert read_jsonl(tmp_path / "out.jsonl") == expected(rows, METRICS[:1])
+        shutil.rmtree(tmp_path / "out.jsonl.parts")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import evenmatch as em
+from evenmatch.distributed import manifest as manifest_module
 from evenmatch.distributed.manifest import Manifest, open_manifest
 from evenmatch.distributed.shards import Shard, plan_shards
 from tests.distributed.conftest import records, write_jsonl
@@ -115,12 +116,74 @@ def test_an_input_that_became_shorter_is_refused(folder: Path, tmp_path: Path) -
         done(folder, fewer)
 
 
-def test_a_damaged_record_is_refused(folder: Path, shards: list[Shard]) -> None:
+@pytest.mark.parametrize(
+    "damage", [b"rubbish\n", b"[]\n", b'{"shard": "x"}\n', b"[" * 50_000 + b"\n"]
+)
+def test_a_shard_with_a_damaged_line_is_done_again(
+    folder: Path, shards: list[Shard], damage: bytes
+) -> None:
     record = folder / "manifest.jsonl"
     lines = record.read_bytes().splitlines(keepends=True)
-    record.write_bytes(lines[0] + b"rubbish\n" + lines[2])
-    with pytest.raises(em.DataError, match=r"manifest\.jsonl line 2 is damaged; remove"):
+    record.write_bytes(lines[0] + damage + lines[2])
+    assert done(folder, shards) == [1]
+
+
+def test_a_changed_number_in_a_line_is_noticed(folder: Path, shards: list[Shard]) -> None:
+    record = folder / "manifest.jsonl"
+    lines = record.read_bytes().splitlines(keepends=True)
+    record.write_bytes(lines[0] + lines[1].replace(b'"rows": 2', b'"rows": 3') + lines[2])
+    assert done(folder, shards) == [1]
+
+
+def test_a_part_changed_at_equal_size_is_done_again(folder: Path, shards: list[Shard]) -> None:
+    (folder / "part-000001.jsonl").write_bytes(b"scorez\n")
+    assert done(folder, shards) == [0]
+
+
+@pytest.mark.parametrize("damage", [b"rubbish\n", b"[]\n", b"{}\n", bytes(50) + b"\n"])
+def test_a_damaged_header_is_refused(folder: Path, shards: list[Shard], damage: bytes) -> None:
+    record = folder / "manifest.jsonl"
+    lines = record.read_bytes().splitlines(keepends=True)
+    record.write_bytes(damage + b"".join(lines[1:]))
+    with pytest.raises(em.DataError, match=r"manifest\.jsonl line 1 is damaged; remove"):
         done(folder, shards)
+
+
+def test_of_runs_started_at_once_only_one_writes(tmp_path: Path, shards: list[Shard]) -> None:
+    """The second run opens the folder while the first is about to create the manifest."""
+    place, entered = tmp_path / "new", []
+    create = manifest_module.write_atomic
+
+    def start_another_before_writing(path: Path, data: bytes) -> None:
+        if not entered:
+            entered.append(path)
+            with (
+                pytest.raises(em.DataError, match="another run is writing to"),
+                open_manifest(place, HEADER, shards, resume=False),
+            ):
+                pass
+        create(path, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_module, "write_atomic", start_another_before_writing)
+        with open_manifest(place, HEADER, shards, resume=False):
+            pass
+    assert entered
+
+
+def test_what_a_killed_run_was_writing_is_removed_by_the_next(
+    folder: Path, shards: list[Shard]
+) -> None:
+    (folder / ".part-000002.jsonl.host.1234-5").write_bytes(b"ha")
+    (folder / ".manifest.jsonl.1234").write_bytes(b"ha")
+    (folder / ".upload-x").mkdir()
+    assert done(folder, shards) == [0, 1]
+    assert {path.name for path in folder.iterdir()} == {
+        ".lock",
+        "manifest.jsonl",
+        "part-000000.jsonl",
+        "part-000001.jsonl",
+    }
 
 
 def test_an_empty_record_is_refused(folder: Path, shards: list[Shard]) -> None:

@@ -117,8 +117,15 @@ def test_interrupted_training_goes_on_to_the_same_adapter(
     assert not (broken / ADAPTER_WEIGHTS_FILE).exists()
     shutil.copytree(broken, tmp_path / "other")
     debias(metric, broken, [PAIRS], **how)
-    one, two = ((folder / ADAPTER_WEIGHTS_FILE).read_bytes() for folder in (whole, broken))
-    assert one == two
+    for file in (path.name for path in whole.iterdir()):
+        one, two = ((folder / file).read_bytes() for folder in (whole, broken))
+        assert one == two, file
+    for size in (0, 1, 100, 5000):
+        cut = shutil.copytree(tmp_path / "other", tmp_path / f"cut {size}")
+        state = cut / CHECKPOINT_FILE
+        state.write_bytes(state.read_bytes()[:size])
+        with pytest.raises(DataError, match=r"cannot read .* remove it to start again"):
+            debias(metric, cut, [PAIRS], **how)
     assert not (broken / CHECKPOINT_FILE).exists()
     with pytest.raises(DataError, match="is from a run with other settings, texts or model"):
         debias(metric, tmp_path / "other", [PAIRS], settings=QUICK, judge_on=SETS)

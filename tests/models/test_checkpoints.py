@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
+from evenmatch import files
 from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.files import models_dir
 from evenmatch.models import backbone, checkpoints
@@ -190,12 +191,39 @@ def test_a_known_model_gets_its_layer_without_a_word() -> None:
     assert scores == em.score(["the cat"], ["the dog"], "bertscore(layer=4)")
 
 
+def test_a_hub_model_may_be_pinned_by_revision(
+    folder_of: FolderOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    home = tmp_path / "models--some--bert"
+    commits = {"1" * 40: "main", "2" * 40: "older"}
+    for commit, branch in commits.items():
+        shutil.copytree(folder_of("bert"), home / "snapshots" / commit)
+        (home / "refs").mkdir(exist_ok=True)
+        (home / "refs" / branch).write_text(commit)
+    config = home / "snapshots" / ("2" * 40) / "config.json"
+    config.write_text(config.read_text() + " ")
+    found = {
+        given: checkpoints.find_checkpoint(given)
+        for given in ("some/bert", "some/bert@older", f"some/bert@{'2' * 40}")
+    }
+    assert [each.folder.name[0] for each in found.values()] == ["1", "2", "2"]
+    newest, older, same = found.values()
+    assert newest.digest != older.digest == same.digest
+    assert older.label == f"some/bert@older@{older.digest[:12]}"
+    with pytest.raises(DataError, match="the model 'some/bert@none' is not on this machine"):
+        checkpoints.find_checkpoint("some/bert@none")
+
+
 def test_the_hash_of_a_model_is_not_computed_twice(
     folder_of: FolderOf, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(files, "_SETTLED_SECONDS", -1.0)
     folder = str(folder_of("bert"))
     first = checkpoints.find_checkpoint(folder)
-    monkeypatch.setattr(checkpoints, "file_sha256", None)
+    monkeypatch.setattr(files, "file_sha256", None)
     assert checkpoints.find_checkpoint(folder) == first
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +48,36 @@ def pairs() -> tuple[list[str], list[str]]:
 @pytest.fixture(scope="module")
 def plain(pairs: tuple[list[str], list[str]]) -> dict[str, list[float]]:
     return values(*pairs)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    "name",
+    [*NAMES, "lisa_rowmask", "lisa_recursive", "lisa_topk", "lisa_auction", "wmt_blend"],
+)
+def test_a_compact_cache_changes_a_score_by_less_than_1e_5(
+    pairs: tuple[list[str], list[str]], name: str, tmp_path: Path
+) -> None:
+    plain, miss, hit = (
+        [s.value for s in em.score(*pairs, name, cache=cache).segments]
+        for cache in (None, str(tmp_path), str(tmp_path))
+    )
+    assert hit == miss
+    assert hit == pytest.approx(plain, abs=1e-5)
+
+
+@pytest.mark.model
+def test_metrics_that_need_exact_vectors_do_not_share_compact_ones(
+    pairs: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    names = ["bertscore", "lisa_recursive"]
+    together = em.score(*pairs, names, cache=str(tmp_path))
+    for name in names:
+        alone = em.score(*pairs, name, cache=str(tmp_path))
+        assert together[name].segments == alone.segments
+        assert together[name].signature == alone.signature
+    assert "vectors compact" in together["bertscore"].signature
+    assert "vectors compact" not in together["lisa_recursive"].signature
 
 
 @pytest.mark.model

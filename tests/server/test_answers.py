@@ -6,6 +6,7 @@ import evenmatch as em
 from evenmatch.data.scores import score_to_record
 from evenmatch.server.allow_list import build_allow_list
 from evenmatch.types import Run
+from evenmatch.vectors.weighting import idf_store
 from tests.server.conftest import CHRF, GREEDY, LSA, Serve
 
 CANDIDATES = ["the the cat", "a dog", "", "naïve 猫 😀"]
@@ -105,9 +106,11 @@ def test_metrics_are_in_the_format_of_prometheus(serve: Serve) -> None:
 def test_an_idf_table_is_counted_from_its_own_request(serve: Serve) -> None:
     counted = "align(vectors=hashed(weights=idf))"
     allow_list = build_allow_list([counted], Run())
-    body = {"candidates": CANDIDATES, "references": REFERENCES}
+    before = idf_store().usage()
+    body = {"candidates": CANDIDATES, "references": [f"{text} once" for text in REFERENCES]}
     found = serve(allow_list=allow_list).post("/score", json=body).json()["metrics"][counted]
-    assert found["mean"] == em.score(CANDIDATES, REFERENCES, counted).mean
+    assert idf_store().usage() == before  # requests write no tables to disk
+    assert found["mean"] == em.score(CANDIDATES, body["references"], counted).mean
 
 
 def test_a_metric_that_cannot_run_is_an_error_at_the_start() -> None:

@@ -69,7 +69,7 @@ class SlowPairs(EngineMetric):
     bounds: tuple[float, float] = (0.0, 1.0)
 
     def open(self, context: CallContext) -> ReadyMetric:
-        return score_each_pair("slow", self._score)
+        return score_each_pair(self._score)
 
     def _score(self, pair: Pair) -> Score:
         time.sleep(0.05)

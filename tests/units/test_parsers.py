@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import evenmatch as em
 from evenmatch.errors import DataError, InputError, MissingExtraError
 from evenmatch.units.parsers import benepar
 from evenmatch.units.parsers.benepar import Benepar
+from evenmatch.units.parsers.cache import parse_cached
 from evenmatch.units.parsers.spacy import Spacy
 from evenmatch.units.trees import iter_nodes
 
@@ -86,6 +89,37 @@ def test_a_pipeline_by_folder_is_named_by_content(tmp_path: Path) -> None:
     assert "sha256:" in spec
     assert str(tmp_path) not in metric.signature
     assert em.build(spec).units("A cat.").items == metric.units("A cat.").items
+
+
+@ENGLISH
+def test_a_pipeline_with_other_weights_is_another_parser(tmp_path: Path, empty_cache: Path) -> None:
+    from evenmatch.files import models_dir
+
+    folder = tmp_path / "mine"
+    shutil.copytree(models_dir() / "en_core_web_sm", folder)
+    parser, text = Spacy(str(folder)), "The man who saw the dog near the old house left."
+    identity, before = parser.identity(), parse_cached(parser, [text])
+    model = folder / "parser" / "model"
+    content = bytearray(model.read_bytes())
+    weights = np.frombuffer(content[len(content) // 4 : len(content) // 2], np.uint8)
+    content[len(content) // 4 : len(content) // 2] = bytes(len(weights))  # equal size
+    model.write_bytes(content)
+    assert parser.identity() != identity
+    assert parse_cached(parser, [text]) != before
+
+
+@ENGLISH
+def test_a_changed_embedded_parser_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenmatch.files import models_dir
+
+    shutil.copytree(models_dir() / "en_core_web_sm", tmp_path / "en_core_web_sm")
+    with (tmp_path / "en_core_web_sm" / "parser" / "cfg").open("ab") as file:
+        file.write(b" ")
+    monkeypatch.setenv("EVENMATCH_MODELS", str(tmp_path))
+    with pytest.raises(DataError, match="are not the published ones; fetch them again"):
+        Spacy()(["a"])
 
 
 def test_without_benepar_the_error_suggests_phrase_trees(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from evenmatch.errors import DataError
+from evenmatch.registry import CallContext
 from evenmatch.types import Parse
 from evenmatch.units.parsers.cache import (
     parse_cached,
@@ -48,6 +50,49 @@ def test_a_parse_survives_serialization(tmp_path: Path, brackets: bool) -> None:
     file = write_brackets(tmp_path, tree) if brackets else write_conllu(tmp_path)
     [parse] = ParseFile(file)([text])
     assert parse_from_bytes(text, parse_to_bytes(parse)) == parse
+
+
+def test_a_changed_parse_file_gives_its_new_trees(tmp_path: Path, empty_cache: Path) -> None:
+    parser = ParseFile(write_conllu(tmp_path, {BY: (2, 0, 4, 2, 2, 7, 5, 2)}))
+    before = parse_cached(parser, [BY])
+    write_conllu(tmp_path, {BY: (2, 0, 4, 2, 4, 7, 5, 2)})  # of equal size
+    after = parse_cached(parser, [BY])
+    assert after != before
+    write_conllu(tmp_path, {BY: (2, 0, 4, 2, 2, 7, 5, 2)})
+    assert parse_cached(parser, [BY]) == before
+
+
+def test_a_parse_file_named_by_content_is_refused_after_it_changed(
+    tmp_path: Path, empty_cache: Path
+) -> None:
+    pinned, _ = ParseFile(write_conllu(tmp_path, {BY: (2, 0, 4, 2, 2, 7, 5, 2)})).resolve(
+        CallContext()
+    )
+    assert pinned.path.startswith("sha256:")
+    assert parse_cached(pinned, [BY])
+    write_conllu(tmp_path, {BY: (2, 0, 4, 2, 4, 7, 5, 2)})
+    with pytest.raises(DataError, match="no longer has the content sha256:"):
+        parse_cached(pinned, [BY])
+
+
+def test_trees_of_a_file_that_changes_meanwhile_are_not_stored(
+    tmp_path: Path, empty_cache: Path
+) -> None:
+    @dataclass(frozen=True)
+    class Changing:
+        base: ParseFile
+
+        def __call__(self, texts: Sequence[str]) -> list[Parse]:
+            write_conllu(tmp_path, {BY: (2, 0, 4, 2, 4, 7, 5, 2)})
+            return self.base(texts)
+
+        def identity(self) -> str:
+            return self.base.identity()
+
+    parser = Changing(ParseFile(write_conllu(tmp_path, {BY: (2, 0, 4, 2, 2, 7, 5, 2)})))
+    with pytest.raises(DataError, match="changed while texts were parsed; score again"):
+        parse_cached(parser, [BY])
+    assert parse_store().usage()[0] == 0
 
 
 def test_an_unusable_store_does_not_prevent_parsing(

@@ -92,12 +92,55 @@ def test_a_table_that_is_nowhere_is_refused() -> None:
         em.Idf()(np.array([1]), np.zeros((1, 2)))
 
 
-def test_a_stored_table_that_was_tampered_with_is_refused(empty_cache: Path) -> None:
-    name = weighting.store_idf_table(weighting.count_documents([np.array([1, 2])]))
-    (stored,) = (empty_cache / "idf").iterdir()
-    stored.write_text(json.dumps({"documents": 99, "counts": []}))
-    with pytest.raises(DataError, match="is not the idf table"):
+def test_a_stored_table_that_was_tampered_with_is_not_used_and_stored_again(
+    empty_cache: Path,
+) -> None:
+    table = weighting.count_documents([np.array([1, 2])])
+    name = weighting.store_idf_table(table)
+    (stored,) = (empty_cache / "idf").glob("*.data")
+    stored.write_bytes(stored.read_bytes().replace(b"1", b"2"))
+    with pytest.raises(DataError, match="is not on this machine; count it again with idf=True"):
         weighting.load_idf_table(name)
+    assert weighting.store_idf_table(table) == name
+    assert weighting.load_idf_table(name).documents == 1
+
+
+def test_stored_tables_are_bounded(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighting, "MAX_STORE_BYTES", 20_000)
+    for n in range(40):
+        weighting.store_idf_table(weighting.count_documents([np.arange(n, n + 100)]))
+    assert 0 < weighting.idf_store().usage()[1] <= 20_000
+
+
+def test_tables_that_must_not_be_saved_stay_in_memory(empty_cache: Path) -> None:
+    with weighting.without_saving_idf():
+        names = [
+            weighting.store_idf_table(weighting.count_documents([np.array([n])]))
+            for n in range(100)
+        ]
+    assert not empty_cache.exists()
+    assert weighting.load_idf_table(names[-1]).documents == 1
+    assert len(weighting._unsaved_tables) <= 64
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"documents": 1e400, "counts": []}',
+        '{"documents": 3, "counts": [[1, 99999999999999999999999999]]}',
+        '{"documents": 3, "counts": [[1, 4]]}',
+        '{"documents": -3, "counts": []}',
+        '{"documents": 3, "counts": ' + "[" * 100_000 + "]" * 100_000 + "}",
+        "[" * 100_000,
+    ],
+)
+def test_a_table_with_impossible_numbers_or_deep_nesting_is_refused(
+    tmp_path: Path, content: str
+) -> None:
+    file = tmp_path / "idf.json"
+    file.write_text(content)
+    with pytest.raises(DataError, match="is not an idf table"):
+        weighting.load_idf_table(str(file))
 
 
 def test_idf_may_be_the_mass_as_well() -> None:

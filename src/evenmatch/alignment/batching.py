@@ -29,6 +29,8 @@ from evenmatch.types import Alignment, Array, Problem
 # Seconds that arrays may take in a process before importing numba pays off.
 MAX_ARRAY_SECONDS = 0.25
 
+MAX_ITERATIONS = 1_000_000  # steps that a solver may be set to take
+
 # Cells in one padded array. On a CPU more is no faster, since the arrays leave its cache; a GPU
 # needs enough work per step to outlast the call that starts it.
 _MAX_CELLS = 1 << 16

@@ -29,6 +29,7 @@ from typing import Literal
 import numpy as np
 
 from evenmatch.alignment.batching import (
+    MAX_ITERATIONS,
     PaddedBatch,
     SolverResult,
     arange_like,
@@ -37,6 +38,7 @@ from evenmatch.alignment.batching import (
 )
 from evenmatch.errors import InputError
 from evenmatch.registry import check_settings, register
+from evenmatch.registry.parts import check_at_most
 from evenmatch.types import Alignment, Array, Problem
 
 _TAKEN = -1.0  # marks cells of a taken partner in row masking; available cells start at 0
@@ -206,6 +208,7 @@ def _find_regrets(lines: Array) -> tuple[Array, Array, Array]:
 def _check_refinement(name: str, iterations: int, factor: float) -> None:
     if iterations < 0:
         raise InputError(f"{name}'s iterations must not be negative, got {iterations}")
+    check_at_most(MAX_ITERATIONS, iterations=iterations)
     if factor < _MIN_FACTOR:
         raise InputError(f"{name}'s factor must be at least {_MIN_FACTOR}, got {factor}")
 

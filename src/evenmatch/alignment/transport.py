@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from evenmatch.alignment.assignment import map_in_threads
-from evenmatch.alignment.batching import should_use_loops, track_array_time
+from evenmatch.alignment.batching import MAX_ITERATIONS, should_use_loops, track_array_time
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.registry import check_settings, register
+from evenmatch.registry.parts import check_at_most
 from evenmatch.types import Alignment, Array, Problem
 
 _MAX_PIVOTS = 1_000_000
@@ -85,6 +86,7 @@ class Sinkhorn:
             raise InputError(f"sinkhorn's epsilon must be above 0, got {self.epsilon}")
         if self.iterations < 1:
             raise InputError(f"sinkhorn's iterations must be at least 1, got {self.iterations}")
+        check_at_most(MAX_ITERATIONS, iterations=self.iterations)
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """Align each problem, by compiled loops once that pays (see `batching.py`)."""

@@ -18,9 +18,10 @@ from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from evenmatch.errors import EvenmatchError
+from evenmatch.errors import DataError, EvenmatchError
 
 _SECONDS_BETWEEN_LINES = 5.0
+_MAX_LINE = 500  # characters of a message
 
 
 _current_command: ContextVar[str] = ContextVar("command", default="")
@@ -38,6 +39,8 @@ def record_command(arguments: Sequence[str]) -> Iterator[None]:
 
 def print_output(text: str) -> None:
     """Print a result."""
+    if sys.stdout is None:
+        raise DataError("standard output is closed; open it, or write to a file")
     # Flush now, so that a closed pipe raises here and not when the process exits.
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
@@ -45,7 +48,7 @@ def print_output(text: str) -> None:
 
 def terminal_width() -> int:
     """Return the width of the terminal, or 0 (no limit) if the output is not a terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    return shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else 0
 
 
 def print_text_or_json(found: object, document: Mapping[str, Any], *, json: bool) -> None:
@@ -60,8 +63,11 @@ def as_json(document: Mapping[str, Any]) -> str:
 
 
 def print_message(message: str) -> None:
-    """Print a message on standard error."""
-    sys.stderr.write(f"evenmatch: {message}\n")
+    """Print a message on standard error, unless that is closed; a long one is cut."""
+    if sys.stderr is None:
+        return
+    line = f"evenmatch: {message}"
+    sys.stderr.write((line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…") + "\n")
     sys.stderr.flush()
 
 
@@ -86,6 +92,16 @@ def report_errors(*, debug: bool = False) -> Iterator[None]:
                 raise
             print_message(_error_line(error))
             sys.exit(1)
+        except RecursionError:
+            if debug:
+                raise
+            print_message("the input is nested too deeply")
+            sys.exit(1)
+        except MemoryError:
+            if debug:
+                raise
+            print_message("not enough memory; give smaller input or settings")
+            sys.exit(1)
 
 
 def _error_line(error: EvenmatchError | OSError) -> str:
@@ -97,7 +113,7 @@ def _error_line(error: EvenmatchError | OSError) -> str:
 def _escape_unprintable() -> None:
     """Print characters that the terminal cannot encode as escapes instead of failing."""
     for stream in (sys.stdout, sys.stderr):
-        if stream.errors == "strict":
+        if stream is not None and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text file
 
 
@@ -114,7 +130,7 @@ def show_progress(wanted: bool | None, word: str = "scored") -> Iterator[Progres
 
     A total of 0 means unknown. `word` says what is done with a pair, for example 'scored'.
     """
-    terminal = sys.stderr.isatty()
+    terminal = sys.stderr is not None and sys.stderr.isatty()
     if wanted is False or (wanted is None and not terminal):
         yield None
     elif terminal:

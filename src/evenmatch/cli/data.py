@@ -16,6 +16,7 @@ from evenmatch.models.embedding_cache import embedding_store
 from evenmatch.scoring.inputs import as_cache
 from evenmatch.store import Store
 from evenmatch.units.parsers.cache import parse_store
+from evenmatch.vectors.weighting import idf_store
 
 data = typer.Typer(help="List, locate and download the public data sets.", no_args_is_help=True)
 
@@ -112,7 +113,9 @@ def get_model(
     print_output(str(folder))
 
 
-cache = typer.Typer(help="Show or clear the cache of vectors and parses.", no_args_is_help=True)
+cache = typer.Typer(
+    help="Show or clear the cache of vectors, parses and idf tables.", no_args_is_help=True
+)
 
 
 CACHE_FOLDER: str = typer.Option(
@@ -123,18 +126,17 @@ CACHE_FOLDER: str = typer.Option(
 @cache.command("info")
 def cache_info(folder: str = CACHE_FOLDER, json: bool = opt.JSON) -> None:
     """Show cache folders, number of entries and disk space."""
-    vectors, *parses = [_usage(store) for store in _stores(folder)]
+    found = [_usage(store) for store in _stores(folder)]
     lines = [
-        f"{own['folder']}: {own['entries']} entries, {own['bytes'] / 1e6:.1f} MB"
-        for own in (vectors, *parses)
+        f"{own['folder']}: {own['entries']} entries, {own['bytes'] / 1e6:.1f} MB" for own in found
     ]
-    document = vectors | ({"parses": parses[0]} if parses else {})
+    document = found[0] | dict(zip(("parses", "idf"), found[1:], strict=False))
     print_text_or_json("\n".join(lines), document, json=json)
 
 
 @cache.command("clear")
 def clear_cache(folder: str = CACHE_FOLDER) -> None:
-    """Delete all cached vectors and parses."""
+    """Delete all cached vectors, parses and idf tables."""
     for store in _stores(folder):
         store.clear()
         print_message(f"{store.folder} is empty")
@@ -146,7 +148,8 @@ def _usage(store: Store) -> dict[str, Any]:
 
 
 def _stores(folder: str) -> list[Store]:
-    """Return the stores of vectors and of parses; a given folder has vectors only."""
+    """Return the stores of vectors, parses and idf tables; a given folder has vectors only."""
     found = as_cache(folder or True)
     assert found is not None
-    return [embedding_store(found)] if folder else [embedding_store(found), parse_store()]
+    vectors = embedding_store(found)
+    return [vectors] if folder else [vectors, parse_store(), idf_store()]

@@ -13,7 +13,9 @@ The suffix of a file determines its format. For a new one, extend `read_records`
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import os
 import re
 import sys
 import zlib
@@ -32,6 +34,8 @@ STANDARD_INPUT = "-"
 LocatedRecord: TypeAlias = tuple[str, Mapping[str, Any]]
 
 _BLOCK = 1 << 20  # bytes read at a time
+
+_GZIP_LIMIT = "EVENMATCH_MAX_GZIP_BYTES"
 
 _BATCH = 4096  # rows read at a time
 
@@ -91,6 +95,8 @@ def display_path(path: str) -> str:
 def open_binary(path: str) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, decompressing .gz; a damaged file is a `DataError`."""
     if path == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise DataError("standard input is closed; give a file instead")
         yield sys.stdin.buffer
         return
     try:
@@ -99,11 +105,44 @@ def open_binary(path: str) -> Iterator[IO[bytes]]:
                 yield raw
                 return
             with gzip.open(raw, "rb") as file:
-                yield cast(IO[bytes], file)
+                yield cast(IO[bytes], io.BufferedReader(_BoundedReader(file, path), _BLOCK))
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DataError(
             f"{path} is not a complete gzip file ({error}); compress it again"
         ) from None
+
+
+class _BoundedReader(io.RawIOBase):
+    """A decompressed stream that is refused past a limit: a small file may hold terabytes."""
+
+    def __init__(self, file: gzip.GzipFile, path: str) -> None:
+        self._file, self._path, self._limit = file, path, max_gzip_bytes()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto(buffer)
+        if self._file.tell() > self._limit:
+            raise DataError(
+                f"{self._path} has more than {self._limit} bytes when decompressed; "
+                f"set {_GZIP_LIMIT} to a higher limit, or decompress it yourself"
+            )
+        return count
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+
+def max_gzip_bytes() -> int:
+    """Return the largest decompressed size of a gzip file: EVENMATCH_MAX_GZIP_BYTES, or 16 GiB."""
+    given = os.environ.get(_GZIP_LIMIT, "")
+    if given and not given.isdecimal():
+        raise InputError(f"{_GZIP_LIMIT} must be a number of bytes, got {given!r}")
+    return int(given) if given else 16 << 30
 
 
 def read_records(path: str) -> Iterator[LocatedRecord]:
@@ -225,7 +264,7 @@ def open_parquet(path: str) -> Iterator[Any]:
         try:
             with pyarrow.parquet.ParquetFile(raw) as file:
                 yield file
-        except (pyarrow.ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = str(error).splitlines()[0].rstrip(".")
             raise DataError(f"cannot read {path} as Parquet: {reason}") from None
 

@@ -37,6 +37,8 @@ _ALIGNMENT = re.compile(r"~(?:[A-Za-z]\.?)?\d+(?:,\d+)*$")
 
 _SENSE = re.compile(r"-\d\d$")
 
+_MAX_DEPTH = 200  # of nested brackets
+
 # A string (which may contain brackets), a comment line, a bracket, other text, a lone quote.
 _TOKEN_PATTERN = re.compile(r'"(?:\\.|[^"\\\n])*"|^\s*#.*$|[()]|[^\s()"]+|"', re.MULTILINE)
 
@@ -265,8 +267,10 @@ def _check_brackets(text: str, where: str, first: int) -> None:
     """Raise for errors that the parser ignores: surplus brackets and text around the graph."""
     opened: list[int] = []
     closed = False
+    line, counted = first, 0
     for match in _TOKEN_PATTERN.finditer(text):
-        line = first + text.count("\n", 0, match.start())
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
         token = match.group()
         if token.lstrip().startswith("#") and not opened:
             continue
@@ -277,6 +281,8 @@ def _check_brackets(text: str, where: str, first: int) -> None:
             raise InputError(f"{where} line {line} has {what}; give one graph in brackets")
         if token == "(":
             opened.append(line)
+            if len(opened) > _MAX_DEPTH:
+                raise InputError(f"{where} line {line} is nested more than {_MAX_DEPTH} deep")
         elif token == ")":
             opened.pop()
             closed = not opened

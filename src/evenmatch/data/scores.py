@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 
 from evenmatch.data.files import load_pyarrow
 from evenmatch.errors import DataError
+from evenmatch.files import temporary_path
 from evenmatch.types import Score, Scores
 
 SCORE_COLUMNS = ("row", "metric", "value", "precision", "recall", "flags")
@@ -76,9 +78,12 @@ def atomic_write(path: str) -> Iterator[str]:
             f"there is no folder {target.parent} to write {target.name} in; create it first"
         )
     final = target.resolve()  # a symbolic link is kept and its target is replaced
-    place = final.with_name(f".{final.name}.{os.getpid()}")
+    place = temporary_path(final)
     try:
+        place.touch()
+        mode = stat.S_IMODE(place.stat().st_mode)
         yield str(place)
+        place.chmod(mode)  # some writers create private files
         os.replace(place, final)
     finally:
         place.unlink(missing_ok=True)

@@ -38,7 +38,7 @@ from evenmatch.types import Pair, Run
 from evenmatch.vectors.weighting import load_idf_table
 
 _DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_LAYOUT_VERSION = 1
+_LAYOUT_VERSION = 2
 _CONTENT_HASH = re.compile(r"sha256:[0-9a-f]{16}\b")
 
 

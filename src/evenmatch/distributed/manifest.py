@@ -2,25 +2,28 @@
 
 The manifest is a file with one JSON object per line. Lines are appended and never changed, by one
 process; an incomplete last line (the process was killed) is dropped. The first line holds the
-settings of the run. A run is resumed only if they and the scored rows are unchanged.
+settings of the run. A run is resumed only if they and the scored rows are unchanged. Each line has
+a checksum of itself and of the scores of its shard: if one of them is wrong, the shard is scored
+again.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from evenmatch.distributed.shards import Shard
+from evenmatch.distributed.shards import Shard, hash_content
 from evenmatch.errors import DataError, InputError
-from evenmatch.files import write_atomic
+from evenmatch.files import hold_lock, write_atomic
 
 MANIFEST_NAME = "manifest.jsonl"
+_LOCK_NAME = ".lock"
 
 _SETTING_LABELS = {
     "layout": "version of the manifest",
@@ -44,10 +47,16 @@ class Manifest:
         part = self.part_path(shard.number, entry["form"])
         write_atomic(part, data)
         rows = {"rows": shard.rows, "first": shard.first, "content": shard.content_hash}
-        line = {"shard": shard.number, **rows, "part": part.name, "bytes": len(data), **entry}
+        line = {
+            "shard": shard.number,
+            **rows,
+            "part": part.name,
+            "hash": hash_content(data),
+            **entry,
+        }
         end = self.file.seek(0, os.SEEK_END)
         try:
-            self.file.write(json.dumps(line).encode() + b"\n")
+            self.file.write(_format_line(line))
             self.file.flush()
             os.fsync(self.file.fileno())
         except OSError as error:
@@ -70,17 +79,20 @@ def open_manifest(
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / MANIFEST_NAME
-    if not path.exists():
-        write_atomic(path, json.dumps(header).encode() + b"\n")
-    elif not resume:
-        raise InputError(
-            f"{folder} already contains a run; continue it with --resume, or remove the folder"
-        )
-    with path.open("r+b", buffering=0) as file:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(hold_lock(folder / _LOCK_NAME, wait=False))
         except BlockingIOError:
             raise DataError(f"another run is writing to {folder}; wait for it or stop it") from None
+        # Look at the folder only now: until the lock was held, another run could have changed it.
+        _remove_leftovers(folder)
+        if not path.exists():
+            write_atomic(path, _format_line(header))
+        elif not resume:
+            raise InputError(
+                f"{folder} already contains a run; continue it with --resume, or remove the folder"
+            )
+        file = stack.enter_context(path.open("r+b", buffering=0))
         stored, *lines = _read_lines(file, path)
         done = {line["shard"]: line for line in lines}
         reason = _find_change(stored, header) or _find_changed_rows(done.values(), shards)
@@ -90,7 +102,7 @@ def open_manifest(
                 "input, or another --out"
             )
         yield Manifest(
-            folder, file, {n: line for n, line in done.items() if _part_exists(folder, line)}
+            folder, file, {n: line for n, line in done.items() if _part_is_intact(folder, line)}
         )
 
 
@@ -125,24 +137,48 @@ def _find_changed_rows(done: Iterable[Mapping[str, Any]], shards: Sequence[Shard
 
 
 def _read_lines(file: IO[bytes], path: Path) -> list[dict[str, Any]]:
-    """Read the lines of a manifest; remove an incomplete last line from the file."""
+    """Read header and intact lines of a manifest; remove an incomplete last line from the file."""
     data = file.read()
     complete = data.rfind(b"\n") + 1
     file.truncate(complete)
-    lines = []
-    for number, line in enumerate(data[:complete].splitlines(), 1):
-        try:
-            lines.append(dict(json.loads(line)))
-        except (ValueError, TypeError):
-            raise DataError(
-                f"{path} line {number} is damaged; remove the folder {path.parent} and start again"
-            ) from None
-    if not lines:
+    found = [_parse_line(line) for line in data[:complete].split(b"\n")[:-1]]
+    if not found:
         raise DataError(f"{path} is empty; remove the folder {path.parent} and start again")
-    return lines
+    if found[0] is None or "shard" in found[0]:
+        raise DataError(
+            f"{path} line 1 is damaged; remove the folder {path.parent} and start again"
+        )
+    return [found[0], *(line for line in found[1:] if line and "shard" in line)]
 
 
-def _part_exists(folder: Path, line: Mapping[str, Any]) -> bool:
-    """Whether a shard's file exists in full; otherwise the shard is scored again."""
-    part = folder / str(line["part"])
-    return part.is_file() and part.stat().st_size == int(line["bytes"])
+def _format_line(record: Mapping[str, Any]) -> bytes:
+    text = json.dumps(record)
+    return json.dumps({**record, "check": hash_content(text.encode())}).encode() + b"\n"
+
+
+def _parse_line(line: bytes) -> dict[str, Any] | None:
+    """Parse a line; None if its checksum is wrong."""
+    with suppress(ValueError, RecursionError):
+        record = json.loads(line)
+        if isinstance(record, dict):
+            check = record.pop("check", None)
+            if check == hash_content(json.dumps(record).encode()):
+                return record
+    return None
+
+
+def _part_is_intact(folder: Path, line: Mapping[str, Any]) -> bool:
+    """Whether a shard's scores are those that were stored; otherwise it is scored again."""
+    try:
+        return hash_content((folder / line["part"]).read_bytes()) == line["hash"]
+    except OSError:
+        return False
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a process that was killed was about to write."""
+    for pattern in (".part-*", f".{MANIFEST_NAME}.*"):
+        for path in folder.glob(pattern):
+            path.unlink()
+    for path in folder.glob(".upload-*"):
+        shutil.rmtree(path, ignore_errors=True)

@@ -121,7 +121,7 @@ def join_parts(parts: Sequence[Path], out: str) -> None:
     depends on the remote file system.
     """
     if is_url(out):
-        with tempfile.TemporaryDirectory(dir=parts[0].parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=".upload-", dir=parts[0].parent) as folder:
             whole = str(Path(folder) / Path(out).name)
             join_parts(parts, whole)
             upload_file(whole, out)

@@ -140,7 +140,10 @@ def parse_shard_pairs(data: bytes, shard: Shard) -> Iterator[Pair]:
             yield pair_from_record(parse_json_object(line, where), where)
         return
     with load_pyarrow().ipc.open_stream(data) as stream:
-        records = stream.read_all().to_pylist()
+        try:
+            records = stream.read_all().to_pylist()
+        except UnicodeDecodeError as error:
+            raise DataError(f"cannot read {shard}: {error}") from None
     for number, record in enumerate(records, shard.first_in_file + 1):
         yield pair_from_record(record, f"{shard.file} row {number}")
 

@@ -78,20 +78,20 @@ def debias(
         "model": through.label,
         "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
     }
-    # One entry, without the time: equal weights make equal files, and safetensors writes several
-    # entries in random order.
+    # One entry: safetensors writes several in random order. The time is in no file either, so that
+    # equal weights make equal files.
     save_adapter(adapter, folder, {"evenmatch": json.dumps({"attribute": ATTRIBUTE, **facts})})
     adapted = adapted_metric(plain, str(folder))
     write_metric(folder, spec(adapted).replace(repr(str(folder)), FOLDER_PLACEHOLDER))
     table, rows = compare_bias(plain, adapted, sets, how)
-    facts["time"] = f"{seconds:.0f} s"
+    document = {"folder": str(folder), "signature": adapted.signature, **facts}
     card = MetricCard(
         folder,
         "A debiasing adapter",
         adapted.signature,
         facts,
         {"Before and after": table},
-        {"folder": str(folder), "signature": adapted.signature, **facts, "rows": rows},
+        {**document, "time": f"{seconds:.0f} s", "rows": rows},
     )
     write_card(card)
     checkpoint.remove()

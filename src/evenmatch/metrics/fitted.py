@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from evenmatch.errors import DataError
+from evenmatch.files import explain_failed_write, set_ordinary_modes
 from evenmatch.models.backbone import LongTextMode, resolve_model
 from evenmatch.models.checkpoints import Checkpoint, Layer, find_checkpoint
 from evenmatch.registry import CallContext, register
@@ -188,7 +189,9 @@ def save_bi_encoder_head(head: BiEncoderHead, folder: Path) -> None:
         "weights": np.asarray(head.weights, dtype=np.float32),
         "bias": np.array([head.bias], dtype=np.float32),
     }
-    save_file(tensors, folder / HEAD_FILE, metadata={_METADATA_KEY: json.dumps(facts)})
+    with explain_failed_write(folder):
+        save_file(tensors, folder / HEAD_FILE, metadata={_METADATA_KEY: json.dumps(facts)})
+    set_ordinary_modes(folder)
 
 
 @lru_cache(maxsize=8)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from evenmatch.errors import DataError, InputError, UnknownNameError
-from evenmatch.files import DIGEST_PREFIX, file_digest
+from evenmatch.files import DIGEST_PREFIX, explain_failed_write, file_digest, set_ordinary_modes
 from evenmatch.models.checkpoints import LocalFile, find_by_content, pin_file
 
 ADAPTER_WEIGHTS_FILE = "adapter.safetensors"
@@ -165,7 +165,9 @@ def save_adapter(adapter: Adapter, folder: str | PathLike[str], facts: Mapping[s
     path = Path(folder) / ADAPTER_WEIGHTS_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     weights = {name: w.detach().cpu().contiguous() for name, w in adapter.weights.items()}
-    save_file(weights, path, metadata=dict(facts))
+    with explain_failed_write(path):
+        save_file(weights, path, metadata=dict(facts))
+    set_ordinary_modes(path.parent)
     return path
 
 

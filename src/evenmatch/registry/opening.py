@@ -43,6 +43,18 @@ class CallContext:
             self._results[part] = part.open(self)
         return self._results[part]
 
+    def with_exact_vectors(self) -> CallContext:
+        """Return this context, with a cache that stores vectors in full precision if it has one."""
+        cache = self.run.cache
+        if cache is None or cache.exact:
+            return self
+        if "exact" not in self._results:
+            run = dataclasses.replace(self.run, cache=dataclasses.replace(cache, exact=True))
+            exact = self._results["exact"] = CallContext(run, self._pairs)
+            exact._chunk_caches = self._chunk_caches
+        found: CallContext = self._results["exact"]
+        return found
+
     def chunk_cache(self) -> dict[Any, Any]:
         """Return a new dictionary that is emptied at the start of every chunk of pairs."""
         self._chunk_caches.append({})

@@ -25,6 +25,7 @@ from evenmatch.errors import InputError, MissingExtraError, UnknownNameError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+_LARGEST_INTEGER = 2**53
 ENTRY_POINT_GROUP = "evenmatch"
 
 KINDS: Mapping[str, type] = {
@@ -164,6 +165,8 @@ def check_values(
             raise InputError(
                 f"{owner}'s {key} takes {describe_type(hints[key])}, got {show(value)}"
             )
+        if _is_number(value, numbers.Integral) and abs(value) > _LARGEST_INTEGER:
+            raise InputError(f"{owner}'s {key} must be between -2**53 and 2**53, got {show(value)}")
 
 
 def check_at_least(least: float, **values: float) -> None:
@@ -176,6 +179,13 @@ def check_at_least(least: float, **values: float) -> None:
     for name, value in values.items():
         if not value >= least:
             raise InputError(f"{name} must be at least {least}, got {value}")
+
+
+def check_at_most(most: float, **values: float) -> None:
+    """Raise InputError if one of the values exceeds `most`."""
+    for name, value in values.items():
+        if not value <= most:
+            raise InputError(f"{name} must be at most {most}, got {value}")
 
 
 def check_positive(**values: float) -> None:

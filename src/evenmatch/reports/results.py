@@ -103,7 +103,7 @@ def read_result(path: str | Path) -> dict[str, Any]:
         found = json.loads(Path(path).read_text("utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"{path} is not JSON; give the output of a command with --json") from None
     if not isinstance(found, dict):
         raise InputError(f"{path} is not a JSON object; give the output of a command with --json")

@@ -113,7 +113,7 @@ def align_texts(candidate: str, reference: str, metric: Any, run: Run = Run()) -
     run.check(len(units[0].groups) * len(units[1].groups))  # 0 if the encoder splits the texts
     x, candidate_units = _embed_text(units[0], left)
     y, reference_units = _embed_text(units[1], right)
-    run.check(len(candidate_units) * len(reference_units))
+    run.check(len(x.weights) * len(y.weights))
     similarity = check_similarity(metric.similarity(x, y), candidate)
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)

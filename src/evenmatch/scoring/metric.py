@@ -19,7 +19,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from evenmatch.alignment.assignment import Greedy
+from evenmatch.alignment.assignment import Greedy, Lsa
+from evenmatch.alignment.transport import Emd, Sinkhorn
 from evenmatch.errors import DataError, InputError
 from evenmatch.packages import PACKAGES
 from evenmatch.protocols import Encoder, Metric, Reducer, Similarity, Solver, Splitter
@@ -44,6 +45,9 @@ METRIC_FILE = "metric.json"
 FOLDER_PLACEHOLDER = "{here}"
 _PLACEHOLDER_PATTERN = re.compile(r"\{here(/[\w.-]+)?\}")
 
+# Solvers whose score is a continuous function of the similarities.
+_CONTINUOUS_SOLVERS = (Greedy, Lsa, Emd, Sinkhorn)
+
 _PATH_SETTINGS = ("model", "weights", "adapter")  # settings that may name a folder or a file
 
 
@@ -60,12 +64,21 @@ class AlignMetric(EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Open the encoder; the engine then scores chunks of pairs."""
-        sides = open_encoder(self.vectors, context)
+        sides = self.open_sides(context)
         return ReadyMetric(
             lambda chunk: (self._score_chunk(chunk, sides), None),
             pad_to=max(side.pad_to for side in sides),
             facts=sides[0].facts,
         )
+
+    def open_sides(self, context: CallContext) -> tuple[OpenEncoder, OpenEncoder]:
+        """Open the encoder for candidates and for references.
+
+        Where a tiny change of the vectors may align other units, a cache keeps them exact.
+        """
+        if not isinstance(self.alignment, _CONTINUOUS_SOLVERS):
+            context = context.with_exact_vectors()
+        return open_encoder(self.vectors, context)
 
     def _score_chunk(self, chunk: Chunk, sides: tuple[OpenEncoder, OpenEncoder]) -> list[Score]:
         embedded = chunk.embedded_pairs(self.units, sides)
@@ -202,7 +215,7 @@ def read_metric(given: str) -> Any:
         )
     try:
         spec = json.loads(file.read_text("utf-8"))["metric"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{file} describes no metric ({error!r}); save the metric again") from None
     return build(
         _PLACEHOLDER_PATTERN.sub(lambda match: repr(f"{file.parent}{match[1] or ''}"), str(spec))

@@ -29,6 +29,7 @@ from evenmatch.server.security import CostCheck, Limits, RequestError, check_res
 from evenmatch.training.rewards.rewards import Reward, RewardValues
 from evenmatch.training.rewards.terms import MetricTerm
 from evenmatch.types import Pair, Run, Scores
+from evenmatch.vectors.weighting import without_saving_idf
 from evenmatch.viewer.page import alignment_data_with_trees
 
 # Time to wait for more requests: clients answered together send their next requests together.
@@ -259,7 +260,8 @@ def _run_batch(operation: Operation, requests: Sequence[QueuedRequest]) -> Seque
         return all(request.future.done() for request in requests)
 
     try:
-        return operation([request.pairs for request in requests], is_abandoned)
+        with without_saving_idf():  # requests write nothing to disk
+            return operation([request.pairs for request in requests], is_abandoned)
     except (EvenmatchError, RequestError) as error:
         if len(requests) == 1:
             known = isinstance(error, RequestError)

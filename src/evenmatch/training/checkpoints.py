@@ -16,6 +16,7 @@ import numpy as np
 from evenmatch.data.cards import check_output_folder
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import DataError
+from evenmatch.files import explain_failed_write
 
 CHECKPOINT_FILE = "checkpoint.pt"
 SAVE_EVERY = 100  # steps between two checkpoints, where the trainer has no setting for it
@@ -29,6 +30,7 @@ _READ_ERRORS = (
     LookupError,
     TypeError,
     EOFError,
+    OSError,
     ValueError,
 )
 
@@ -54,7 +56,7 @@ class CheckpointFile:
         import torch
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_write(str(self.path)) as place:
+        with explain_failed_write(self.path), atomic_write(str(self.path)) as place:
             torch.save({**state, "recipe": dict(self.recipe)}, place)
 
     def read(self, parse: Callable[[Mapping[str, Any]], _State]) -> _State | None:

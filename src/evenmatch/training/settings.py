@@ -21,7 +21,9 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise InputError(f"{path} is not valid TOML: nested too deeply") from None
+    except ValueError as error:
         raise InputError(f"{path} is not valid TOML: {error}") from None
 
 

@@ -17,9 +17,12 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.protocols import Weighting
 from evenmatch.registry import CallContext, check_settings, register
+from evenmatch.registry.parts import check_at_most
 from evenmatch.types import Array, Embedded, OpenEncoder, Units
 from evenmatch.units.text import Words
 from evenmatch.vectors.weighting import Uniform, count_documents, store_idf_table, with_idf_table
+
+_MAX_DIM = 1 << 16
 
 
 @register("vectors", "hashed")
@@ -39,6 +42,7 @@ class Hashed:
         check_settings(self)
         if self.dim < 1:
             raise InputError(f"hashed's dim must be at least 1, got {self.dim}")
+        check_at_most(_MAX_DIM, dim=self.dim)
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Embed each text; a unit of several words gets the sum of their vectors."""

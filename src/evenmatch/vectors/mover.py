@@ -21,6 +21,7 @@ from evenmatch.models.checkpoints import Checkpoint, Layer, find_checkpoint, res
 from evenmatch.models.tokenizer import load_model_tokenizer
 from evenmatch.protocols import Weighting
 from evenmatch.registry import CallContext, check_settings, register
+from evenmatch.registry.parts import check_at_most
 from evenmatch.types import Array, Embedded, OpenEncoder, Units
 from evenmatch.vectors.pooling import embed_units
 from evenmatch.vectors.transformer import count_reference_tokens
@@ -56,6 +57,7 @@ class Mover:
             raise InputError(
                 f"layers and n_gram must be at least 1, got {self.layers} and {self.n_gram}"
             )
+        check_at_most(1000, layers=self.layers, n_gram=self.n_gram)
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Embed each text as a reference, with its n-grams as readable units."""
@@ -85,7 +87,7 @@ class Mover:
 
         def open_side(weighting: Weighting) -> OpenEncoder:
             side = _MoverSide(backbone, layers, self.n_gram, weighting, dropped)
-            key = self, weighting
+            key = self, weighting, backbone.facts
             return OpenEncoder(side.encode, key, facts=backbone.facts, readable=side.readable)
 
         candidates = open_side(self.candidates)

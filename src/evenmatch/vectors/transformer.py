@@ -89,7 +89,7 @@ class Transformer:
         def readable(units: Units) -> Units:
             return readable_units(units, backbone.hidden_states([units.text])[0])
 
-        key = dataclasses.replace(self, weights=Uniform(), mass=Uniform())
+        key = (dataclasses.replace(self, weights=Uniform(), mass=Uniform()), backbone.facts)
         encoder = OpenEncoder(encode, key, self.pad_to, backbone.facts, readable)
         return encoder, encoder
 

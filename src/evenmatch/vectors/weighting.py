@@ -2,7 +2,7 @@
 
 An idf weighting needs a table of document frequencies (`IdfTable`). It is counted once
 (`count_documents`), stored (`store_idf_table`), and named by its content hash, so that a signature
-names exactly the table that was used.
+names exactly the table that was used. The tables on disk are bounded like other cached data.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -21,8 +23,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evenmatch.errors import DataError, InputError
-from evenmatch.files import DIGEST_PREFIX, cache_dir, try_write_text
+from evenmatch.files import DIGEST_PREFIX, cache_dir
 from evenmatch.registry import CallContext, register
+from evenmatch.store import Store, entry_key
 from evenmatch.types import Array
 
 E = TypeVar("E")  # an encoder with `weights` and `mass`
@@ -90,8 +93,22 @@ def with_idf_table(encoder: E, count: Callable[[], str]) -> E:
     return dataclasses.replace(encoder, **dict.fromkeys(lacking, Idf(count())))  # type: ignore[type-var]  # parts are dataclasses
 
 
-# Tables that could not be written to disk; they are kept until the process ends.
+MAX_STORE_BYTES = 1 << 28
+_MAX_UNSAVED_TABLES = 64
+
+# The newest tables that could not be written to disk, or must not be.
 _unsaved_tables: dict[str, IdfTable] = {}
+_saving_allowed: ContextVar[bool] = ContextVar("may_save_idf", default=True)
+
+
+@contextmanager
+def without_saving_idf() -> Iterator[None]:
+    """Keep the idf tables counted within this block in memory; write none to disk."""
+    before = _saving_allowed.set(False)
+    try:
+        yield
+    finally:
+        _saving_allowed.reset(before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,13 +154,22 @@ def count_documents(documents: Iterable[Array]) -> IdfTable:
 
 def store_idf_table(table: IdfTable) -> str:
     """Store a table and return its content hash."""
-    text = table.to_json()
-    name = _content_name(text.encode())
-    if not _stored_path(name).is_file():
-        try_write_text(_stored_path(name), text)
-    if not _stored_path(name).is_file():
-        _unsaved_tables[name] = table
+    content = table.to_json().encode()
+    name = _content_name(content)
+    with suppress(DataError):
+        if _saving_allowed.get():
+            if _read_stored(name) is None:
+                idf_store().write({entry_key("idf", name): content})
+            return name
+    _unsaved_tables[name] = table
+    for oldest in list(_unsaved_tables)[:-_MAX_UNSAVED_TABLES]:
+        del _unsaved_tables[oldest]
     return name
+
+
+def idf_store() -> Store:
+    """Return the store of idf tables, in the cache folder."""
+    return Store(cache_dir() / "idf", MAX_STORE_BYTES)
 
 
 def store_idf_json(text: str) -> str:
@@ -173,11 +199,15 @@ def load_idf_table(table: str) -> IdfTable:
 @lru_cache(maxsize=8)
 def _load_stored(name: str) -> IdfTable:
     """Load a stored table; cached, since every text needs it and its content never changes."""
-    path = _stored_path(name)
-    content = path.read_bytes()
-    if _content_name(content) != name:
-        raise DataError(f"{path} is not the idf table {name}; count it again with idf=True")
+    content = _read_stored(name)
+    if content is None:
+        raise FileNotFoundError(name)
     return _parse_table(content, name)
+
+
+def _read_stored(name: str) -> bytes | None:
+    with idf_store().read_entries([entry_key("idf", name)]) as (found,):
+        return None if found is None else bytes(found)
 
 
 @lru_cache(maxsize=8)
@@ -195,8 +225,11 @@ def _parse_table(text: bytes, table: str) -> IdfTable:
         data = json.loads(text)
         pairs = np.array(data["counts"], dtype=np.int64).reshape(-1, 2)
         pairs = pairs[pairs[:, 0].argsort()]
-        return IdfTable(int(data["documents"]), pairs[:, 0], pairs[:, 1])
-    except (ValueError, KeyError, TypeError):
+        documents = np.int64(data["documents"])
+        if not 0 <= pairs[:, 1].min(initial=0) <= pairs[:, 1].max(initial=0) <= documents:
+            raise ValueError("a count is negative or exceeds the number of documents")
+        return IdfTable(int(documents), pairs[:, 0], pairs[:, 1])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise DataError(
             f"{table} is not an idf table; expected JSON with 'documents' and 'counts'"
         ) from None
@@ -206,7 +239,3 @@ def pin_idf_table(table: str) -> str:
     """Return the content hash of a table; '' (not counted yet) stays ''."""
     pinned = not table or table.startswith(DIGEST_PREFIX)
     return table if pinned else store_idf_table(load_idf_table(table))
-
-
-def _stored_path(name: str) -> Path:
-    return cache_dir() / "idf" / f"{Path(name.removeprefix(DIGEST_PREFIX)).name}.json"

@@ -24,6 +24,8 @@ from evenmatch.data.ratings.rated_set import (
 )
 from evenmatch.errors import InputError
 
+_LARGEST_NUMBER = 1e100  # the sum of squares of many ratings must be finite
+
 # The only system of a set whose outputs have no system names.
 UNNAMED_SYSTEM = "unnamed"
 
@@ -148,9 +150,9 @@ def require_number(record: Mapping[str, Any], name: str, where: str) -> float:
         return math.nan
     try:
         number = math.inf if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.inf
-    if math.isinf(number):
+    if abs(number) > _LARGEST_NUMBER:
         raise InputError(f"the {name} of {where} must be a finite number, got {short_repr(value)}")
     return number
 

@@ -21,8 +21,8 @@ from evenmatch.metrics.ngram.tokens import (
     library_version,
     tokenize_texts,
 )
-from evenmatch.models.checkpoints import find_package, verify_package
-from evenmatch.packages import PACKAGES
+from evenmatch.models.checkpoints import find_package
+from evenmatch.packages import PACKAGES, verify_package
 from evenmatch.registry import CallContext, register
 from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.scoring.reducers import best_over_references, overlap_score

@@ -18,6 +18,7 @@ from evenmatch.metrics.ngram.tokens import (
     tokenize_texts,
 )
 from evenmatch.registry import CallContext, register
+from evenmatch.registry.parts import check_at_most
 from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.scoring.inputs import check_pairs
 from evenmatch.scoring.reducers import best_over_references, empty_score, overlap_score
@@ -46,6 +47,7 @@ class BleuNltk(LibraryMetric):
     def __post_init__(self) -> None:
         if self.order < 1:
             raise InputError(f"bleu_nltk's order must be at least 1, got {self.order}")
+        check_at_most(1000, order=self.order)
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """Sentence scores in order, and the corpus score."""
@@ -89,6 +91,7 @@ class ChrfNltk(LibraryMetric, EngineMetric):
                 "chrf_nltk needs 1 <= min_order <= max_order and a beta above 0, "
                 f"got {self.min_order}, {self.max_order} and {self.beta}"
             )
+        check_at_most(1000, max_order=self.max_order)
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Load nltk; with several references the best score counts."""
@@ -131,6 +134,7 @@ class Nist(LibraryMetric):
     def __post_init__(self) -> None:
         if self.order < 1:
             raise InputError(f"nist's order must be at least 1, got {self.order}")
+        check_at_most(1000, order=self.order)
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """Sentence scores in order, each with the best reference, and the corpus score."""

@@ -21,6 +21,7 @@ from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.metrics.ngram.edit_rate import count_edits
 from evenmatch.metrics.ngram.tokens import LibraryMetric, import_library
 from evenmatch.registry import CallContext, part_settings, register
+from evenmatch.registry.parts import check_at_most
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
 from evenmatch.scoring.reducers import empty_score, empty_side_flags, overlap_score, ratio
 from evenmatch.types import Array, Pair, Score
@@ -51,6 +52,7 @@ class Bleu(LibraryMetric, EngineMetric):
     def __post_init__(self) -> None:
         if self.order < 1:
             raise InputError(f"bleu's order must be at least 1, got {self.order}")
+        check_at_most(1000, order=self.order)
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Load sacrebleu's scorer."""
@@ -105,6 +107,7 @@ class Chrf(LibraryMetric, EngineMetric):
                 "chrf needs a char_order of at least 1, a word_order of at least 0 and a beta "
                 f"above 0, got {self.char_order}, {self.word_order} and {self.beta}"
             )
+        check_at_most(1000, char_order=self.char_order, word_order=self.word_order)
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Load sacrebleu's scorer."""

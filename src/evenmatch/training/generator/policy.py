@@ -16,6 +16,7 @@ from typing import Any
 
 from evenmatch.data.graphs import TRIPLE_TOKENS
 from evenmatch.errors import DataError, InputError
+from evenmatch.files import explain_failed_write, set_ordinary_modes
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.models.heads import language_model_head
 from evenmatch.models.loading import load_auto_model, quiet_transformers
@@ -61,10 +62,11 @@ class Policy:
         """
         fresh = folder.with_name(f".{folder.name}")
         shutil.rmtree(fresh, ignore_errors=True)
-        with quiet_transformers():
+        with explain_failed_write(folder), quiet_transformers():
             self.model.save_pretrained(fresh)
             self.tokenizer.save_pretrained(fresh)
-        (fresh / DECODING_FILE).write_text(json.dumps(asdict(decoding)), "utf-8")
+            (fresh / DECODING_FILE).write_text(json.dumps(asdict(decoding)), "utf-8")
+            set_ordinary_modes(fresh)
         shutil.rmtree(folder, ignore_errors=True)
         fresh.rename(folder)
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from evenmatch.errors import InputError
+from evenmatch.files import explain_failed_write, set_ordinary_modes
 from evenmatch.metrics.fitted import BiEncoderHead, pair_features_torch, save_bi_encoder_head
 from evenmatch.models.backbone import Blocks, PretrainedBackbone, load_trainable_blocks
 from evenmatch.models.checkpoints import Checkpoint, count_layers
@@ -326,8 +327,13 @@ def save_encoder(encoder: PartlyFrozenEncoder, source: Checkpoint, folder: Path)
     module, config = encoder.blocks.module, encoder.blocks.module.config
     before, config.num_hidden_layers = config.num_hidden_layers, encoder.height
     try:
-        with encoder.only_blocks(0, encoder.height), quiet_transformers():
+        with (
+            explain_failed_write(folder),
+            encoder.only_blocks(0, encoder.height),
+            quiet_transformers(),
+        ):
             module.save_pretrained(folder)
+            set_ordinary_modes(folder)
     finally:
         config.num_hidden_layers = before
     for pattern in _TOKENIZER_FILES:

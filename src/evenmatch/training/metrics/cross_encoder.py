@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evenmatch.errors import InputError
+from evenmatch.files import explain_failed_write, set_ordinary_modes
 from evenmatch.metrics.regression import PairTokenizer, TokenizedPair
 from evenmatch.models.backbone import find_stack
 from evenmatch.models.checkpoints import Checkpoint, count_layers
@@ -59,9 +60,10 @@ class TrainableCrossEncoder:
     def save(self, folder: Path) -> None:
         """Write model and tokenizer in the layout of Hugging Face checkpoints."""
         folder.mkdir(parents=True, exist_ok=True)
-        with quiet_transformers():
+        with explain_failed_write(folder), quiet_transformers():
             self.module.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
+            set_ordinary_modes(folder)
 
 
 def load_cross_encoder(

@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from evenmatch.errors import DataError, InputError, needs_extra
+from evenmatch.files import folder_digest
 from evenmatch.registry import CallContext, register
 from evenmatch.types import Parse
 from evenmatch.units.parsers.spacy import Spacy
@@ -33,8 +35,10 @@ class Benepar:
         return [_parse_phrases(parse, parser) for parse in Spacy(self.pipeline)(texts)]
 
     def identity(self) -> str:
-        """Return the names of the model and the pipeline."""
-        return f"benepar {self.model} {Spacy(self.pipeline).identity()}"
+        """Return the names of the model and the pipeline, and the content hash of a folder."""
+        folder = Path(self.model).expanduser()
+        content = folder_digest(folder) if folder.is_dir() else ""
+        return f"benepar {self.model} {content} {Spacy(self.pipeline).identity()}"
 
     def resolve(self, context: CallContext) -> tuple[Benepar, tuple[str, ...]]:
         """Return the parser, and the model and the pipeline for the signature."""

@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Sequence
 
-from evenmatch.errors import DataError, MissingExtraError
+from evenmatch.errors import DataError
 from evenmatch.files import cache_dir
 from evenmatch.protocols import Parser
 from evenmatch.store import Store, entry_key
@@ -17,7 +17,7 @@ from evenmatch.types import Parse, Tree
 from evenmatch.units.trees import iter_nodes
 
 MAX_STORE_BYTES = 1 << 30
-_FORMAT = "parse 1"  # part of every key, so that a new format gets new entries
+_FORMAT = "parse 2"  # part of every key, so that a new format gets new entries
 
 
 def parse_cached(parser: Parser, texts: Sequence[str]) -> list[Parse]:
@@ -31,10 +31,12 @@ def parse_cached(parser: Parser, texts: Sequence[str]) -> list[Parse]:
     found = _read_cached(store, keys)
     missing = [text for text in distinct if text not in found]
     fresh = dict(zip(missing, parser(missing), strict=True)) if missing else {}
+    if missing and parser.identity() != identity:
+        raise DataError("the parser or its file changed while texts were parsed; score again")
     try:
         used = [key for text, key in keys.items() if text in found]
         store.write({keys[text]: parse_to_bytes(parse) for text, parse in fresh.items()}, used)
-    except (DataError, MissingExtraError) as error:
+    except DataError as error:
         logging.getLogger("evenmatch").debug("parses are not cached: %s", error)
     found |= fresh
     return [found[text] for text in texts]
@@ -81,7 +83,7 @@ def _read_cached(store: Store, keys: dict[str, bytes]) -> dict[str, Parse]:
             for text, data in zip(keys, entries, strict=True):
                 if data is not None:
                     found[text] = parse_from_bytes(text, bytes(data))
-    except (DataError, MissingExtraError) as error:
+    except DataError as error:
         logging.getLogger("evenmatch").debug("cached parses are not read: %s", error)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from evenmatch.errors import DataError
-from evenmatch.files import DIGEST_PREFIX, file_digest, recall_path, remember_path
+from evenmatch.files import DIGEST_PREFIX, recall_path, remember_path
 from evenmatch.registry import CallContext, register
 from evenmatch.types import Parse, Tree
 from evenmatch.units.trees import ESCAPES, Sentence, read_brackets, read_conllu, shift_words
@@ -33,18 +34,34 @@ class ParseFile:
 
     def __call__(self, texts: Sequence[str]) -> list[Parse]:
         """Return one parse per text; raise DataError for a text that is not in the file."""
-        sentences, phrases, starts = _load_parses(str(self._resolve_path()))
+        sentences, phrases, starts = _parse_content(self.path, self._read()[1])
         return [self._find_parse(text, sentences, phrases, starts) for text in texts]
 
     def identity(self) -> str:
         """Return the content hash of the file."""
-        return f"parse_file {file_digest(self._resolve_path())}"
+        return f"parse_file {self._read()[0]}"
 
     def resolve(self, context: CallContext) -> tuple[ParseFile, tuple[str, ...]]:
         """Return the parser with its path replaced by the content hash of the file."""
-        digest = file_digest(self._resolve_path())
+        digest = self._read()[0]
         name = remember_path("parses", self._resolve_path(), digest)
         return dataclasses.replace(self, path=name), (f"parses {digest[:12]}",)
+
+    def _read(self) -> tuple[str, bytes]:
+        """Return content hash and content of the file, from one reading."""
+        path = self._resolve_path()
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot read the parses in {path}: {error}") from None
+        digest = hashlib.sha256(content).hexdigest()
+        if self.path.startswith(DIGEST_PREFIX) and not digest.startswith(
+            self.path.removeprefix(DIGEST_PREFIX)
+        ):
+            raise DataError(
+                f"{path} no longer has the content {self.path}; give the file that has it"
+            )
+        return digest, content
 
     def _resolve_path(self) -> Path:
         path = Path(self.path).expanduser()
@@ -81,10 +98,10 @@ class ParseFile:
 
 
 @lru_cache(maxsize=4)
-def _load_parses(path: str) -> tuple[list[Sentence], bool, dict[str, list[int]]]:
+def _parse_content(path: str, data: bytes) -> tuple[list[Sentence], bool, dict[str, list[int]]]:
     try:
-        content = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        content = data.decode()
+    except UnicodeDecodeError as error:
         raise DataError(f"cannot read the parses in {path}: {error}") from None
     phrases = content.lstrip().startswith("(")
     try:

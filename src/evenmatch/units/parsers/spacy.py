@@ -11,18 +11,19 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from evenmatch.errors import DataError, InputError, needs_extra
 from evenmatch.files import (
     DIGEST_PREFIX,
-    file_digest,
+    folder_digest,
     models_dir,
     recall_unchanged,
     remember_path,
 )
-from evenmatch.packages import PACKAGES
+from evenmatch.packages import PACKAGES, verify_package
 from evenmatch.registry import CallContext, register
 from evenmatch.types import Parse
 from evenmatch.units.text import replace_surrogates
@@ -56,8 +57,8 @@ class Spacy:
         return [_make_parse(text, doc) for text, doc in zip(texts, docs, strict=True)]
 
     def identity(self) -> str:
-        """Return the name and version of the pipeline."""
-        return f"spacy {self._label()}"
+        """Return the name, version and content hash of the pipeline."""
+        return f"spacy {self._label()} {_pipeline_digest(_resolve_pipeline(self.pipeline))}"
 
     def resolve(self, context: CallContext) -> tuple[Spacy, tuple[str, ...]]:
         """Return the parser with a folder as content hash, and the pipeline with its version."""
@@ -67,7 +68,7 @@ class Spacy:
         folder = Path(self.pipeline).expanduser()
         if not folder.is_dir():
             return self
-        name = remember_path("parsers", folder, _pipeline_digest(folder))
+        name = remember_path("parsers", folder, folder_digest(folder))
         return dataclasses.replace(self, pipeline=name)
 
     def _label(self) -> str:
@@ -77,13 +78,14 @@ class Spacy:
 
 def load_pipeline(pipeline: str) -> Any:
     """Load a pipeline by name, folder or content hash; callers share it."""
-    return _load_pipeline(str(_resolve_pipeline(pipeline)))
+    found = _resolve_pipeline(pipeline)
+    return _load_pipeline(str(found), pipeline, _pipeline_digest(found))
 
 
 def _resolve_pipeline(pipeline: str) -> Path | str:
     """Return the folder of a pipeline, or the name of an installed package."""
     if pipeline.startswith(DIGEST_PREFIX):
-        if found := recall_unchanged("parsers", pipeline, _pipeline_digest):
+        if found := recall_unchanged("parsers", pipeline, folder_digest):
             return found
         raise DataError(
             f"no pipeline with the content hash {pipeline} has been used on this machine; "
@@ -96,12 +98,20 @@ def _resolve_pipeline(pipeline: str) -> Path | str:
     return folder if folder.is_dir() else pipeline
 
 
-def _pipeline_digest(folder: Path) -> str:
-    return file_digest(folder / "config.cfg") if folder.is_dir() else ""
+def _pipeline_digest(pipeline: Path | str) -> str:
+    """Return the content hash of a pipeline's folder or package; '' if there is none."""
+    if isinstance(pipeline, Path):
+        return folder_digest(pipeline)
+    found = find_spec(pipeline) if pipeline.isidentifier() else None
+    folders = (found and found.submodule_search_locations) or ()
+    return " ".join(folder_digest(Path(folder)) for folder in folders)
 
 
 @lru_cache(maxsize=4)
-def _load_pipeline(pipeline: str) -> Any:
+def _load_pipeline(pipeline: str, name: str, digest: str) -> Any:
+    """Load a pipeline; `digest`, its content hash, is part of the cache key."""
+    if name in PACKAGES and pipeline == str(models_dir() / name):
+        verify_package(name, Path(pipeline))
     with needs_extra(
         "the spacy parser needs spaCy; install it with: pip install 'evenmatch[parse]'"
     ):
