@@ -22,6 +22,7 @@ from evenmatch.errors import InputError
 from evenmatch.models.checkpoints import Checkpoint, count_layers, save_layer_choice
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.metric import AlignMetric, as_metric
 from evenmatch.stats.levels import CorrelationMethod, Level, correlate_panel, prepare_level
 from evenmatch.stats.panel import Floats, Indexes, Panel
@@ -32,6 +33,7 @@ from evenmatch.version import __version__
 Folds: TypeAlias = int | Literal["subsets"]
 
 
+@check_arguments
 def choose_layer(
     data: RatingsLike,
     metric: str | Metric = "bertscore",

@@ -20,6 +20,7 @@ from typing import Any
 
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
+from evenmatch.registry.parts import check_arguments
 from evenmatch.training.rewards.responses import as_references, completion_text, extract_response
 from evenmatch.training.rewards.rewards import Reward, reward
 from evenmatch.types import Pair
@@ -58,6 +59,7 @@ class TrlReward:
         return list(found.values)
 
 
+@check_arguments
 def for_trl(
     reward: Reward | str | Metric, *, references: str = "references", name: str = "evenmatch"
 ) -> TrlReward:
