@@ -14,8 +14,15 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric, Solver
 from evenmatch.registry import build, kind_of, spec
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.aligned import Aligned, align_texts
-from evenmatch.scoring.inputs import make_pairs, make_run, warn_of_other_languages
+from evenmatch.scoring.inputs import (
+    hash_texts,
+    make_pairs,
+    make_run,
+    warn_of_other_languages,
+    warn_of_truncation,
+)
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.types import Alignment, Array, Problem, Scores
 
@@ -64,9 +71,14 @@ def score(
     given = list(metric) if isinstance(metric, (list, tuple)) else [metric]
     if not given:
         raise InputError("the list of metrics is empty; name at least one")
+    if not pairs:
+        raise InputError("nothing to score: the lists of candidates and references are empty")
     metrics = [as_metric(m) for m in given]
     warn_of_other_languages(metrics, pairs)
-    found = score_metrics(metrics, pairs, make_run(**run))
+    texts = hash_texts(pairs)
+    scored = score_metrics(metrics, pairs, make_run(**run))
+    found = [dataclasses.replace(scores, texts=texts) for scores in scored]
+    warn_of_truncation(found)
     if not isinstance(metric, (list, tuple)):
         return found[0]
     return {metric_name(m): s for m, s in zip(given, found, strict=True)}
@@ -101,6 +113,7 @@ def solve(
     return as_solver(solver)([problem])[0]
 
 
+@check_arguments
 def solve_batch(similarities: Sequence[Array], solver: str | Solver) -> list[Alignment]:
     """Align several similarity matrices of any sizes; the results are in the same order."""
     return as_solver(solver)([_make_problem(s, None, None) for s in similarities])
@@ -110,6 +123,7 @@ def metric_name(metric: Any) -> str:
     """Return the key of a metric in a dictionary of scores: the given string, spec or signature."""
     if isinstance(metric, str):
         return metric
+    as_metric(metric)  # raises an error for anything else
     try:
         return spec(metric)
     except InputError:  # built from parts that are not registered

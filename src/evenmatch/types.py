@@ -147,13 +147,15 @@ class Score:
 class Scores:
     """The scores of a corpus in input order, with the signature of the metric.
 
-    `counts` holds a row per segment if the corpus score is a function of their sum.
+    `counts` holds a row per segment if the corpus score is a function of their sum. `texts` is a
+    hash of the texts, by which a report recognises them.
     """
 
     segments: tuple[Score, ...]
     signature: str
     corpus: float | None = None
     counts: Array | None = field(default=None, compare=False, repr=False)
+    texts: str = field(default="", compare=False, repr=False)
 
     @property
     def mean(self) -> float:

@@ -70,3 +70,13 @@ def test_a_page_by_another_name_is_refused_before_anything_is_read(command: Comm
     done = command("report", "none.json", "-o", "page.txt")
     assert done.code == 1
     assert "the name of a report must end in .html or .htm, got 'page.txt'" in done.err
+
+
+def test_texts_of_another_system_are_refused(command: Command, result: str) -> None:
+    Path("other.txt").write_text("the cat\na hound\n")
+    done = command("report", result, "-o", "a.html", "-c", "other.txt", "-r", "r.txt")
+    assert done.code == 1
+    assert done.err == (
+        "evenmatch: the result was computed from other texts; give the file that was scored\n"
+    )
+    assert not Path("a.html").exists()

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from evenmatch.data.documents import read_documents
+import evenmatch as em
+from evenmatch.data.documents import Document, read_documents
 from evenmatch.errors import DataError, InputError
+from evenmatch.units.keyphrases import Phrases
 
 RECORD = {
     "title": "Trees",
@@ -103,7 +105,8 @@ def test_strict_reading_refuses_what_cannot_be_read(tmp_path: Path) -> None:
     ],
 )
 def test_missing_fields_are_errors(tmp_path: Path, record: dict[str, Any], words: str) -> None:
-    (found,) = read_documents(write(tmp_path / "d.jsonl", record), predictions=["one"])
+    path = write(tmp_path / "d.jsonl", record, RECORD)
+    (found,) = read_documents(path, predictions=["one"])
     assert words in found.errors[0]
 
 
@@ -146,3 +149,28 @@ def test_a_public_set_is_found_by_name(data: Path) -> None:
         "kp-predictions/semeval": 100,
     }
     assert not any(each.errors for each in sets)
+
+
+@pytest.mark.parametrize("phrase", ["q&amp;a systems", "one; two", "C;"])
+def test_a_listed_phrase_with_a_semicolon_stays_one_phrase(phrase: str) -> None:
+    document = Document(f"text about {phrase} .", (phrase, "other"), {"a": (phrase,)})
+    pair = document.to_pair("a")
+    assert len(Phrases()(pair.candidate).groups) == 1
+    assert len(Phrases()(pair.references[0]).groups) == 2
+    scores = em.build("keyphrase_f1(k='M', which='present')")([pair])
+    assert scores.segments[0].value == 1.0
+
+
+def test_predictions_that_no_record_has_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.jsonl", RECORD, RECORD)
+    with pytest.raises(InputError, match=r"no record of .* has a prediction 'nosuch'; .*one"):
+        read_documents(path, predictions=["one", "nosuch"])
+
+
+def test_gold_phrases_that_no_record_has_are_refused(tmp_path: Path) -> None:
+    record = {"text": "a b", "gold": ["a"], "pred": {"x": ["a"]}}
+    path = write(tmp_path / "d.jsonl", record, record)
+    with pytest.raises(
+        InputError, match=r"has gold keyphrases in a field keyphrases .*found: text, gold"
+    ):
+        read_documents(path)

@@ -232,3 +232,10 @@ def test_official_scores_of_wmt20_give_the_published_correlations(data: Path) ->
     ):
         ours = [values[metric, pair] for pair in pairs]
         assert ours == pytest.approx(published, abs=5.1e-4)
+
+
+def test_ratings_are_read_by_name_and_path(tmp_path: Path) -> None:
+    with pytest.raises(em.DataError, match="there is no data set, folder or file 'name'"):
+        em.correlate("chrf", "name")
+    with pytest.raises(em.InputError, match="correlate's ratings takes a string or a path or"):
+        em.correlate("chrf", [7])  # type: ignore[list-item]  # the wrong value is the point

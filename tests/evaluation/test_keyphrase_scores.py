@@ -9,7 +9,7 @@ import pytest
 import evenmatch as em
 from evenmatch.data.documents import Document, DocumentSet
 from evenmatch.errors import InputError
-from evenmatch.evaluation.keyphrase_scores import score_keyphrases
+from evenmatch.evaluation.keyphrase_scores import build_keyphrase_metrics, score_keyphrases
 from evenmatch.evaluation.keyphrase_table import KeyphraseTable
 from evenmatch.stats.paired import (
     approximate_randomisation,
@@ -197,3 +197,8 @@ def test_the_published_table_comes_out_with_the_mean_of_its_seeds(data: Path) ->
             ("krapivin", "f1_at_m", "present"): 0.369,
         }.items()
     )
+
+
+def test_a_metric_with_another_separator_than_the_documents_is_refused() -> None:
+    with pytest.raises(em.InputError, match=r"splits phrases at '\|', but those of documents"):
+        build_keyphrase_metrics(["keyphrases(units=phrases(separator='|'))"])

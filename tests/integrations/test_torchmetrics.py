@@ -137,8 +137,9 @@ def test_run_settings_are_passed_on() -> None:
 @pytest.mark.filterwarnings(
     "ignore:The ``compute`` method of metric EvenmatchTorchMetric was called before"
 )
-def test_nothing_added_scores_nothing() -> None:
-    assert EvenmatchTorchMetric(LSA).compute()["value"].item() == 0
+def test_nothing_added_is_refused() -> None:
+    with pytest.raises(em.InputError, match="nothing to score"):
+        EvenmatchTorchMetric(LSA).compute()
 
 
 def test_without_torchmetrics_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ def first(plain: Plain, text: str, idf: dict[str, float], n: int) -> tuple[Array
 
 @pytest.mark.model
 def test_moverscore_is_the_earth_movers_distance_by_pot(plain: Plain) -> None:
-    scores = em.score(CANDIDATES, REFERENCES, "moverscore")
+    scores = em.score(CANDIDATES, REFERENCES, "moverscore(idf=True)")
     left, right = plain.idf(CANDIDATES), plain.idf(REFERENCES)
     for candidate, reference, score in zip(CANDIDATES, REFERENCES, scores.segments, strict=True):
         x, a = second(plain, candidate, left)
@@ -108,7 +108,7 @@ def test_moverscore_is_the_earth_movers_distance_by_pot(plain: Plain) -> None:
 @pytest.mark.model
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_the_first_version_is_so_too_with_power_means_and_n_grams(plain: Plain, n: int) -> None:
-    scores = em.score(CANDIDATES, REFERENCES, f"moverscore(version=1, n_gram={n})")
+    scores = em.score(CANDIDATES, REFERENCES, f"moverscore(version=1, n_gram={n}, idf=True)")
     left, right = plain.idf(CANDIDATES), plain.idf(REFERENCES)
     for candidate, reference, score in zip(CANDIDATES, REFERENCES, scores.segments, strict=True):
         x, a = first(plain, candidate, left, n)
@@ -129,8 +129,21 @@ def test_without_idf_all_tokens_have_equal_weights(plain: Plain) -> None:
 
 
 @pytest.mark.model
+@pytest.mark.parametrize("version", [1, 2])
+def test_without_a_request_nothing_is_counted_in_the_call(version: int) -> None:
+    metric = f"moverscore(version={version})"
+    together = em.score(CANDIDATES, REFERENCES, metric)
+    assert "idf" not in together.signature
+    for candidate, reference, score in zip(CANDIDATES, REFERENCES, together.segments, strict=True):
+        alone = em.score([candidate], [reference], metric)
+        assert alone.mean == pytest.approx(score.value, abs=1e-6)
+    counted = em.score(CANDIDATES, REFERENCES, f"moverscore(version={version}, idf=True)")
+    assert "candidates=idf(table='sha256:" in counted.signature
+
+
+@pytest.mark.model
 def test_a_pair_alone_where_idf_says_nothing_is_scored_without_it() -> None:
-    one = em.score(CANDIDATES[:1], REFERENCES[:1], "moverscore").mean
+    one = em.score(CANDIDATES[:1], REFERENCES[:1], "moverscore(idf=True)").mean
     assert one == pytest.approx(
         em.score(CANDIDATES[:1], REFERENCES[:1], "moverscore(idf=False)").mean, abs=1e-9
     )
@@ -154,7 +167,9 @@ def test_stop_words_are_left_out() -> None:
 
 @pytest.mark.model
 def test_texts_of_nothing_but_punctuation_match_nothing() -> None:
-    scores = em.score(["!!!", "", "", "..."], ["!!!", "", "a word", "a word"], "moverscore")
+    scores = em.score(
+        ["!!!", "", "", "..."], ["!!!", "", "a word", "a word"], "moverscore(idf=True)"
+    )
     assert [s.value for s in scores.segments] == [0.0, 1.0, 0.0, 0.0]
     assert [sorted(s.flags) for s in scores.segments] == [
         ["no_match"],
@@ -176,7 +191,7 @@ def test_an_alignment_shows_n_grams_of_tokens() -> None:
 def test_vectors_come_from_the_cache(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from evenmatch.models.backbone import OpenBackbone
 
-    metrics = ["moverscore", "moverscore(version=1, n_gram=2)"]
+    metrics = ["moverscore(idf=True)", "moverscore(version=1, n_gram=2)"]
     before = em.score(CANDIDATES, REFERENCES, metrics, cache=True)
 
     def never(*_: Any) -> Any:
@@ -221,7 +236,7 @@ def test_a_text_is_embedded_for_its_own_side_only(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(_MoverSide, "embed", noting)
     candidates, references = ["a cat", "the dog", "a cat"], ["a cat", "the dog", "two birds"]
-    em.score(candidates, references, "moverscore")
+    em.score(candidates, references, "moverscore(idf=True)")
     texts = [[text for weighting, text in seen if weighting == side] for side in _in_order(seen)]
     assert [sorted(some) for some in texts] == [sorted(set(candidates)), sorted(set(references))]
 
@@ -232,7 +247,7 @@ def _in_order(seen: list[tuple[Any, str]]) -> list[Any]:
 
 @pytest.mark.model
 def test_idf_that_was_counted_stays_with_the_signature() -> None:
-    scores = em.score(CANDIDATES, REFERENCES, "moverscore")
+    scores = em.score(CANDIDATES, REFERENCES, "moverscore(idf=True)")
     fixed = em.build(scores.signature.split(" · ")[0])
     alone = fixed([Pair(CANDIDATES[1], (REFERENCES[1],))])
     assert alone.mean == pytest.approx(scores.segments[1].value, abs=1e-6)

@@ -172,7 +172,7 @@ def test_rouge_takes_a_tokenizer() -> None:
 
 def test_nothing_to_score_gives_no_scores() -> None:
     for metric in ALL:
-        scores = em.score([], [], metric)
+        scores = em.build(metric)([])
         assert (scores.segments, scores.corpus) == ((), None)
 
 

@@ -233,3 +233,12 @@ def test_write_report_checks_the_result_and_the_path(tmp_path: Path) -> None:
         write_report([scores], tmp_path / "page.html")  # type: ignore[arg-type]  # a wrong type
     with pytest.raises(InputError, match="texts can be given with scores only"):
         result_page(small_comparison(), pairs=[Pair("a", ("b",))])
+
+
+def test_scores_know_the_texts_they_are_of(tmp_path: Path) -> None:
+    scores = em.score(["a cat", "a dog"], ["the cat", "the dog"], "align(vectors=hashed)")
+    own = [em.Pair("a cat", ("the cat",)), em.Pair("a dog", ("the dog",))]
+    for result in (scores, {"mine": scores}):
+        em.write_report(result, tmp_path / "page.html", pairs=own)
+        with pytest.raises(InputError, match="computed from other texts; give the file that was"):
+            em.write_report(result, tmp_path / "page.html", pairs=own[::-1])

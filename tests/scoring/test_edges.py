@@ -150,7 +150,7 @@ def test_a_similarity_that_is_no_number_is_refused(wrong: float) -> None:
 
 
 def test_no_pairs_give_no_scores() -> None:
-    scores = em.score([], [], HASHED[0])
+    scores = em.build(HASHED[0])([])
     assert scores.segments == ()
     assert scores.mean == 0.0
 

@@ -202,3 +202,36 @@ def test_a_mass_must_fit_its_side(row_mass: Any, words: str) -> None:
 def test_what_is_no_solver_is_refused(solver: Any) -> None:
     with pytest.raises(InputError, match="expected a solver, got"):
         em.solve([[1.0]], solver)
+
+
+def test_texts_that_were_cut_are_counted_in_one_warning() -> None:
+    candidates, metrics = ["a; b; c", "a", "a; b; c; d"], ["fg(most=2)", "f1_at_m(most=2)", "bleu"]
+    with pytest.warns(UserWarning, match="2 of 3 pairs have a text that was truncated") as caught:
+        found = em.score(candidates, ["a"] * 3, metrics)
+    assert len(caught) == 1
+    assert found["bleu"].segments[0].flags == frozenset()
+    em.score(["a"], ["a; b; c"], "fg(most=2)")  # nothing was cut: no warning
+
+
+def test_as_many_streams_as_candidates_are_told_from_lists_of_references() -> None:
+    candidates = ["the cat sat down", "a dog ran away"]
+    streams = [["a cat sat down", "the dog ran away"], ["the cat sat", "one dog ran off"]]
+    with pytest.warns(UserWarning, match=r"the references look transposed: each of the 2 lists"):
+        em.score(candidates, streams, METRIC)
+    em.score(candidates, list(zip(*streams, strict=True)), METRIC)
+    em.score(candidates, [["cat", "feline"], ["dog", "hound"]], METRIC)
+    em.score(["a b"], [["a b"]], METRIC)
+
+
+def test_nothing_to_score_is_refused() -> None:
+    with pytest.raises(InputError, match="nothing to score: the lists of candidates and ref"):
+        em.score([], [], METRIC)
+
+
+@pytest.mark.parametrize("row", [("a", "b"), "a", None, ["a", ("b",)]])
+def test_what_is_no_pair_is_refused_with_its_row(row: Any) -> None:
+    pairs: Any = [Pair("a", ("b",)), row]
+    with pytest.raises(InputError, match=r"row 1 must be a Pair, got .*; write em\.Pair"):
+        em.build(METRIC)(pairs)
+    with pytest.raises(InputError, match="expected a list of pairs, got str"):
+        em.build(METRIC)("ab")

@@ -142,7 +142,11 @@ def test_metrics_together_score_as_each_alone(
 
 
 @given(
-    st.lists(st.tuples(sentences(), st.lists(sentences(), min_size=1, max_size=3)), max_size=8),
+    st.lists(
+        st.tuples(sentences(), st.lists(sentences(), min_size=1, max_size=3)),
+        min_size=1,
+        max_size=8,
+    ),
     st.randoms(use_true_random=False),
 )
 def test_any_pairs_in_any_order_score_the_same(
@@ -150,9 +154,10 @@ def test_any_pairs_in_any_order_score_the_same(
 ) -> None:
     order = list(range(len(rows)))
     shuffler.shuffle(order)
-    metric = "align(vectors=hashed(mass=norm), alignment=emd)"
-    plain = em.score([c for c, _ in rows], [r for _, r in rows], metric).segments
-    moved = em.score([rows[i][0] for i in order], [rows[i][1] for i in order], metric).segments
+    metric = em.build("align(vectors=hashed(mass=norm), alignment=emd)")
+    pairs = [Pair(candidate, tuple(references)) for candidate, references in rows]
+    plain = metric(pairs).segments
+    moved = metric([pairs[i] for i in order]).segments
     assert list(moved) == [plain[i] for i in order]
 
 

@@ -134,3 +134,8 @@ def test_metrics_that_are_better_when_lower_are_turned_round() -> None:
 
 def test_nothing_to_judge_is_nothing() -> None:
     assert em.reward(LSA)([]) == []
+
+
+def test_pairs_that_are_no_pairs_are_refused() -> None:
+    with pytest.raises(em.InputError, match=r"row 0 must be a Pair, got tuple; write em\.Pair"):
+        em.reward("bleu")([("a", "b")])  # type: ignore[list-item]  # the wrong value is the point

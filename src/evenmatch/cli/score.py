@@ -41,7 +41,7 @@ from evenmatch.distributed.run import ScoreFilesResult, score_files
 from evenmatch.errors import DataError, InputError
 from evenmatch.reports.score_page import metric_document
 from evenmatch.scoring.available import select_metrics
-from evenmatch.scoring.inputs import make_run
+from evenmatch.scoring.inputs import HashedPairs, make_run
 from evenmatch.scoring.metric import as_metric
 from evenmatch.scoring.streaming import RunningMean, count_flags, score_stream
 from evenmatch.types import Run
@@ -192,7 +192,8 @@ def score_pair_file(
     kept: list[ScoreRow] = []
     with ExitStack() as files:
         write = files.enter_context(score_writer(out)) if out else None
-        source = pairs if pairs.rereadable else iter(pairs)
+        hashed = HashedPairs(pairs)
+        source = hashed if pairs.rereadable else iter(hashed)
         for found in score_stream(parts, source, run, total=pairs.total):
             if keep or write:
                 rows = list(score_rows(tallies[0].count, names, found))
@@ -203,7 +204,9 @@ def score_pair_file(
             flagged += count_flags(found)
         if not tallies[0].count:
             raise InputError("nothing to score: the input contains no pairs")
-    return ScoreSummary(dict(zip(names, tallies, strict=True)), flagged, kept if keep else None)
+    return ScoreSummary(
+        dict(zip(names, tallies, strict=True)), flagged, kept if keep else None, texts=hashed.digest
+    )
 
 
 @dataclass(frozen=True)
@@ -214,6 +217,7 @@ class ScoreSummary:
     flagged: Mapping[str, int]
     rows: Sequence[ScoreRow] | None = None
     absent: Mapping[str, str] = field(default_factory=dict)  # reason by metric that cannot run
+    texts: str = ""  # hash of the texts
 
     def format(self, style: opt.OutputFormat) -> str:
         """Return the result in an output format."""
@@ -235,7 +239,10 @@ class ScoreSummary:
         for name, t in self.tallies.items():
             kept = None if self.rows is None else [r.score for r in self.rows if r.metric == name]
             metrics[name] = metric_document(t.signature, t.mean, t.corpus, kept)
-        return {"metrics": metrics, **({"absent": dict(self.absent)} if self.absent else {})}
+        document: dict[str, Any] = {"metrics": metrics}
+        if self.texts and self.rows is not None:
+            document["texts"] = self.texts
+        return document | ({"absent": dict(self.absent)} if self.absent else {})
 
     def _mean_table(self, show: Callable[[float | None], str]) -> TextTable:
         """Return a row per metric; the column of corpus scores is left out if there are none."""

@@ -15,11 +15,13 @@ from typing import Any
 from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
 from evenmatch.data.files import display_path, is_json, read_lines, read_records, short_repr
 from evenmatch.errors import DataError, InputError
+from evenmatch.registry.parts import check_arguments
 from evenmatch.types import NO_FLAGS, Pair
-
-PHRASE_SEPARATOR = ";"
+from evenmatch.units.keyphrases import PHRASE_SEPARATOR, join_phrases
 
 KEYPHRASE_FIELDS = ("keyphrases", "keywords", "keyword", "references")
+
+PHRASE_LIST_FIELDS = ("present", "absent")
 
 PREDICTION_FIELDS = ("pred", "predictions", "prediction")
 
@@ -40,7 +42,7 @@ class Document:
     def to_pair(self, prediction: str) -> Pair:
         """Pair a system's phrases with the gold phrases, for scoring by a metric."""
         given = self.predictions.get(prediction, ())
-        return Pair(_join_phrases(given), (_join_phrases(self.keyphrases),), self.text)
+        return Pair(join_phrases(given), (join_phrases(self.keyphrases),), self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class DocumentSet:
     errors: tuple[str, ...] = ()
 
 
+@check_arguments
 def read_documents(
     data: str | Path, *, predictions: Sequence[str] = (), strict: bool = False
 ) -> tuple[DocumentSet, ...]:
@@ -61,7 +64,8 @@ def read_documents(
     A file is JSONL, TSV or Parquet with the fields `title`, `abstract` (or `text`), `keyphrases`,
     and predictions under `pred.NAME` or in other fields, which `predictions` must then name. A line
     that is not a record is left out, and a field that is not a list of phrases counts as empty;
-    both are listed in `DocumentSet.errors`. With `strict`, they raise an `InputError`.
+    both are listed in `DocumentSet.errors`. With `strict`, they raise an `InputError`, and so does
+    a file in which no record has gold keyphrases or one of the predictions.
     """
     sets = tuple(
         _read_document_set(path, name, predictions) for name, path in _find_files(str(data))
@@ -136,10 +140,14 @@ def _stem(path: str) -> str:
 def _read_document_set(path: str, name: str, wanted: Sequence[str]) -> DocumentSet:
     errors: list[str] = []
     documents: list[Document] = []
+    names: dict[str, None] = {}  # of fields and predictions, in order
     for where, record in _iter_records(path, errors):
         document, found = document_from_record(record, where, wanted)
         documents.append(document)
         errors += found
+        names |= dict.fromkeys([*record, *dict(iter_predictions(record))])
+    if documents:
+        _check_names(display_path(path), names, wanted)
     systems = dict.fromkeys(system for each in documents for system in each.predictions)
     for system in systems:
         missing = sum(system not in each.predictions for each in documents)
@@ -148,6 +156,19 @@ def _read_document_set(path: str, name: str, wanted: Sequence[str]) -> DocumentS
                 f"{display_path(path)}: {missing} documents have no prediction {system!r}"
             )
     return DocumentSet(name, tuple(documents), tuple(systems), tuple(errors))
+
+
+def _check_names(where: str, names: Mapping[str, None], wanted: Sequence[str]) -> None:
+    """Raise InputError if no record has the gold phrases or one of the wanted predictions."""
+    found = f"found: {', '.join(names)}"
+    if not names.keys() & {*KEYPHRASE_FIELDS, *PHRASE_LIST_FIELDS}:
+        raise InputError(
+            f"no record of {where} has gold keyphrases in a field "
+            f"{' or '.join(KEYPHRASE_FIELDS)}; rename the field ({found})"
+        )
+    for name in wanted:
+        if name not in names:
+            raise InputError(f"no record of {where} has a prediction {name!r}; {found}")
 
 
 def _iter_records(path: str, errors: list[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -203,11 +224,7 @@ def _gold_phrases(reader: _RecordReader) -> tuple[str, ...]:
     for name in KEYPHRASE_FIELDS:
         if name in reader.record:
             return reader.phrases(name, reader.record[name])
-    lists = [name for name in ("present", "absent") if name in reader.record]
+    lists = [name for name in PHRASE_LIST_FIELDS if name in reader.record]
     if not lists:
         reader.errors.append(f"{reader.where} has no field 'keyphrases'")
     return tuple(p for name in lists for p in reader.phrases(name, reader.record[name]))
-
-
-def _join_phrases(phrases: Sequence[str]) -> str:
-    return f"{PHRASE_SEPARATOR} ".join(phrases)

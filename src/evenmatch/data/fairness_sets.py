@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
 from evenmatch.data.files import read_records
 from evenmatch.errors import DataError, InputError, UnknownNameError
+from evenmatch.registry.parts import check_arguments
 from evenmatch.types import Pair
 
 PUBLIC_SET = "metric-fairness"
@@ -63,6 +64,7 @@ class FairnessSet:
         return sum(map(len, self.pairs.values()))
 
 
+@check_arguments
 def read_fair_pairs(
     data: str | PathLike[str] = "", *, attributes: Sequence[str] = ()
 ) -> FairnessSet:

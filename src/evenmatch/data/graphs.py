@@ -20,6 +20,7 @@ from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
 from evenmatch.data.files import display_path, is_json, read_lines, read_records
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import DataError, InputError, needs_extra
+from evenmatch.registry.parts import check_arguments
 
 # Special tokens before the subject, predicate and object of a triple. Models trained from scratch
 # have them in their vocabulary.
@@ -95,6 +96,7 @@ class GraphText:
     id: str = ""
 
 
+@check_arguments
 def read_graphs(data: str | PathLike[str], *, need_texts: bool = True) -> list[GraphText]:
     """Read graphs and texts from a file, or a file of a public set: 'webnlg-v2/train.jsonl.gz'.
 
@@ -114,6 +116,7 @@ def read_graphs(data: str | PathLike[str], *, need_texts: bool = True) -> list[G
     return found
 
 
+@check_arguments
 def write_graphs(graphs: Iterable[GraphText], path: str | PathLike[str]) -> None:
     """Write graphs to a JSONL file or, for AMR with one text each, to a PENMAN file.
 

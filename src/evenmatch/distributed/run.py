@@ -39,6 +39,7 @@ from evenmatch.distributed.processes import Processes
 from evenmatch.distributed.shards import ShardLoader, plan_shards
 from evenmatch.distributed.worker import merge_tallies
 from evenmatch.errors import DataError, InputError
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.streaming import RunningMean
 
@@ -46,6 +47,7 @@ SHARD_ROWS = 2000
 RETRIES = 2
 
 
+@check_arguments
 def score_files(
     path: str,
     out: str,

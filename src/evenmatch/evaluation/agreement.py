@@ -18,6 +18,7 @@ import numpy as np
 
 from evenmatch.api import metric_name
 from evenmatch.data.ratings.rated_set import RatedSet
+from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets
 from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.evaluation.agreement_result import (
     AVERAGE_SUBSET,
@@ -27,6 +28,7 @@ from evenmatch.evaluation.agreement_result import (
 )
 from evenmatch.evaluation.rated_scores import RatedSetScores, ScoredSet, score_rated_sets
 from evenmatch.protocols import Metric
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric
 from evenmatch.stats.bootstrap import correlation_intervals, difference_interval
@@ -52,9 +54,10 @@ METHODS: tuple[str, ...] = get_args(CorrelationMethod)
 _MIN_WILLIAMS_POINTS = 4
 
 
+@check_arguments
 def correlate(
     metrics: str | Metric | Sequence[str | Metric],
-    ratings: RatedSet | Sequence[RatedSet],
+    ratings: RatingsLike,
     level: AgreementLevel = "system",
     method: CorrelationMethod = "pearson",
     *,
@@ -68,6 +71,7 @@ def correlate(
 ) -> Agreement:
     """Measure the agreement of each metric with the human ratings of each rated set.
 
+    `ratings` is what `read_ratings` takes or returns.
     The level `segment` pools all rated outputs; `per_item` and `per_system` average correlations
     over segments and over systems. Human references among the systems are excluded. At the system
     level outlier systems are excluded too: those the organisers `listed`, those by the `mad` rule,
@@ -80,7 +84,7 @@ def correlate(
     if not given and not published:
         raise InputError("the list of metrics is empty; give at least one")
     named = {metric_name(metric): as_metric(metric) for metric in given}
-    sets = [ratings] if isinstance(ratings, RatedSet) else list(ratings)
+    sets = as_rated_sets(ratings)
     by_system = level == "system"
     chosen = [
         (rated, _included_systems(rated, level, outliers))

@@ -22,6 +22,7 @@ from evenmatch.evaluation.layer_selection import (
 )
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import Rescale
 from evenmatch.stats.panel import Indexes
@@ -86,6 +87,7 @@ class Baseline:
         )
 
 
+@check_arguments
 def measure_baseline(
     texts: Sequence[str] | Sequence[Sequence[str]],
     metric: str | Metric = "bertscore",

@@ -29,6 +29,7 @@ from evenmatch.evaluation.agreement import agreement_differences, average_entrie
 from evenmatch.evaluation.layer_selection import assign_folds
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.ensembles import Blend, Monotone
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric, read_metric, score_metrics, write_portable_metric
@@ -66,6 +67,7 @@ _MIN_SCORE_STD = 1e-3
 _DIGITS = 6
 
 
+@check_arguments
 def calibrate(
     data: RatingsLike,
     out: str | PathLike[str],

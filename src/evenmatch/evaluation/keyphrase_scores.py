@@ -28,6 +28,7 @@ from evenmatch.evaluation.keyphrase_table import (
 )
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.protocols import Metric
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.stats.bootstrap import Interval
@@ -41,6 +42,7 @@ from evenmatch.stats.paired import (
     resample_scores,
 )
 from evenmatch.types import Array, Run
+from evenmatch.units.keyphrases import PHRASE_SEPARATOR
 
 DocumentSource: TypeAlias = str | Path | DocumentSet
 ScoresByKey: TypeAlias = Mapping[Any, ResampledScore]
@@ -48,6 +50,7 @@ DEFAULT_KEYPHRASE_METRICS = ("fg", "f1_at_5", "f1_at_m")
 _SEED_NAME = re.compile(r"(.+?)[-_. ]?seed[-_ ]?\d+")
 
 
+@check_arguments
 def score_keyphrases(
     data: DocumentSource | Sequence[DocumentSource],
     metric: str | Metric | Sequence[str | Metric] = DEFAULT_KEYPHRASE_METRICS,
@@ -106,6 +109,11 @@ def build_keyphrase_metrics(given: Sequence[str | Metric]) -> dict[str, Keyphras
             raise InputError(
                 f"{metric_name(each)} is not a keyphrase metric; use fg, fb, f1_at_5, f1_at_m, "
                 "keyphrase_f1 or a spec with keyphrases(...)"
+            )
+        if metric.units.separator != PHRASE_SEPARATOR:
+            raise InputError(
+                f"{metric_name(each)} splits phrases at {metric.units.separator!r}, but those of "
+                f"documents are joined by {PHRASE_SEPARATOR!r}; leave out the separator"
             )
         found[metric_name(each)] = metric
     if not found:

@@ -21,6 +21,7 @@ from evenmatch.errors import InputError
 from evenmatch.models.checkpoints import Checkpoint, count_layers, save_layer_choice
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run, warn_of_other_languages
 from evenmatch.scoring.metric import AlignMetric, as_metric, score_metrics
 from evenmatch.stats.levels import CorrelationMethod, Level, correlate_panel, prepare_level
@@ -32,6 +33,7 @@ from evenmatch.version import __version__
 Folds: TypeAlias = int | Literal["subsets"]
 
 
+@check_arguments
 def choose_layer(
     data: RatingsLike,
     metric: str | Metric = "bertscore",

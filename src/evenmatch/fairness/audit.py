@@ -27,7 +27,7 @@ from evenmatch.fairness.paradigms import (
     published_metric_kind,
 )
 from evenmatch.protocols import Metric
-from evenmatch.registry.parts import check_at_least
+from evenmatch.registry.parts import check_arguments, check_at_least
 from evenmatch.scoring.inputs import make_run, offset_progress
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.stats.paired import Resampling
@@ -38,6 +38,7 @@ MEAN_COLUMN = "mean"
 PUBLISHED_SIGNATURE = "published scores"  # in place of a signature
 
 
+@check_arguments
 def audit(
     metric: str | Metric | Sequence[str | Metric] = "bertscore",
     pairs: FairnessSource = "",

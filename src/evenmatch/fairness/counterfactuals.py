@@ -21,6 +21,7 @@ import numpy as np
 from evenmatch.data.fairness_sets import GroupTerm, builtin_terms
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric, Parser
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.metric import score_metrics
 from evenmatch.types import Pair, Run
 
@@ -50,6 +51,7 @@ class Counterfactual:
     neutral: str
 
 
+@check_arguments
 def counterfactuals(
     sentences: Iterable[str],
     attribute: str = "gender",
@@ -62,6 +64,8 @@ def counterfactuals(
     >>> counterfactuals(["She lost her keys.", "It rained."])[0].swapped
     'He lost his keys.'
     """
+    if parser is not None and not callable(parser):
+        raise InputError(f"expected a parser, such as em.Spacy(), got {parser!r:.60}")
     words = terms or builtin_terms(attribute)
     texts = list(dict.fromkeys(sentences))
     possessives: list[frozenset[int] | None] = [None] * len(texts)

@@ -27,6 +27,7 @@ from evenmatch.fairness.differentiable import adapted_metric, make_differentiabl
 from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE, save_adapter
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import FOLDER_PLACEHOLDER, as_metric, write_metric
 from evenmatch.training.checkpoints import CheckpointFile, content_digest, is_unfinished
@@ -36,6 +37,7 @@ ATTRIBUTE = "gender"
 SentenceSource = str | Sequence[Pair]
 
 
+@check_arguments
 def debias(
     metric: str | Metric,
     out: str | PathLike[str],

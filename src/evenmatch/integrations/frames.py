@@ -37,8 +37,12 @@ def score_frame(
     several = [reference] if isinstance(reference, str) else list(reference)
     _check_columns(frame, [candidate, *several, *([source] if source else [])], list(metrics))
     references = [_column_values(frame, name) for name in several]
+    candidates = _column_values(frame, candidate)
+    if metrics and not candidates:
+        empty: Frame = _with_columns(frame, library, {name: [] for name in metrics})
+        return empty
     found = score(
-        _column_values(frame, candidate),
+        candidates,
         references[0] if isinstance(reference, str) else list(zip(*references, strict=True)),
         list(metrics.values()),
         sources=_column_values(frame, source) if source else None,

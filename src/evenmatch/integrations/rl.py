@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import check_pairs
 from evenmatch.training.rewards.responses import as_references, completion_text, extract_response
 from evenmatch.training.rewards.rewards import Reward, reward
@@ -62,6 +63,7 @@ class TrlReward:
         return list(found.values)
 
 
+@check_arguments
 def for_trl(
     reward: Reward | str | Metric, *, references: str = "references", name: str = "evenmatch"
 ) -> TrlReward:

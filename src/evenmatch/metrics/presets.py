@@ -315,17 +315,18 @@ def moverscore(
     layer: Layer = "last",
     version: Literal[1, 2] = 2,
     n_gram: int = 1,
-    idf: bool | str = True,
+    idf: bool | str = False,
     stop_words: tuple[str, ...] = (),
     long: LongTextMode = "truncate",
     trust_remote_code: bool = False,
 ) -> AlignMetric:
     """MoverScore: the earth mover's distance between the tokens of two texts (Zhao et al. 2019).
 
-    `idf` weights tokens by inverse document frequency: True counts the call's candidates and its
-    references separately, a string names one table for both. `version` 1 combines the last five
-    layers by power means, squares the distances and scores 1 minus their sum. `n_gram` above 1
-    needs version 1. `stop_words` are left out.
+    All tokens have equal mass, so that a score depends on its pair alone. `idf` sets masses by
+    inverse document frequency: True counts the call's candidates and its references separately, as
+    the authors do, and a string names one table for both. `version` 1 combines the last five layers
+    by power means, squares the distances and scores 1 minus their sum. `n_gram` above 1 needs
+    version 1. `stop_words` are left out.
     """
     first = version == 1
     if n_gram > 1 and not first:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenmatch.errors import InputError, PromiseError
-from evenmatch.registry.parts import kind_of
+from evenmatch.registry.parts import check_arguments, kind_of
 from evenmatch.registry.specs import build, spec
 
 
@@ -27,6 +27,7 @@ class Promise:
     find_violations: Callable[[Any], Iterator[str]]
 
 
+@check_arguments
 def check_promises(
     part: Any, kind: str, promises: Sequence[Promise], excused: Collection[str] = ()
 ) -> None:

@@ -2,7 +2,8 @@
 
 `register` adds a part class or a function under a name; `names` and `find_entry` look names up.
 Built-in parts and those of other packages are found through entry points and imported on first
-use. The second half reads the settings of a factory from its signature and checks values.
+use. The second half reads the settings of a factory from its signature and checks values, also
+those of arguments (`check_arguments`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import difflib
 import inspect
 import math
 import numbers
+import os
 import types
 import typing
+from collections import abc
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenmatch import protocols
@@ -58,9 +61,9 @@ _entries: dict[str, RegistryEntry] = {}
 
 def register(kind: str, name: str) -> Callable[[Factory], Factory]:
     """Register a part class, or a function that returns a part, under a name for use in specs."""
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"there is no kind of part called {kind!r}; known: {', '.join(KINDS)}")
-    if not name.isidentifier():
+    if not isinstance(name, str) or not name.isidentifier():
         raise InputError(f"the name of a part must be a plain identifier, not {name!r}")
 
     def decorate(factory: Factory) -> Factory:
@@ -89,7 +92,7 @@ def register(kind: str, name: str) -> Callable[[Factory], Factory]:
 
 def names(kind: str | None = None) -> tuple[str, ...]:
     """Return all registered names, or those of one kind, sorted."""
-    if kind is not None and kind not in KINDS:
+    if kind is not None and (not isinstance(kind, str) or kind not in KINDS):
         raise UnknownNameError(f"there is no kind {kind!r}; known: {', '.join(KINDS)}")
     for name, point in _entry_points().items():
         if name not in _entries:
@@ -169,6 +172,44 @@ def check_values(
             raise InputError(f"{owner}'s {key} must be between -2**53 and 2**53, got {show(value)}")
 
 
+def check_arguments(function: Factory) -> Factory:
+    """Decorate a public function: raise InputError if an argument is not of its declared type.
+
+    Parts and names are left to the function: it accepts specs, and knows which names there are.
+    """
+    signature = inspect.signature(function)
+    catch_all = {name for name, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD}
+
+    @cache
+    def argument_types() -> Mapping[str, Any]:
+        hints = {k: h for k, h in setting_types(function).items() if k not in catch_all}
+        return {
+            key: Any
+            if _accepts_parts(hint)
+            else str | hint
+            if typing.get_origin(hint) is typing.Literal
+            else hint
+            for key, hint in hints.items()
+        }
+
+    @wraps(function)
+    def checked_call(*args: Any, **kwargs: Any) -> Any:
+        given: Mapping[str, Any] = {}
+        with suppress(TypeError):  # of a missing or unknown argument; the call below raises it
+            given = signature.bind(*args, **kwargs).arguments
+        own = {key: value for key, value in given.items() if key not in catch_all}
+        check_values(function.__name__, own, argument_types(), show=lambda value: f"{value!r:.60}")
+        return function(*args, **kwargs)
+
+    return typing.cast(Factory, checked_call)
+
+
+def _accepts_parts(hint: Any) -> bool:
+    if typing.get_origin(hint) is abc.Mapping:  # whose values are not checked
+        return False
+    return hint in KINDS.values() or any(map(_accepts_parts, typing.get_args(hint)))
+
+
 def check_at_least(least: float, **values: float) -> None:
     """Raise InputError if one of the values is below `least`.
 
@@ -201,6 +242,9 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}? " if near else ""
 
 
+_LIST_TYPES = (abc.Sequence, abc.Iterable, abc.Collection)
+
+
 def matches_type(value: Any, hint: Any) -> bool:
     """Whether a setting declared as `hint` accepts the value."""
     origin = typing.get_origin(hint)
@@ -214,6 +258,19 @@ def matches_type(value: Any, hint: Any) -> bool:
         return isinstance(value, tuple) and all(
             matches_type(item, typing.get_args(hint)[0]) for item in value
         )
+    if origin in _LIST_TYPES:
+        item = typing.get_args(hint)[0]
+        # Columns of data frames are no sequences, but collections.
+        unordered = origin is not abc.Collection and isinstance(value, abc.Set)
+        if unordered or isinstance(value, (str, bytes, abc.Mapping)):
+            return False
+        if isinstance(value, abc.Collection):
+            return all(matches_type(each, item) for each in value)
+        return origin is abc.Iterable and isinstance(value, abc.Iterable)
+    if origin is abc.Callable:
+        return callable(value)
+    if origin in (abc.Mapping, os.PathLike):
+        return isinstance(value, origin)
     if hint in (None, types.NoneType):
         return value is None
     if hint is float:
@@ -234,6 +291,11 @@ def describe_type(hint: Any) -> str:
         return " or ".join(repr(option) for option in options)
     if typing.get_origin(hint) is tuple:
         return f"a list of {describe_type(options[0])}"
+    if typing.get_origin(hint) in _LIST_TYPES:
+        return f"a list of ({describe_type(options[0])})"
+    named = {abc.Mapping: "a dictionary", abc.Callable: "a function", os.PathLike: "a path"}
+    if typing.get_origin(hint) in named:
+        return named[typing.get_origin(hint)]
     plain = {int: "a whole number", float: "a number", str: "a string", bool: "True or False"}
     if kind := _KIND_OF_PROTOCOL.get(hint):
         article = "an" if kind == "alignment" else "a"

@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from evenmatch.registry.parts import check_arguments
 from evenmatch.data.tables import TextTable
 from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.protocols import Metric
@@ -87,6 +88,7 @@ def scroll_region(content: str, name: str) -> str:
     )
 
 
+@check_arguments
 def check_page_path(path: str | Path) -> Path:
     """Return the path of a page; raise InputError if no page can be written there."""
     target = Path(path)

@@ -69,7 +69,7 @@ def write_report(
     `result` is what `score`, `correlate`, `audit`, `compare`, `score_keyphrases` or `tune` returns,
     a study report, or the JSON document that a command prints with --json. With scores, `pairs`
     are the texts that were scored; the page then shows `examples` of the worst and of the best,
-    with their alignments.
+    with their alignments. Other texts than those are refused.
     """
     target = check_page_path(path)
     return write_page(result_page(result, pairs=pairs, examples=examples), target)
@@ -137,7 +137,10 @@ def _as_document(result: object) -> Mapping[str, Any]:
             for name, each in result.items()
             if isinstance(each, Scores)
         }
-        return {"metrics": metrics} if metrics else result
+        if not metrics:
+            return result
+        hashes = [each.texts for each in result.values() if isinstance(each, Scores)]
+        return {"metrics": metrics, **({"texts": hashes[0]} if hashes[0] else {})}
     raise InputError(
         f"cannot write a report of {type(result).__name__}; give what score, correlate, audit, "
         "compare, score_keyphrases or tune returned, a study report, or the JSON of one of them"

@@ -23,6 +23,7 @@ from evenmatch.reports.page import (
 )
 from evenmatch.reports.plots import figures_section, histogram, nice_scale
 from evenmatch.scoring.aligned import Aligned, align_texts
+from evenmatch.scoring.inputs import check_pairs, hash_texts
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.types import Pair, Score
 from evenmatch.viewer.links import MAX_CELLS, link_diagram, truncate
@@ -44,7 +45,7 @@ def score_page(
     """
     metrics = document["metrics"]
     segments = {name: each["segments"] for name, each in metrics.items() if "segments" in each}
-    _check_pairs(segments, pairs)
+    _check_pairs(segments, pairs, document.get("texts", ""))
     examples_html = examples_section(segments, pairs, examples) if pairs else ""
     parts = (
         section("Means", "", sortable_table(_means_table(metrics), "Mean score of each metric")),
@@ -75,9 +76,10 @@ def metric_document(
     return document
 
 
-def _check_pairs(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> None:
+def _check_pairs(segments: Mapping[str, Any], pairs: Sequence[Pair] | None, texts: str) -> None:
     if pairs is None:
         return
+    check_pairs(pairs)
     if not segments:
         raise InputError(
             "texts are given but the result has only mean scores; create it with: "
@@ -89,6 +91,8 @@ def _check_pairs(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> N
             f"the result has {count} rows but {len(pairs)} pairs of texts are given; give the file "
             "that was scored"
         )
+    if texts and hash_texts(pairs) != texts:
+        raise InputError("the result was computed from other texts; give the file that was scored")
 
 
 def _means_table(metrics: Mapping[str, Any]) -> TextTable:

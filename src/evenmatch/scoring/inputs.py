@@ -1,23 +1,26 @@
 """Input checks: make pairs from lists of texts, and a `Run` from settings given by name.
 
-Wrong input raises an InputError that says what was given and what was expected. Text in another
-language than the model's raises a warning.
+Wrong input raises an InputError that says what was given and what was expected. Input that is
+probably wrong raises a warning: text in another language than the model's, references that look
+transposed, and texts that were truncated.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from evenmatch.errors import InputError
 from evenmatch.protocols import RemoteExecutor
 from evenmatch.registry import part_settings
 from evenmatch.registry.parts import check_at_least, check_values
-from evenmatch.types import Cache, Pair, Run
+from evenmatch.types import Cache, Pair, Run, Scores
 from evenmatch.vectors.transformer import Transformer
 
 ENGLISH_ONLY = frozenset(
@@ -41,6 +44,7 @@ _FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
 
 
 _SAMPLE_SIZE = 200  # pairs
+_SQUARE_SAMPLE = 30  # reference lists and their texts that are compared with each other
 _MIN_WORDS = 20
 
 
@@ -62,7 +66,7 @@ def make_pairs(candidates: Any, references: Any, sources: Any = None) -> list[Pa
             f"references mix strings and lists: row {nested.index(not nested[0])} differs from "
             "row 0; give all strings or all lists of strings"
         )
-    return [
+    pairs = [
         Pair(
             _check_text(candidate, "candidate", row),
             _check_references(reference, row),
@@ -72,11 +76,28 @@ def make_pairs(candidates: Any, references: Any, sources: Any = None) -> list[Pa
             zip(candidates, references, sources, strict=True)
         )
     ]
+    if _look_transposed(pairs):
+        count = len(pairs)
+        warnings.warn(
+            f"the references look transposed: each of the {count} lists has {count} texts, which "
+            "resemble one candidate each; give one list per candidate, list(zip(*references)), or "
+            "if they are right, silence this with "
+            "warnings.filterwarnings('ignore', message='the references look transposed')",
+            stacklevel=3,
+        )
+    return pairs
 
 
 def check_pairs(pairs: Sequence[Pair]) -> None:
     """Raise InputError for malformed pairs; those from `make_pairs` always pass."""
+    if isinstance(pairs, (str, bytes, Mapping)) or not isinstance(pairs, Sequence):
+        raise InputError(f"expected a list of pairs, got {type(pairs).__name__}")
     for row, pair in enumerate(pairs):
+        if not isinstance(pair, Pair):
+            raise InputError(
+                f"row {row} must be a Pair, got {type(pair).__name__}; "
+                "write em.Pair(candidate, (reference,))"
+            )
         _check_text(pair.candidate, "candidate", row)
         references: Any = pair.references
         if isinstance(references, str):
@@ -107,6 +128,25 @@ def _length_error(candidates: Sequence[Any], references: Sequence[Any]) -> str:
             " (these look transposed: give one list per candidate, not one per reference stream)"
         )
     return message
+
+
+def _look_transposed(pairs: Sequence[Pair]) -> bool:
+    """Whether there are as many references as pairs, and they fit the pairs better transposed."""
+    count = len(pairs)
+    if count < 2 or any(len(pair.references) != count for pair in pairs):
+        return False
+    sample = range(min(count, _SQUARE_SAMPLE))
+    words = [[set(pairs[i].references[j].lower().split()) for j in sample] for i in sample]
+    own = [set(pairs[i].candidate.lower().split()) for i in sample]
+    cells = [(i, j) for i in sample for j in sample if i != j]
+    as_given = fmean(_overlap(words[i][j], own[i]) for i, j in cells)
+    transposed = fmean(_overlap(words[i][j], own[j]) for i, j in cells)
+    return transposed > as_given
+
+
+def _overlap(a: set[str], b: set[str]) -> float:
+    """Jaccard similarity of two sets of words."""
+    return len(a & b) / max(len(a | b), 1)
 
 
 def _check_references(value: Any, row: int) -> tuple[str, ...]:
@@ -212,6 +252,43 @@ def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> No
             "warnings.filterwarnings('ignore', message='the references look like')",
             stacklevel=3,
         )
+
+
+def warn_of_truncation(found: Sequence[Scores]) -> None:
+    """Warn once per call how many pairs have a text that a metric did not read to its end."""
+    rows = zip(*(scores.segments for scores in found), strict=True)
+    count = sum(any("truncated" in score.flags for score in row) for row in rows)
+    if count:
+        warnings.warn(
+            f"{count} of {len(found[0].segments)} pairs have a text that was truncated at the "
+            "limit of a metric or its model, and are flagged 'truncated'; use long='windows' where "
+            "the metric has it, or silence this with "
+            "warnings.filterwarnings('ignore', message='.* truncated at the limit')",
+            stacklevel=3,
+        )
+
+
+class HashedPairs:
+    """Pairs that compute a hash of their candidates and references when they are iterated."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        self._pairs = pairs
+        self.digest = ""  # of the last complete iteration
+
+    def __iter__(self) -> Iterator[Pair]:
+        found = hashlib.sha256()
+        for pair in self._pairs:
+            found.update(repr((pair.candidate, pair.references)).encode())
+            yield pair
+        self.digest = found.hexdigest()[:16]
+
+
+def hash_texts(pairs: Iterable[Pair]) -> str:
+    """Return a hash of the candidates and references, in order."""
+    hashed = HashedPairs(pairs)
+    for _ in hashed:
+        pass
+    return hashed.digest
 
 
 def likely_other_language(text: str) -> str | None:

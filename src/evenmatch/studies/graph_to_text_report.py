@@ -325,7 +325,8 @@ def _notes(runs: GraphExperiment, results: Sequence[RunResult]) -> list[str]:
         "rates decay to 0",
         "the checkpoint with the best validation BLEU is tested with greedy decoding; scores are "
         "times 100, over all references; repeated: bigrams that occurred earlier in the text",
-        "in brackets: 95 % bootstrap intervals over test graphs, of the mean over seeds; "
+        "in brackets: 95 % bootstrap intervals over test graphs, of the mean over seeds, without "
+        "the variation between seeds; "
         "replicated: the interval and the difference of every seed are above 0; reversed: below",
         f"{len(results)} runs took {sum(r.seconds for r in results) / 60:.0f} minutes",
     ]

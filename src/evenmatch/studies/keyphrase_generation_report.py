@@ -211,7 +211,7 @@ def _notes(study: KeyphraseStudy, results: Sequence[RunResult]) -> list[str]:
         f"{stage.epochs} epochs, learning rate {stage.rate:g}; the checkpoint with the best "
         "validation result is tested with greedy decoding",
         "present phrases only, by the rules of Chan et al. (2019); in brackets: 95 % bootstrap "
-        "intervals over documents, of the mean over seeds",
+        "intervals over documents, of the mean over seeds, without the variation between seeds",
         f"{len(results)} runs took {sum(r.seconds for r in results) / 60:.0f} minutes",
     ]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias
@@ -18,6 +18,10 @@ from evenmatch.types import Units
 from evenmatch.units.text import Words
 
 Span: TypeAlias = tuple[int, int]
+PHRASE_SEPARATOR = ";"
+# In a joined list, a separator inside a phrase: the Greek question mark, which Unicode defines as
+# equivalent to a semicolon and which looks the same.
+_INNER_SEPARATOR = "\u037e"
 # Separator that generators put between present and absent phrases; it is not a phrase.
 PEOS_TOKEN = "<peos>"
 _NON_SPACE = re.compile(r"\S+")
@@ -48,7 +52,7 @@ class Phrases:
     ('neural network', 'pars')
     """
 
-    separator: str = ";"
+    separator: str = PHRASE_SEPARATOR
     stem: Literal["porter", "none"] = "porter"
     tokens: Literal["auto", "whitespace", "words"] = "auto"
 
@@ -69,7 +73,9 @@ class Phrases:
         start = 0
         for phrase in text.split(self.separator):
             token_spans = list(resolved._token_spans(phrase))
-            tokens = [phrase[a:b] for a, b in token_spans]
+            tokens = [
+                phrase[a:b].replace(_INNER_SEPARATOR, PHRASE_SEPARATOR) for a, b in token_spans
+            ]
             if tokens and tokens != [PEOS_TOKEN]:
                 groups.append(tuple(range(len(words), len(words) + len(tokens))))
                 words += map(resolved._normalizer, tokens)
@@ -105,6 +111,16 @@ class Phrases:
             words = [(0, len(part))] if _SPECIAL_TOKEN.fullmatch(part) else Words()(part).spans
             yield from ((at + a, at + b) for a, b in words if part[a:b] not in _HYPHENS)
             at += len(part)
+
+
+def join_phrases(phrases: Iterable[str]) -> str:
+    """Join phrases to a text that `Phrases` splits into the same phrases.
+
+    >>> Phrases(stem="none")(join_phrases(["q&amp;a; fast", "parsing"])).items
+    ('q&amp;a; fast', 'parsing')
+    """
+    inner = (phrase.replace(PHRASE_SEPARATOR, _INNER_SEPARATOR) for phrase in phrases)
+    return f"{PHRASE_SEPARATOR} ".join(inner)
 
 
 @cache

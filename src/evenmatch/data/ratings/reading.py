@@ -13,9 +13,10 @@ from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.table import read_rating_table
 from evenmatch.data.ratings.wmt import SYSTEM_SCORES_FILE, read_daseg, read_wmt
 from evenmatch.errors import DataError, InputError, UnknownNameError
+from evenmatch.registry.parts import check_arguments
 
 # Ratings as an argument: anything `read_ratings` accepts, or what it returns.
-RatingsLike: TypeAlias = str | PathLike[str] | Sequence[RatedSet]
+RatingsLike: TypeAlias = str | PathLike[str] | RatedSet | Sequence[RatedSet]
 
 # Reads the rated sets of a folder or file; only the given subsets, if any.
 RatingsReader: TypeAlias = Callable[[Path, Sequence[str]], Iterator[RatedSet]]
@@ -34,6 +35,7 @@ RATING_READERS: Mapping[str, RatingsReader] = {
 }
 
 
+@check_arguments
 def read_ratings(data: str | PathLike[str], *, subsets: Sequence[str] = ()) -> list[RatedSet]:
     """Read rated sets from a public set, a folder or a table: one per language pair or criterion.
 
@@ -54,7 +56,9 @@ def read_ratings(data: str | PathLike[str], *, subsets: Sequence[str] = ()) -> l
 
 def as_rated_sets(ratings: RatingsLike) -> list[RatedSet]:
     """Return rated sets unchanged, or read them."""
-    return read_ratings(ratings) if isinstance(ratings, (str, PathLike)) else list(ratings)
+    if isinstance(ratings, (str, PathLike)):
+        return read_ratings(ratings)
+    return [ratings] if isinstance(ratings, RatedSet) else list(ratings)
 
 
 def join_set_names(sets: Sequence[RatedSet]) -> str:

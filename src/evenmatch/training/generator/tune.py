@@ -22,6 +22,7 @@ from evenmatch.data.scores import atomic_write
 from evenmatch.errors import MissingExtraError
 from evenmatch.metrics.ngram.sacrebleu import Bleu
 from evenmatch.models.checkpoints import find_checkpoint
+from evenmatch.registry.parts import check_arguments
 from evenmatch.training.checkpoints import CheckpointFile, content_digest
 from evenmatch.training.generator.loss import StepMetrics, TuneBatch, mixed_loss, policy_reward
 from evenmatch.training.generator.policy import Policy, generate_texts, load_policy, make_policy
@@ -66,6 +67,7 @@ class TuneResult:
         }
 
 
+@check_arguments
 def tune(
     settings: str | PathLike[str] | TuneSettings,
     *,

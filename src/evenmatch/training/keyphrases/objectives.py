@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evenmatch.data.documents import PHRASE_SEPARATOR
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric
 from evenmatch.protocols import Metric
@@ -30,6 +29,7 @@ from evenmatch.training.keyphrases.sequences import (
     parse_phrases,
 )
 from evenmatch.types import Array, Pair, Score, Scores
+from evenmatch.units.keyphrases import PHRASE_SEPARATOR
 
 _LIKELIHOOD_BATCH = 32
 _REWARD_BATCH = 64

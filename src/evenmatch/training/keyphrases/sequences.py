@@ -7,6 +7,7 @@ only be copied from the document; they get temporary ids above the vocabulary.
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -71,18 +72,35 @@ def make_keyphrase_examples(
 ) -> list[KeyphraseExample]:
     """Convert documents to training examples; drop those too long or with too many or no phrases.
 
-    The default limits are those of Chan et al. (2019).
+    A warning says how many are dropped, and why. The default limits are those of Chan et al.
+    (2019).
     """
     found = []
+    dropped: Counter[str] = Counter()
     for document in documents:
         example = make_keyphrase_example(document, longest + 1)
         phrases = len(example.present) + len(example.absent)
-        if example.words and len(example.words) <= longest and 0 < phrases <= most_phrases:
+        if len(example.words) > longest:
+            dropped[f"longer than {longest} words"] += 1
+        elif not example.words:
+            dropped["without words"] += 1
+        elif not phrases:
+            dropped["without keyphrases"] += 1
+        elif phrases > most_phrases:
+            dropped[f"with more than {most_phrases} keyphrases"] += 1
+        else:
             found.append(example)
     if not found:
         raise InputError(
             f"no document has at most {longest} words and 1 to {most_phrases} keyphrases; "
             "give other documents to train on, or raise longest or most_phrases"
+        )
+    if dropped:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
+        warnings.warn(
+            f"{dropped.total()} of {len(found) + dropped.total()} documents are left out of the "
+            f"training data: {reasons}; raise longest or most_phrases to keep them",
+            stacklevel=2,
         )
     return found
 

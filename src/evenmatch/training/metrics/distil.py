@@ -24,6 +24,7 @@ from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.tokenizer import iter_chunks
 from evenmatch.protocols import Metric
 from evenmatch.registry import CallContext, spec
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import (
     FOLDER_PLACEHOLDER,
@@ -61,6 +62,7 @@ DISTIL_SETTINGS = FitSettings(epochs=2, rate=3e-4)
 _STATE_LOSS_WEIGHT = 0.1
 
 
+@check_arguments
 def distil(
     teacher: str | Metric,
     data: PairSource,

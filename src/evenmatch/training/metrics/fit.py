@@ -17,6 +17,7 @@ from evenmatch.errors import UnknownNameError
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.checkpoints import count_layers
 from evenmatch.protocols import Metric
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import read_metric
 from evenmatch.training.checkpoints import CheckpointFile, check_run_folder, content_digest
@@ -38,6 +39,7 @@ _ARCHITECTURES = {
 }
 
 
+@check_arguments
 def fit(
     data: RatingsLike,
     out: str | PathLike[str],

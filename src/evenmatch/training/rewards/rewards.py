@@ -14,6 +14,7 @@ from typing import Any
 
 from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.protocols import Metric
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import check_pairs, make_run
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.training.rewards.terms import (
@@ -54,6 +55,7 @@ def reward(metric: str | Metric = "f_disc", **run: Any) -> Reward:
     return Reward(MetricTerm(as_metric(metric), make_run(**run)))
 
 
+@check_arguments
 def length_term(low: float = 0.8, high: float = 1.25) -> Reward:
     """Return a reward for length: 1 from `low` to `high` times the reference's words, less outside.
 
@@ -66,6 +68,7 @@ def length_term(low: float = 0.8, high: float = 1.25) -> Reward:
     return Reward(LengthTerm(float(low), float(high)))
 
 
+@check_arguments
 def repetition_term(size: int = 2) -> Reward:
     """Return a reward for not repeating: the share of n-grams of `size` words that are new.
 
