@@ -49,7 +49,7 @@ def main() -> None:
 def _run_mutmut(names: list[str]) -> None:
     if names:
         command = [str(Path(sys.executable).parent / "mutmut"), "run", "--max-children", "1"]
-        subprocess.run([*command, *names], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*command, *names], check=True)
 
 
 def _draw_sample(size: int, seed: int) -> dict[str, int | None]:
