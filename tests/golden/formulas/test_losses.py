@@ -1,0 +1,293 @@
+"""Losses on scores, states and probabilities that are given here, against values by hand.
+
+Each test fails if a term of its loss is left out.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenmatch.fairness import adapter_training
+from evenmatch.fairness.adapter_training import (
+    DebiasData,
+    DebiasSettings,
+    _interleave,
+    _sample,
+    build_debias_data,
+    train_adapter,
+)
+from evenmatch.fairness.counterfactuals import Counterfactual
+from evenmatch.fairness.differentiable import Differentiable
+from evenmatch.training.keyphrases import objectives
+from evenmatch.training.keyphrases.catseq import CatSeq, CatSeqShape
+from evenmatch.training.keyphrases.decoding import DecodedPhrases
+from evenmatch.training.keyphrases.objectives import (
+    likelihood_loss,
+    likelihood_objective,
+    reward_objective,
+    torch_generator,
+)
+from evenmatch.training.keyphrases.sequences import (
+    END_ID,
+    PAD_ID,
+    SPECIAL_TOKENS,
+    SPLIT_ID,
+    START_ID,
+    KeyphraseExample,
+    Vocabulary,
+    make_catseq_batch,
+)
+from evenmatch.training.loop import FitSettings
+from evenmatch.training.metrics import distil
+from evenmatch.types import Pair, Run, Score, Scores
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+# Scores with the adapter and without.
+ADAPTED = {("he", "it"): 0.8, ("she", "it"): 0.5, ("a", "b"): 0.6, ("she", "he"): 0.9}
+PLAIN = {("a", "b"): 0.4, ("she", "he"): 0.2}
+DATA = DebiasData((Counterfactual("he", "she", "it"),), (("a", "b"),), (("she", "he"),))
+
+
+def debias_loss(monkeypatch: pytest.MonkeyPatch, **settings: float) -> float:
+    """The loss of the first step."""
+    steps: list[Any] = []
+    monkeypatch.setattr(
+        adapter_training, "run_training_loop", lambda _, step, **others: steps.append(step)
+    )
+
+    def scores(pairs: Any, adapter: Any) -> Any:
+        return torch.tensor([(ADAPTED if adapter else PLAIN)[pair] for pair in pairs])
+
+    how = DebiasSettings(factor=1, **settings)  # type: ignore[arg-type]  # numbers by name
+    train_adapter(Differentiable(4, 1, "", scores), DATA, how)
+    loss, recorded = steps[0](0)
+    assert recorded == pytest.approx(float(loss))
+    return recorded
+
+
+@pytest.mark.parametrize(
+    ("anchor", "contrast", "expected"),
+    [
+        (0.0, 0.0, 0.3**2),
+        (1.0, 0.0, 0.3**2 + 0.2**2),
+        (0.0, 1.0, 0.3**2 + 0.7**2),
+        (2.0, 0.5, 0.3**2 + 2 * 0.2**2 + 0.5 * 0.7**2),
+    ],
+)
+def test_debiasing_adds_kept_scores_and_kept_penalties_to_equal_scores(
+    monkeypatch: pytest.MonkeyPatch, anchor: float, contrast: float, expected: float
+) -> None:
+    found = debias_loss(monkeypatch, anchor_weight=anchor, contrast_weight=contrast)
+    assert found == pytest.approx(expected)
+
+
+def test_by_default_all_three_terms_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert debias_loss(monkeypatch) == pytest.approx(0.3**2 + 0.2**2 + 0.7**2)
+
+
+def test_examples_depend_on_seed_step_and_kind() -> None:
+    items, settings = range(1000), DebiasSettings(batch=3)
+    drawn = np.random.default_rng((0, 5, 1)).integers(1000, size=3).tolist()
+    assert _sample(items, settings, 5, 1) == drawn
+    assert _sample([], settings, 0, 0) == []
+    other = DebiasSettings(batch=3, seed=1)
+    assert len({*map(tuple, (drawn, _sample(items, other, 5, 1), _sample(items, settings, 5, 2)))})
+
+
+def test_the_shorter_list_is_repeated() -> None:
+    assert _interleave("abc", "x") == ["a", "x", "b", "x", "c", "x"]
+    assert _interleave("a", "xyz") == ["a", "x", "a", "y", "a", "z"]
+    assert _interleave("ab", "") == ["a", "b"]
+    assert _interleave("", "xy") == ["x", "y"]
+
+
+def test_sentences_become_counterfactuals_anchors_and_contrasts() -> None:
+    data = build_debias_data([Pair("He sat.", ("It rained.",))], templates=False)
+    assert [(c.original, c.swapped) for c in data.counterfactuals] == [("He sat.", "She sat.")]
+    assert data.anchors == (("He sat.", "It rained."),)
+    assert {("She sat.", "He sat."), ("He sat.", "She sat.")} <= set(data.contrasts)
+
+
+def test_a_student_imitates_similarities_and_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cosines 0.6 and 0.8 against 0.8 and 0.8; one of two states differs by (1, 1).
+
+    The second reference token is padding and must not count.
+    """
+    losses: list[Any] = []
+    monkeypatch.setattr(distil, "fit_weights", lambda groups, n, s, loss, **o: losses.append(loss))
+    x, y = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.tensor([[[3.0, 4.0], [7.0, 9.0]]])
+    masks = torch.tensor([[True, True]]), torch.tensor([[True, False]])
+    student: Any = SimpleNamespace(
+        encoder=SimpleNamespace(height=1, parameters=list),
+        encode_pairs=lambda examples, batch, layers: (({1: x}, masks[0]), ({1: y}, masks[1])),
+        pair_lengths=lambda examples: np.array([4]),
+    )
+    states = {0: np.array([[[0.0, 1.0], [0.0, 2.0]]]), 1: np.array([[[3.0, 4.0]]])}
+    teacher: Any = SimpleNamespace(read_padded=lambda texts: (states[int(texts[0])], None))
+    examples: Any = SimpleNamespace(candidates=np.array([0]), references=np.array([1]))
+    checkpoint: Any = None
+    distil.train_student(student, teacher, examples, FitSettings(), Run(), checkpoint)
+    similarity_loss, state_loss = (0.2**2 + 0) / 2, ((1 + 1) / 2 / 2 + 0) / 2
+    assert float(losses[0](np.array([0]))) == pytest.approx(similarity_loss + 0.1 * state_loss)
+
+
+VOCABULARY = Vocabulary((*SPECIAL_TOKENS, "a", "b"))
+A, B = len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 1
+
+
+class Fixed:
+    """A model whose log-probability of a word is minus its position, counted from 1."""
+
+    def encode(self, batch: Any) -> Any:
+        return batch
+
+    def log_likelihood(self, memory: Any, targets: Any, dropout_generator: Any = None) -> Any:
+        shift = 0.0 if dropout_generator is None else 100.0
+        return -torch.arange(1.0, targets.shape[1] + 1).expand(targets.shape) - shift
+
+
+SHORT = KeyphraseExample(("a",))  # <peos> <eos>
+LONG = KeyphraseExample(("a",), (("a",),), (("b",),))  # a <peos> b <eos>
+
+
+def test_the_likelihood_loss_is_the_mean_over_words_that_are_not_padding() -> None:
+    batch = make_catseq_batch([SHORT, LONG], VOCABULARY)
+    model: Any = Fixed()
+    assert float(likelihood_loss(model, batch)) == pytest.approx((1 + 2 + 1 + 2 + 3 + 4) / 6)
+
+
+def test_validation_counts_every_word_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objectives, "_LIKELIHOOD_BATCH", 1)
+    model: Any = Fixed()
+    objective = likelihood_objective(model, VOCABULARY, [SHORT, LONG])
+    assert objective.evaluate() == pytest.approx(-(1 + 2 + 1 + 2 + 3 + 4) / 6)
+    loss, recorded = objective.loss([SHORT, LONG], torch_generator(0))
+    assert float(loss) == recorded == pytest.approx(13 / 6 + 100)
+
+
+class Table:
+    """A metric that scores pairs of texts by a table."""
+
+    higher_is_better, bounds, signature = True, (0.0, 1.0), "table"
+
+    def __call__(self, pairs: list[Pair]) -> Scores:
+        values = {("a", "a"): 0.5, ("", "b"): 0.1, ("b", "a"): 0.75, ("b", "b"): 0.6}
+        segments = tuple(Score(values[p.candidate, p.references[0]]) for p in pairs)
+        assert {pair.source for pair in pairs} == {"a"}
+        return Scores(segments, "table")
+
+
+def test_the_reward_loss_is_self_critical(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gains over the greedy output are 0.75 - 0.5 (present) and 0.6 - 0.1 (absent)."""
+    greedy = DecodedPhrases(np.array([[A, END_ID]]), (("a", "<eos>"),))
+    sampled = DecodedPhrases(
+        np.array([[B, SPLIT_ID, B, END_ID, PAD_ID]]), (("b", "<peos>", "b", "<eos>"),)
+    )
+
+    def decode(*given: Any, generator: Any = None, memory: Any = None) -> DecodedPhrases:
+        return greedy if generator is None else sampled
+
+    monkeypatch.setattr(objectives, "decode_batch", decode)
+    model: Any = Fixed()
+    metric: Any = Table()
+    objective = reward_objective(model, VOCABULARY, [LONG], metric)
+    loss, recorded = objective.loss([LONG], torch_generator(0))
+    assert float(loss) == pytest.approx((0.75 * 1 + 0.75 * 2 + 0.5 * 3 + 0.5 * 4) / 4)
+    assert recorded == pytest.approx(0.75 + 0.6)
+    assert objective.evaluate() == pytest.approx(0.5 + 0.1)
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def gru_step(weights: dict[str, Any], name: str, suffix: str, x: Any, h: Any) -> Any:
+    """One step of a GRU (Cho et al. 2014) with torch's order of gates: reset, update, new."""
+    w, u, b, c = (
+        weights[f"{name}.{kind}_l0{suffix}"]
+        for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
+    xr, xz, xn = np.split(w @ x + b, 3)
+    hr, hz, hn = np.split(u @ h + c, 3)
+    reset, update = sigmoid(xr + hr), sigmoid(xz + hz)
+    return (1 - update) * np.tanh(xn + reset * hn) + update * h
+
+
+def forward(model: CatSeq, ids: list[int], extended: list[int], previous: list[int], **o: Any) -> Any:
+    """Probabilities of the words after `previous`, by the equations of Chan et al. (2019)."""
+    p = {name: value.double().numpy() for name, value in model.parts.state_dict().items()}
+    vectors, hidden = p["vectors.weight"], model.shape.hidden
+    ahead, back = [np.zeros(hidden)], [np.zeros(hidden)]
+    for token in ids:
+        ahead.append(gru_step(p, "reader", "", vectors[token], ahead[-1]))
+    for token in reversed(ids):
+        back.append(gru_step(p, "reader", "_reverse", vectors[token], back[-1]))
+    memory = np.array([np.concatenate(both) for both in zip(ahead[1:], back[:0:-1], strict=True)])
+    state = np.concatenate([back[-1], ahead[-1]])
+    found = []
+    for step, token in enumerate(previous):
+        word = vectors[token if token < model.words else 3]
+        state = gru_step(p, "writer", "", word, state)
+        query = p["query.weight"] @ state + p["query.bias"]
+        scores = np.tanh(memory @ p["key.weight"].T + query) @ p["likeness.weight"][0]
+        attention = np.exp(scores) / np.exp(scores).sum()
+        context = np.concatenate([attention @ memory, state])
+        mixed = (p["mixed.weight"] @ context + p["mixed.bias"]) * o.get("kept", np.ones(9))[step]
+        logits = p["word.weight"] @ mixed + p["word.bias"]
+        logits[[PAD_ID, START_ID]] = -np.inf
+        gate = sigmoid(p["own.weight"][0] @ np.concatenate([context, word]) + p["own.bias"][0])
+        chances = np.zeros(max(model.words, *(i + 1 for i in extended)))
+        chances[: model.words] = gate * np.exp(logits) / np.exp(logits).sum()
+        np.add.at(chances, extended, (1 - gate) * attention)
+        found.append(chances)
+    return np.array(found)
+
+
+def small_model(dropout: float = 0.0) -> CatSeq:
+    model = CatSeq(CatSeqShape(3, 2, 5, dropout), len(VOCABULARY), seed=1)
+    with torch.no_grad():
+        for weights in model.parts.parameters():
+            weights.mul_(2.0)
+    return model
+
+
+SHOWN = KeyphraseExample(("b", "x", "a", "x"), (("x",),), (("a",),))  # x is not a known word
+
+
+def test_catseq_gives_the_probabilities_of_its_equations() -> None:
+    """The document beside it is longer, so that padding must not be attended to."""
+    model = small_model()
+    longer = KeyphraseExample(("a", "b", "b", "a", "b", "y", "a"))
+    batch = make_catseq_batch([SHOWN, longer], VOCABULARY)
+    x = len(VOCABULARY)
+    targets = [x, SPLIT_ID, A, END_ID]
+    expected = forward(model, [B, 3, A, 3, END_ID], [B, x, A, x, END_ID], [START_ID, *targets[:3]])
+    memory = model.encode(batch)
+    wanted = torch.tensor([targets, targets])
+    with torch.no_grad():
+        found = model.log_likelihood(memory, wanted)[0].exp().numpy()
+        first = model.step(memory, memory.initial_state, torch.tensor([START_ID, START_ID]))[0][0]
+    assert found == pytest.approx(expected[range(4), targets], abs=1e-6)
+    assert first.numpy()[: x + 1] == pytest.approx(expected[0], abs=1e-6)
+
+
+def test_dropout_scales_what_it_keeps() -> None:
+    model = small_model(dropout=0.25)
+    batch = make_catseq_batch([SHOWN], VOCABULARY)
+    x = len(VOCABULARY)
+    kept = torch.empty((1, 4, 4)).bernoulli_(0.75, generator=torch_generator(5))[0].numpy() / 0.75
+    targets = [x, SPLIT_ID, A, END_ID]
+    expected = forward(
+        model, [B, 3, A, 3, END_ID], [B, x, A, x, END_ID], [START_ID, *targets[:3]], kept=kept
+    )
+    with torch.no_grad():
+        found = model.log_likelihood(
+            model.encode(batch), torch.tensor([targets]), torch_generator(5)
+        )
+    assert found[0].exp().numpy() == pytest.approx(expected[range(4), targets], abs=1e-6)
+    assert kept.min() == 0
