@@ -6,10 +6,12 @@ python -m benchmarks.serve.hostile SECONDS prints the result as JSON. Everything
 from __future__ import annotations
 
 import json
+import multiprocessing
 import socket
 import sys
 import threading
 import time
+from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any
 
 import httpx
@@ -18,6 +20,7 @@ from benchmarks.serve.requests import CLIENTS, MEMORY, METRIC, Found, client, fi
 
 HOSTILE, HALF_OPEN, STEP = 10, 400, 0.1
 ALIGNED = "the cat that saw the dog that " * 66  # near the limit of an alignment's length
+spawning = multiprocessing.get_context("spawn")
 ALIGN_HEAD = (
     b"POST /align HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     b"Content-Length: %d\r\n\r\n"
@@ -36,22 +39,18 @@ def run(seconds: float) -> dict[str, Any]:
 
 def load(seconds: float, *, hostile: bool) -> dict[str, Any]:
     """Send correct requests from 54 clients, and watch health and memory."""
-    with serving("struct_dep") as address:
+    with serving("struct_dep") as address, ProcessPoolExecutor(2, spawning) as process:
         warm_up = Found()
         client(0, address, time.monotonic() + 3, warm_up)
         end = time.monotonic() + seconds
         found, memory = Found(), [figure(address, MEMORY)]
-        health: list[float] = []
+        others: list[Future[Any]] = [process.submit(watch_health, address, seconds)]
+        if hostile:
+            others.append(process.submit(attack, address, seconds))
         threads = [
             threading.Thread(target=client, args=(n, address, end, found))
             for n in range(CLIENTS - HOSTILE)
         ]
-        if hostile:
-            threads += [
-                threading.Thread(target=attacks[n % len(attacks)], args=(address, end))
-                for n in range(HOSTILE)
-            ]
-        threads.append(threading.Thread(target=watch_health, args=(address, end, health)))
         for thread in threads:
             thread.start()
         while time.monotonic() < end:
@@ -59,9 +58,9 @@ def load(seconds: float, *, hostile: bool) -> dict[str, Any]:
             time.sleep(0.5)
         for thread in threads:
             thread.join()
+        health = sorted(others[0].result())
         dropped = figures(address, "evenmatch_dropped_connections_total")
     times = sorted(each for _, each, _ in found.answers)
-    health.sort()
     return {
         "requests": len(found.answers),
         "errors": len(found.errors),
@@ -76,8 +75,12 @@ def load(seconds: float, *, hostile: bool) -> dict[str, Any]:
     }
 
 
-def watch_health(address: str, end: float, times: list[float]) -> None:
-    """Ask /health on a new connection each time; a failure counts as a minute."""
+def watch_health(address: str, seconds: float) -> list[float]:
+    """Ask /health on a new connection each time, in a process of its own.
+
+    Returns how long each took; a failure counts as a minute.
+    """
+    times, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         start = time.monotonic()
         try:
@@ -86,6 +89,20 @@ def watch_health(address: str, end: float, times: list[float]) -> None:
         except httpx.HTTPError:
             times.append(60.0)
         time.sleep(STEP)
+    return times
+
+
+def attack(address: str, seconds: float) -> None:
+    """All hostile clients at once, in a process of its own."""
+    end = time.monotonic() + seconds
+    threads = [
+        threading.Thread(target=attacks[n % len(attacks)], args=(address, end))
+        for n in range(HOSTILE)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def slow_head(address: str, end: float) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evenmatch.distributed.ray_cluster import CONNECT_SECONDS
 from evenmatch.registry import CallContext
 from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.server.allow_list import build_allow_list
+from evenmatch.server.connections import BACKLOG
+from evenmatch.server.security import Limits
 from evenmatch.types import Pair, Run, Score
 from tests.server.conftest import Serve
 from tests.server.test_refusals import GOOD, refused
@@ -85,3 +90,24 @@ def test_the_work_of_a_request_that_timed_out_is_cancelled(serve: Serve, path: s
     assert refused(client.post(path, json=body), 504, "no response within 0.3 seconds")
     assert client.post(path, json=GOOD).status_code == 200  # within the same time
     assert metric.scored.count("old") < 12
+
+
+def test_the_documented_limits_are_the_defaults() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE))
+    limits = Limits()
+    assert rows["body"] == f"{limits.max_bytes >> 20} MiB"
+    assert rows["response"] == f"{limits.max_response_bytes >> 20} MiB"
+    assert rows["unread responses, all together"] == f"{limits.max_unsent_bytes >> 20} MiB"
+    assert rows["request line and headers"] == f"{limits.max_head_bytes >> 10} KiB"
+    assert rows["connections"] == f"{limits.max_connections}"
+    assert rows["pending connections"] == f"{BACKLOG}"
+    assert rows["texts in a request"] == f"{limits.max_texts:,}"
+    assert rows["characters in a text"] == f"{limits.max_text_length:,}"
+    assert rows["characters in a text for `/align`"] == f"{limits.max_aligned_length:,}"
+    assert rows["cells (units × units) of a pair"] == f"{limits.max_cells:,}"
+    assert rows["cells of a pair for `/align`"] == f"{limits.max_aligned_cells:,}"
+    assert rows["queued pairs"] == f"{limits.max_queued_pairs:,}"
+    assert rows["time for the head of a request"] == f"{limits.head_timeout:g} s"
+    assert rows["time for the response"] == f"{limits.timeout:g} s"
+    assert rows["connection to Ray"] == f"{CONNECT_SECONDS:g} s"

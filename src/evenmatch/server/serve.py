@@ -6,6 +6,7 @@ import ipaddress
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.scoring.inputs import make_run
 from evenmatch.server.security import Limits, allowed_hosts
+
+# Seconds for which scoring may keep Python from the thread that answers requests (Python's: 0.005).
+_SWITCH_INTERVAL = 0.001
 
 
 def serve(
@@ -43,6 +47,7 @@ def serve(
             "install them with: pip install 'evenmatch[serve]'"
         ) from None
     settings = make_run(**run)
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     reserve_files(limits)
     with _bound_socket(host, port) as sock:
         allow_list = build_allow_list(metrics, settings)
