@@ -1,4 +1,4 @@
-"""A disk that is really full: a small tmpfs, which needs root. One line, and nothing wrong after."""
+"""A disk that is really full: a small tmpfs, which needs root."""
 
 from __future__ import annotations
 

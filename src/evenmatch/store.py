@@ -158,7 +158,8 @@ class _Segments:
                 ):
                     last = max(last, rows[stop][0] + rows[stop][1])
                     stop += 1
-                data = memoryview(os.pread(file.fileno(), last - first, first))
+                file.seek(first)
+                data = memoryview(file.read(last - first))
                 for offset, size, key in rows[at:stop]:
                     value = data[offset - first : offset - first + size]
                     if _checksum(key, value) == self.places[key].checksum and len(value) == size:
@@ -168,18 +169,20 @@ class _Segments:
 
     def write(self, new: Mapping[bytes, bytes], used: Iterable[bytes], max_bytes: int) -> None:
         """Append the entries that are absent, record uses, and evict."""
+        with self.lock:
+            self._refresh()
+            # A use is recorded only for entries that are in danger of being evicted.
+            old = max(self.read_sizes, default=0) - _SEGMENTS // 2
+            touched = [k for k in used if (p := self.places.get(k)) and p.last_used <= old]
+            if not touched and all(key in self.places for key in new):
+                return
         with self._exclusive():
             self._refresh()
             absent = {key: value for key, value in new.items() if key not in self.places}
-            newest = max(self.read_sizes, default=0)
-            # A use is recorded only for entries that are in danger of being evicted.
-            old = newest - _SEGMENTS // 2
-            touched = [k for k in used if (p := self.places.get(k)) and p.last_used <= old]
-            if not newest:
+            if not self.read_sizes:
                 for name in _FORMER_FILES:
                     (self.folder / name).unlink(missing_ok=True)
-            if absent or touched:
-                self._append(absent, touched, max_bytes)
+            self._append(absent, [key for key in touched if key in self.places], max_bytes)
             if self._data_bytes() > max_bytes:
                 self._evict(max_bytes)
 

@@ -9,6 +9,7 @@ import evenmatch as em
 from evenmatch.distributed import manifest as manifest_module
 from evenmatch.distributed.manifest import Manifest, open_manifest
 from evenmatch.distributed.shards import Shard, plan_shards
+from evenmatch.files import write_atomic
 from tests.distributed.conftest import records, write_jsonl
 
 HEADER: dict[str, Any] = {"layout": 1, "metrics": {"chrf": "chrf · 1"}, "shard_rows": 2}
@@ -151,8 +152,8 @@ def test_a_damaged_header_is_refused(folder: Path, shards: list[Shard], damage: 
 
 def test_of_runs_started_at_once_only_one_writes(tmp_path: Path, shards: list[Shard]) -> None:
     """The second run opens the folder while the first is about to create the manifest."""
-    place, entered = tmp_path / "new", []
-    create = manifest_module.write_atomic
+    place = tmp_path / "new"
+    entered: list[Path] = []
 
     def start_another_before_writing(path: Path, data: bytes) -> None:
         if not entered:
@@ -162,7 +163,7 @@ def test_of_runs_started_at_once_only_one_writes(tmp_path: Path, shards: list[Sh
                 open_manifest(place, HEADER, shards, resume=False),
             ):
                 pass
-        create(path, data)
+        write_atomic(path, data)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_module, "write_atomic", start_another_before_writing)

@@ -170,7 +170,7 @@ def _parse_line(line: bytes) -> dict[str, Any] | None:
 def _part_is_intact(folder: Path, line: Mapping[str, Any]) -> bool:
     """Whether a shard's scores are those that were stored; otherwise it is scored again."""
     try:
-        return hash_content((folder / line["part"]).read_bytes()) == line["hash"]
+        return bool(hash_content((folder / line["part"]).read_bytes()) == line["hash"])
     except OSError:
         return False
 

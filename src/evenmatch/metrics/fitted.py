@@ -57,7 +57,8 @@ class FittedMetric(EngineMetric):
     def open(self, context: CallContext) -> ReadyMetric:
         """Open the encoder at each layer that the head reads."""
         head = context.once(load_bi_encoder_head, context.once(find_checkpoint, self.model))
-        by_layer = {n: open_encoder(self.encoder(n), context) for n in head.layers}
+        exact = context.with_exact_vectors()  # weights may be far above 1
+        by_layer = {n: open_encoder(self.encoder(n), exact) for n in head.layers}
         split = Pieces()
 
         def score(*layers: tuple[Embedded, Embedded]) -> Score:

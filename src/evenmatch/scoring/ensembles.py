@@ -45,7 +45,9 @@ class Blend(EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Open the parts, which share their work with the other metrics of the call."""
-        ready = [open_metric(part, context) for part in self.parts]
+        # Weights may be far above 1 and so enlarge the rounding of compact vectors.
+        exact = context.with_exact_vectors()
+        ready = [open_metric(part, exact) for part in self.parts]
 
         def score_chunk(chunk: Chunk) -> ChunkScores:
             single = chunk.single_references()
@@ -104,7 +106,7 @@ class Monotone(EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Open the base metric."""
-        base = open_metric(self.base, context)
+        base = open_metric(self.base, context.with_exact_vectors())  # a slope may be steep
 
         def score_chunk(chunk: Chunk) -> ChunkScores:
             found = base.score_chunk(chunk)[0]
