@@ -33,7 +33,7 @@ def test_each_correlation_has_its_value(
 
 
 def test_a_partial_correlation_controls_for_the_third_variable() -> None:
-    """r = 0.3 between the two and 0.8 of each with the control: (0.3 - 0.64) / (1 - 0.64)."""
+    """The two correlate at 0.3, each with the control at 0.8: (0.3 - 0.64) / (1 - 0.64)."""
     assert np.corrcoef([ONE, OTHER, HUMAN])[0, 1] == pytest.approx(0.3)
     expected = (0.3 - 0.8 * 0.8) / (1 - 0.8 * 0.8)
     assert partial_matrix([ONE, OTHER], HUMAN)[0, 1] == pytest.approx(expected)
