@@ -4,7 +4,7 @@ READY := .venv/ready
 # Without compiled modules every process that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow check format bench docs clean
+.PHONY: setup demo test test-slow mutants check format bench docs clean
 
 setup: $(READY)
 
@@ -28,6 +28,11 @@ test: setup
 test-slow: setup
 	$(BIN)/python -m pytest -q -n 2 -m slow
 
+SIZE ?= 300
+SEED ?= 0
+mutants: setup
+	$(BIN)/python -m tools.mutants --size $(SIZE) --seed $(SEED)
+
 check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -45,4 +50,4 @@ docs: setup
 	$(BIN)/zensical build
 
 clean:
-	rm -rf .venv site demo-out
+	rm -rf .venv site demo-out mutants

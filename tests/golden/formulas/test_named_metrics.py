@@ -218,7 +218,7 @@ def mover_side(metric: Any, weighting: Any = Uniform()) -> _MoverSide:
 
 
 def test_moverscore_is_one_over_one_and_the_distance() -> None:
-    """Of "a c b" the tokens a and b are left; b is √2 from a, so half of the mass moves that far."""
+    """Of "a c b" a and b are left; b is √2 from a, and half of the mass moves that far."""
     metric = em.build("moverscore(idf=False)")
     assert metric.similarity == Euclidean()
     x, y = (

@@ -172,7 +172,7 @@ def test_the_harmonic_mean_needs_two_positive_numbers() -> None:
 
 
 def test_a_low_of_one_is_refused() -> None:
-    with pytest.raises(InputError, match="rescale's low must be below 1, got 1.0"):
+    with pytest.raises(InputError, match=r"rescale's low must be below 1, got 1\.0"):
         Rescale(1.0)
     for share in (0.0, 1.5):
         with pytest.raises(InputError, match="must be above 0 and at most 1, got"):

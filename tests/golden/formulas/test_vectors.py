@@ -9,7 +9,7 @@ import pytest
 
 from evenmatch.errors import DataError, InputError
 from evenmatch.models.tokenizer import HiddenStates
-from evenmatch.types import Units
+from evenmatch.types import Array, Units
 from evenmatch.vectors.pooling import embed_units, pool_tokens, readable_units
 from evenmatch.vectors.weighting import (
     Idf,
@@ -37,7 +37,7 @@ WORDS = Units(STATES.text, ("playing", "cards"), ((0, 7), (8, 13)), ((0,), (0, 1
 class ById:
     """A weight of one tenth of the token's id."""
 
-    def __call__(self, keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    def __call__(self, keys: Array, vectors: Array) -> Array:
         return keys / 10
 
 
@@ -111,7 +111,7 @@ def test_special_tokens_are_units_without_weight() -> None:
 
 @pytest.mark.parametrize(("which", "at"), [("opening", 0), ("closing", 4)])
 def test_one_special_token_may_be_the_only_unit(which: str, at: int) -> None:
-    units = Units(STATES.text, by_model=True, **{which: True})  # type: ignore[arg-type]  # flags
+    units = Units(STATES.text, by_model=True, **{which: True})  # type: ignore[arg-type]  # by name
     found = embed_units(units, STATES, VECTORS, how="max", weights=ById(), mass=Uniform())
     assert found.vectors.tolist() == [VECTORS[at].tolist()]
     bare = HiddenStates("a b", np.array([5, 6]), np.array([(0, 1), (2, 3)]), {})
@@ -124,7 +124,7 @@ def test_norms_and_equal_weights() -> None:
     assert Uniform()(np.array([7, 8]), np.zeros((2, 1))).tolist() == [1, 1]
 
 
-def test_idf_is_the_logarithm_of_the_inverse_document_frequency(tmp_path: object) -> None:
+def test_idf_is_the_logarithm_of_the_inverse_document_frequency() -> None:
     """Of three documents, two have 5 and one has 9; 1 is in none."""
     table = count_documents([np.array([5, 5, 9]), np.array([5]), np.array([], int)])
     assert (table.documents, table.keys.tolist(), table.counts.tolist()) == (3, [5, 9], [2, 1])

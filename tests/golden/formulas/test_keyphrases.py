@@ -1,0 +1,152 @@
+"""Keyphrase scores of small lists, against values computed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import evenmatch as em
+from evenmatch.metrics.keyphrases.phrase_reducers import F1At, FineGrained, TokenMatch
+from evenmatch.training.keyphrases.objectives import group_rewards, reward_metric
+from evenmatch.training.keyphrases.sequences import KeyphraseExample, build_vocabulary
+from evenmatch.types import Alignment, Array, Embedded, Score, Units
+
+SOURCE = "fast parsing of trees . neural nets parse graphs"
+
+
+def score(spec: str, candidate: str, reference: str, source: str = SOURCE) -> Score:
+    return em.score([candidate], [reference], spec, sources=[source]).segments[0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "candidate", "reference", "value"),
+    [
+        # two of three right, two of four found
+        ("f1_at_m", "trees; neural nets; x", "tree; neural net; y; z", 4 / 7),
+        # over five and over four
+        ("f1_at_5", "trees; neural nets; x", "tree; neural net; y; z", 4 / 9),
+        ("f1_at_5(pad=False)", "trees; neural nets; x", "tree; neural net; y; z", 4 / 7),
+        ("keyphrase_f1(k='G')", "trees; neural nets; x", "tree; neural net; y; z", 1 / 2),
+        ("keyphrase_f1(k='O')", "x; trees; neural nets", "tree; neural net", 1 / 2),
+        ("keyphrase_f1(k=1)", "trees; x", "tree; y", 2 / 3),
+        # the tenth is the sixth phrase: cut off
+        ("f1_at_5", "a; b; c; d; e; trees", "tree", 0),
+        # duplicates after stemming are dropped, counted as wrong, or matched once
+        ("f1_at_m", "trees; tree", "trees", 1),
+        ("f1_at_m(duplicates='wrong')", "trees; tree", "trees", 2 / 3),
+        ("f1_at_m(duplicates='keep')", "trees; tree", "trees; tree; x", 2 / 4),
+        ("f1_at_m(reference_duplicates='keep')", "trees", "trees; tree", 2 / 3),
+        ("f1_at_m", "trees", "trees; tree", 1),
+        # phrases with a comma, a full stop or <unk> as a word
+        ("f1_at_m", "trees; a , b; a . b; <unk>", "trees", 1),
+        ("f1_at_m(invalid='wrong')", "trees; a . b", "trees", 2 / 3),
+        ("f1_at_m(invalid='keep', tokens='whitespace')", "a . b", "a . b", 1),
+        # present phrases are those whose stems occur in the source as whole words in a row
+        ("f1_at_m(which='present')", "neural net; logic; graph", "neural nets; logic", 2 / 3),
+        ("f1_at_m(which='absent')", "neural net; logic; graph", "neural nets; logic", 1),
+        ("f1_at_m(which='present')", "tree; net parse", "tree; eural; nets neural", 2 / 3),
+        ("f1_at_m(most=1)", "x; trees", "trees", 0),
+        # FG: 'neural tree' shares one of two words (edit 1/2, F1 1/2); of one against two phrases
+        ("fg", "neural tree", "neural nets; logic", 0.5 * 0.75),
+        ("fg(quantity=False)", "neural tree", "neural nets; logic", 0.5),
+        ("fg(similarity=exact)", "neural tree", "neural nets", 0),
+    ],
+)
+def test_each_setting_has_its_score(
+    spec: str, candidate: str, reference: str, value: float
+) -> None:
+    assert score(spec, candidate, reference).value == pytest.approx(value)
+
+
+def test_phrases_beyond_the_limit_are_flagged() -> None:
+    assert "truncated" in score("f1_at_m(most=1)", "x; trees", "trees").flags
+    assert "truncated" not in score("f1_at_m(most=2)", "x; trees", "trees").flags
+
+
+def test_documents_without_reference_phrases_count_or_are_skipped() -> None:
+    lists = ["trees", "x"], ["trees", ""]
+    for spec, corpus in (
+        ("keyphrase_f1", 1 / 2),
+        ("keyphrase_f1(no_reference='skip')", 1.0),
+        ("keyphrase_f1(average='mean', no_reference='skip')", 1.0),
+        ("fg(no_reference='skip')", 1.0),
+    ):
+        assert em.score(*lists, spec).corpus == pytest.approx(corpus)
+
+
+def phrases(*given: str) -> Embedded:
+    """Single words, or two words joined by a hyphen."""
+    words = tuple(word for phrase in given for word in phrase.split("-"))
+    groups, at = [], 0
+    for phrase in given:
+        groups.append(tuple(range(at, at + len(phrase.split("-")))))
+        at += len(phrase.split("-"))
+    ones = np.ones(len(given))
+    return Embedded(Units("", words, groups=tuple(groups)), np.zeros((len(given), 0)), ones, ones)
+
+
+def plan(cells: list[tuple[int, int]], shape: tuple[int, int]) -> Alignment:
+    rows: Array = np.zeros(shape)
+    for cell in cells:
+        rows[cell] = 1
+    return Alignment(rows, rows)
+
+
+def test_a_phrase_that_scores_exactly_a_tenth_is_wrong_in_the_released_rules() -> None:
+    x, y = phrases("a", "b"), phrases("c", "d")
+    similarity = np.array([[0.1, 0.0], [0.0, 0.3]])
+    diagonal = plan([(0, 0), (1, 1)], (2, 2))
+    assert FineGrained()(similarity, diagonal, x, y).value == pytest.approx(0.15)
+    assert FineGrained("paper")(similarity, diagonal, x, y).value == pytest.approx(0.2)
+
+
+def test_of_equal_phrases_the_later_one_comes_first_in_the_released_rules() -> None:
+    """Both score 0.5 and use the word a, which the reference has once; b is used by the first."""
+    x, y = phrases("a-b", "a-c", "b"), phrases("a-x", "b-y", "z")
+    similarity = np.array([[0.5, 0, 0], [0.5, 0, 0], [0, 0.4, 0]])
+    cells = plan([(0, 0), (1, 0), (2, 1)], (3, 3))
+    # released: a-c is taken, a-b is rejected and frees b; paper: a-b uses up a and b
+    assert FineGrained()(similarity, cells, x, y).value == pytest.approx(0.9 / 3)
+    assert FineGrained("paper")(similarity, cells, x, y).value == pytest.approx(0.5 / 3)
+
+
+def test_credit_beyond_the_cutoff_moves_to_an_equal_phrase_before_it() -> None:
+    """Both phrases equal the reference, and the solver chose the second one."""
+    found = F1At(1)(np.ones((2, 1)), plan([(1, 0)], (2, 1)), phrases("a", "a"), phrases("a"))
+    assert found.value == 1
+
+
+def test_credit_is_neither_negative_nor_more_than_there_are_references() -> None:
+    similarity = np.array([[1.0], [1.0], [-1.0]])
+    everything = plan([(0, 0), (1, 0), (2, 0)], (3, 1))
+    found = F1At()(similarity, everything, phrases("a", "b", "c"), phrases("a"))
+    assert (found.precision, found.recall) == pytest.approx((1 / 3, 1))
+    half = F1At()(similarity / 2, everything, phrases("a", "b", "c"), phrases("a", "b", "c"))
+    assert half.precision == pytest.approx(1 / 3)
+
+
+def test_token_match_averages_over_phrases() -> None:
+    """a-b against a: precision 1/2, recall 1; c against c-d: precision 1, recall 1/2."""
+    x, y = phrases("a-b", "c", "z"), phrases("a", "c-d")
+    cells = plan([(0, 0), (1, 1), (2, 0)], (3, 2))
+    found = TokenMatch()(np.zeros((3, 2)), cells, x, y)
+    assert found.value == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
+    assert found.precision == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert found.recall == pytest.approx((1 + 1 / 2 + 0) / 3)
+    only = TokenMatch()(np.zeros((1, 1)), plan([(0, 0)], (1, 1)), phrases("a-b"), phrases("a"))
+    assert (only.precision, only.recall) == pytest.approx((1 / 2, 1))
+    totals = np.array(TokenMatch().count_matches(np.zeros((3, 2)), cells, x, y))
+    assert TokenMatch().score_totals(totals) == pytest.approx(4 / 9)
+
+
+def test_two_empty_groups_are_worth_one_half_as_a_reward() -> None:
+    example = KeyphraseExample(("trees",), (("trees",),), ())
+    outputs = [("trees", "<peos>", "<eos>"), ("trees", "<peos>", "logic", "<eos>")]
+    found = group_rewards(reward_metric("fg"), [example, example], outputs)
+    assert found.tolist() == [[1.0, 0.5], [1.0, 0.0]]
+    assert group_rewards(reward_metric("f1"), [example], outputs[:1]).tolist() == [[1.0, 0.0]]
+
+
+def test_words_of_equal_frequency_enter_the_vocabulary_in_alphabetical_order() -> None:
+    examples = [KeyphraseExample(("c", "b", "a", "b"), (("d",),), (("c",),))]
+    assert build_vocabulary(examples, 9).words[6:] == ("b", "c", "a")
