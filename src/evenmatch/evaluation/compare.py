@@ -19,7 +19,6 @@ from evenmatch.errors import InputError
 from evenmatch.protocols import CorpusMetric, Metric
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
-from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_pairs
 from evenmatch.scoring.metric import as_metric
 from evenmatch.stats.paired import (
@@ -37,7 +36,6 @@ Texts = Sequence[str]
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
-@check_arguments
 def compare(
     systems: Mapping[str, Texts],
     references: Texts | Sequence[Texts],

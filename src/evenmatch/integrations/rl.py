@@ -14,7 +14,7 @@ the metric `f_disc`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,12 +47,9 @@ class TrlReward:
                 f"its columns: {', '.join(map(repr, columns))}; name one: for_trl(references=...)"
             )
         references = columns[self.references]
-        found = self.reward.evaluate(
-            [
-                Pair(completion_text(c), as_references(r))
-                for c, r in zip(completions, references, strict=True)
-            ]
-        )
+        _check_same_length(completions, references, "references")
+        texts = [completion_text(completion) for completion in completions]
+        found = self.reward.evaluate(_make_pairs(texts, references))
         log = columns.get("log_metric")
         if log is not None:  # newer versions of TRL pass this function
             log(f"{self.name}/odd", len(found.odd) / max(len(found.values), 1))
@@ -87,12 +84,9 @@ class OpenRlhfReward:
         """Return the rewards, the same tensor as scores, and a log of the texts not scored."""
         import torch
 
-        found = self.reward.evaluate(
-            [
-                Pair(extract_response(query, prompt), as_references(label))
-                for query, prompt, label in zip(queries, prompts, labels, strict=True)
-            ]
-        )
+        _check_same_length(queries, prompts, "prompts")
+        texts = [extract_response(*each) for each in zip(queries, prompts, strict=True)]
+        found = self.reward.evaluate(_make_pairs(texts, labels))
         odd = [float(row in found.odd) for row in range(len(found.values))]
         values = torch.tensor(found.values)
         return {"rewards": values, "scores": values, "extra_logs": {"odd": torch.tensor(odd)}}
@@ -132,8 +126,7 @@ class VerlReward:
         **more: Any,
     ) -> list[float]:
         """Return the rewards of many texts at once, for verl's batch reward manager."""
-        pairs = zip(solution_strs, ground_truths, strict=True)
-        return self.reward([Pair(text, as_references(truth)) for text, truth in pairs])
+        return self.reward(_make_pairs(solution_strs, ground_truths))
 
 
 def for_verl(reward: Reward | str | Metric) -> VerlReward:
@@ -146,6 +139,19 @@ def for_verl(reward: Reward | str | Metric) -> VerlReward:
 
 def _to_reward(given: Reward | str | Metric) -> Reward:
     return given if isinstance(given, Reward) else reward(given)
+
+
+def _make_pairs(texts: Sequence[str], references: Sequence[Any]) -> list[Pair]:
+    _check_same_length(texts, references, "references")
+    return [Pair(text, as_references(r)) for text, r in zip(texts, references, strict=True)]
+
+
+def _check_same_length(texts: Sequence[Any], others: Sequence[Any], what: str) -> None:
+    for name, given in (("texts", texts), (what, others)):
+        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Collection):
+            raise InputError(f"expected a list of {name}, got {type(given).__name__}")
+    if len(texts) != len(others):
+        raise InputError(f"{len(texts)} texts but {len(others)} {what}; give one per text")
 
 
 # The names that OpenRLHF and verl look for when they are given this file.

@@ -23,7 +23,15 @@ from evenmatch.alignment.assignment import Greedy
 from evenmatch.errors import DataError, InputError
 from evenmatch.packages import PACKAGES
 from evenmatch.protocols import Encoder, Metric, Reducer, Similarity, Solver, Splitter
-from evenmatch.registry import CallContext, build, kind_of, make_signature, register, spec
+from evenmatch.registry import (
+    CallContext,
+    build,
+    check_settings,
+    kind_of,
+    make_signature,
+    register,
+    spec,
+)
 from evenmatch.scoring.engine import (
     Chunk,
     EngineMetric,
@@ -57,6 +65,9 @@ class AlignMetric(EngineMetric):
     similarity: Similarity = Cosine()
     alignment: Solver = Greedy()
     scoring: Reducer = Prf()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Open the encoder; the engine then scores chunks of pairs."""
