@@ -130,6 +130,28 @@ def test_a_missing_argument_is_refused(name: str) -> None:
         call_refused(getattr(em, name), {})
 
 
+@pytest.mark.parametrize("wrong", ["hashed", em.Hashed, None, 7])
+def test_a_part_of_a_part_is_an_instance(wrong: Any) -> None:
+    for field in ("units", "vectors", "similarity", "alignment", "scoring"):
+        call_refused(em.AlignMetric, {field: wrong})
+    call_refused(em.Hashed, {"mass": wrong})
+    call_refused(em.Rescale, {"low": 0.5, "base": wrong})
+    call_refused(em.SameLabel, {"base": wrong})
+
+
+@pytest.mark.parametrize("wrong", [None, 7, "a", b"a", [7], ["a", "b"], {"a": 1}])
+def test_what_a_reward_is_called_with_is_checked(wrong: Any) -> None:
+    call_refused(em.reward("bleu"), {"pairs": wrong})
+    call_refused(em.for_trl("bleu"), {"completions": ["a"], "references": wrong})
+    call_refused(em.for_trl("bleu"), {"completions": wrong, "references": ["a"]})
+    many = {"data_sources": [0], "solution_strs": ["a"], "ground_truths": ["a"]}
+    for name in ("solution_strs", "ground_truths"):
+        call_refused(em.for_verl("bleu").compute_batch, many | {name: wrong})
+    given = {"queries": ["a"], "prompts": ["b"], "labels": ["c"]}
+    for name in given:
+        call_refused(em.for_openrlhf("bleu"), given | {name: wrong})
+
+
 def call_refused(function: Any, arguments: dict[str, Any]) -> None:
     """Expect an error of evenmatch, or a TypeError of the call itself."""
     with pytest.raises((EvenmatchError, TypeError)) as raised:

@@ -168,8 +168,8 @@ class Cache:
     """Settings of the vector cache on disk.
 
     `folder` '' is EVENMATCH_CACHE, or a folder in the user's cache. The default compact form takes
-    half the disk space and changes a score by less than 1e-5, equally on a cache hit and a miss;
-    `exact` stores full precision.
+    half the disk space and changes the score of most metrics by less than 1e-5, equally on a cache
+    hit and a miss; `exact` stores full precision.
     """
 
     folder: str = ""

@@ -19,7 +19,6 @@ from evenmatch.errors import InputError
 from evenmatch.protocols import CorpusMetric, Metric
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
-from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_pairs, make_run, warn_of_other_languages
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.stats.bootstrap import name_bounds
@@ -39,7 +38,6 @@ Texts = Sequence[str]
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
-@check_arguments
 def compare(
     systems: Mapping[str, Texts],
     references: Texts | Sequence[Texts],

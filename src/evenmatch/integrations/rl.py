@@ -15,7 +15,7 @@ the metric `f_disc`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -209,7 +209,10 @@ def _to_reward(given: Reward | str | Metric) -> Reward:
     return given if isinstance(given, Reward) else reward(given)
 
 
-def _check_equal_lengths(columns: Mapping[str, Sized]) -> None:
+def _check_equal_lengths(columns: Mapping[str, Any]) -> None:
+    for name, given in columns.items():
+        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Collection):
+            raise InputError(f"expected a list of {name}, got {type(given).__name__}")
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} has {count}" for name, count in lengths.items())

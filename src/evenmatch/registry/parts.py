@@ -137,13 +137,22 @@ def setting_types(factory: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 def check_settings(part: Any) -> None:
-    """Raise InputError if a plain setting of a part has the wrong type.
+    """Raise InputError if a setting of a part has the wrong type.
 
-    For parts created in Python; settings in a spec are checked when it is read.
+    For parts created in Python; settings in a spec are checked when it is read. A part among them
+    need not be registered.
     """
     factory: Callable[..., Any] = type(part)
-    hints = {k: h for k, h in setting_types(factory).items() if h not in KINDS.values()}
-    check_values(type(part).__name__, {key: getattr(part, key) for key in hints}, hints)
+    hints = setting_types(factory)
+    plain = {k: h for k, h in hints.items() if h not in KINDS.values()}
+    check_values(type(part).__name__, {key: getattr(part, key) for key in plain}, plain)
+    for key in hints.keys() - plain.keys():
+        value = getattr(part, key)
+        if isinstance(value, type) or not callable(value):
+            raise InputError(
+                f"{type(part).__name__}'s {key} takes a part, got {value!r:.60}; "
+                "create an instance, or use em.build('NAME')"
+            )
 
 
 def check_values(
@@ -182,15 +191,8 @@ def check_arguments(function: Factory) -> Factory:
 
     @cache
     def argument_types() -> Mapping[str, Any]:
-        hints = {k: h for k, h in setting_types(function).items() if k not in catch_all}
-        return {
-            key: Any
-            if _accepts_parts(hint)
-            else str | hint
-            if typing.get_origin(hint) is typing.Literal
-            else hint
-            for key, hint in hints.items()
-        }
+        hints = setting_types(function)
+        return {key: _argument_type(hint) for key, hint in hints.items() if key not in catch_all}
 
     @wraps(function)
     def checked_call(*args: Any, **kwargs: Any) -> Any:
@@ -202,6 +204,13 @@ def check_arguments(function: Factory) -> Factory:
         return function(*args, **kwargs)
 
     return typing.cast(Factory, checked_call)
+
+
+def _argument_type(hint: Any) -> Any:
+    """Return the type that `check_arguments` checks, given the declared one."""
+    if typing.get_origin(hint) is typing.Literal:
+        return str | hint
+    return Any if _accepts_parts(hint) else hint
 
 
 def _accepts_parts(hint: Any) -> bool:

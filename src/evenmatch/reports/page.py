@@ -14,10 +14,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from evenmatch.registry.parts import check_arguments
 from evenmatch.data.tables import TextTable
 from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.protocols import Metric
+from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.metric import as_metric
 from evenmatch.viewer.page import viewer_script, viewer_style
 

@@ -13,7 +13,6 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 from evenmatch.errors import InputError
@@ -139,8 +138,8 @@ def _look_transposed(pairs: Sequence[Pair]) -> bool:
     words = [[set(pairs[i].references[j].lower().split()) for j in sample] for i in sample]
     own = [set(pairs[i].candidate.lower().split()) for i in sample]
     cells = [(i, j) for i in sample for j in sample if i != j]
-    as_given = fmean(_overlap(words[i][j], own[i]) for i, j in cells)
-    transposed = fmean(_overlap(words[i][j], own[j]) for i, j in cells)
+    as_given = sum(_overlap(words[i][j], own[i]) for i, j in cells)
+    transposed = sum(_overlap(words[i][j], own[j]) for i, j in cells)
     return transposed > as_given
 
 

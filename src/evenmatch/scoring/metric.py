@@ -24,7 +24,7 @@ from evenmatch.alignment.transport import Emd, Sinkhorn
 from evenmatch.errors import DataError, InputError
 from evenmatch.packages import PACKAGES
 from evenmatch.protocols import Encoder, Metric, Reducer, Similarity, Solver, Splitter
-from evenmatch.registry import CallContext, build, kind_of, register, spec
+from evenmatch.registry import CallContext, build, check_settings, kind_of, register, spec
 from evenmatch.scoring.engine import (
     Chunk,
     EngineMetric,
@@ -61,6 +61,9 @@ class AlignMetric(EngineMetric):
     similarity: Similarity = Cosine()
     alignment: Solver = Greedy()
     scoring: Reducer = Prf()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Open the encoder; the engine then scores chunks of pairs."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenmatch.errors import InputError
+from evenmatch.registry.parts import check_arguments
 
 # Special tokens in decoded text, such as <|im_end|>, </s> and <eos>.
 _SPECIAL_TOKENS = re.compile(
@@ -16,6 +17,7 @@ _SPECIAL_TOKENS = re.compile(
 _EXPECTED = "strings or lists of messages with 'role' and 'content'"
 
 
+@check_arguments
 def extract_response(query: str, prompt: str) -> str:
     """Return a query without its leading prompt and without special tokens.
 

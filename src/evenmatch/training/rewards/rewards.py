@@ -68,7 +68,6 @@ def length_term(low: float = 0.8, high: float = 1.25) -> Reward:
     return Reward(LengthTerm(float(low), float(high)))
 
 
-@check_arguments
 def repetition_term(size: int = 2) -> Reward:
     """Return a reward for not repeating: the share of n-grams of `size` words that are new.
 
