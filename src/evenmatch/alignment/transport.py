@@ -4,7 +4,7 @@ A transport plan moves the candidate's mass onto the reference's; a unit may be 
 partners. `emd` finds a plan of least cost, where the cost is the negative similarity. `sinkhorn`
 adds an entropy term, which makes the plan smooth and the solution approximate. Both scale masses
 to sum to 1 on each side (`normalize_mass`) and turn the plan into shares of each unit's own mass
-(`plan_to_shares`). Both solve problems on several threads (`_solve_in_chunks`).
+(`plan_to_shares`). Both solve problems on several threads (`solve_in_chunks`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.registry import check_settings, register
 from evenmatch.types import Alignment, Array, Problem
 
-_MAX_PIVOTS = 1_000_000
+MAX_PIVOTS = 1_000_000
 _CHUNK_SIZE = 32  # problems that a thread solves at a time
 
 # Within these limits every product of a kernel and two scalings is far from underflow.
-_MAX_EXPONENT = 100.0
+MAX_EXPONENT = 100.0
 _MIN_MASS = 1e-50
 
 _HIDE_TORCH = "POT_BACKEND_DISABLE_PYTORCH"
@@ -47,13 +47,12 @@ class Emd:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """Align each problem exactly, with POT's network simplex."""
-        with _import_lock:
-            simplex = _network_simplex()
+        simplex = network_simplex()
 
         def solve(sources: Array, sinks: Array, cost: Array, transposed: bool) -> Any:
-            return simplex(sources, sinks, cost, _MAX_PIVOTS, 1)
+            return simplex(sources, sinks, cost, MAX_PIVOTS, 1)
 
-        return _solve_in_chunks(problems, _prepare_simplex, solve, _finish_simplex)
+        return solve_in_chunks(problems, _prepare_simplex, solve, _finish_simplex)
 
 
 @register("alignment", "sinkhorn")
@@ -92,13 +91,13 @@ class Sinkhorn:
             function = _scale_log_kernel if in_logs else scale
             return function(kernel, h, r, self.iterations, self.tolerance)
 
-        return _solve_in_chunks(problems, self._prepare, solve, _finish_scaling, exact=False)
+        return solve_in_chunks(problems, self._prepare, solve, _finish_scaling, exact=False)
 
     def _prepare(self, problem: Problem) -> tuple[Array, Array, Array, bool]:
         h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
         exponents = np.asarray(problem.similarity, dtype=np.float64) / self.epsilon
         peak, lowest = exponents.max(), min(h[h > 0].min(), r[r > 0].min())
-        if peak - exponents.min() <= _MAX_EXPONENT and lowest >= _MIN_MASS:
+        if peak - exponents.min() <= MAX_EXPONENT and lowest >= _MIN_MASS:
             return np.exp(exponents - peak), h, r, False
         return exponents, h, r, True
 
@@ -128,7 +127,7 @@ def plan_to_shares(plan: Array, row_mass: Array, col_mass: Array) -> tuple[Array
     return rows, cols
 
 
-def _solve_in_chunks(
+def solve_in_chunks(
     problems: Sequence[Problem],
     prepare: Callable[[Problem], tuple[Any, ...]],
     solve: Callable[..., Any],
@@ -185,8 +184,14 @@ def _finish_scaling(prepared: tuple[Any, ...], result: tuple[Array, int]) -> Ali
     return Alignment(rows, cols, exact=False, steps=steps)
 
 
+def network_simplex() -> Callable[..., Any]:
+    """Return POT's compiled network simplex."""
+    with _import_lock:
+        return _import_simplex()
+
+
 @cache
-def _network_simplex() -> Callable[..., Any]:
+def _import_simplex() -> Callable[..., Any]:
     """Import POT's compiled network simplex, without importing torch.
 
     `import ot` imports torch if it is installed. That takes seconds, and aligning two matrices
@@ -240,15 +245,15 @@ def _scale_log_kernel(
         log_h, log_r = np.log(h), np.log(r)
     v = np.zeros(r.shape)
     for steps in range(1, iterations + 1):
-        u = log_h - _log_sum_exp(kernel + v, 1)
-        v = log_r - _log_sum_exp(kernel + u[:, None], 0)
+        u = log_h - log_sum_exp(kernel + v, 1)
+        v = log_r - log_sum_exp(kernel + u[:, None], 0)
         plan = np.exp(kernel + u[:, None] + v)
         if steps == iterations or abs(plan.sum(1) - h).max() < tolerance:
             break
     return plan, steps
 
 
-def _log_sum_exp(values: Array, axis: int) -> Array:
+def log_sum_exp(values: Array, axis: int) -> Array:
     """Return log(sum(exp(values))) without overflow; -inf where all values are -inf."""
     top = values.max(axis, keepdims=True)
     safe = np.where(np.isfinite(top), top, 0.0)

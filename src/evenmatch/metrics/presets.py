@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from evenmatch.alignment.assignment import Lsa
 from evenmatch.alignment.lisa import Auction, Recursive, RowMask, TopK
+from evenmatch.alignment.partial import Partial
 from evenmatch.alignment.transport import Emd
 from evenmatch.errors import InputError
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
@@ -33,7 +34,7 @@ from evenmatch.registry import register
 from evenmatch.registry.parts import find_entry, setting_types
 from evenmatch.scoring.ensembles import Blend
 from evenmatch.scoring.metric import AlignMetric, read_metric
-from evenmatch.scoring.reducers import Average, Nearness
+from evenmatch.scoring.reducers import Average, Nearness, PartialPrf
 from evenmatch.similarity.strings import Exact
 from evenmatch.similarity.vectors import Euclidean, SameLabel
 from evenmatch.units.subtrees import Constituents, Subtrees
@@ -92,6 +93,20 @@ PRESETS = (
         AlignMetric(vectors=Transformer(mass=Norm()), alignment=Emd()),
         f"{_TOKENS} mass solver adapter",
         "F_CONT: optimal transport with vector norms as token masses (Jin & Gildea 2022).",
+    ),
+    Preset(
+        "f_partial",
+        AlignMetric(alignment=Partial(), scoring=PartialPrf()),
+        f"{_TOKENS} price credit new repeated adapter",
+        """One-to-one alignment in which tokens may stay unmatched, for texts of unequal length.
+
+        Tokens are matched if they are more similar than `price`. A token of the candidate that is
+        left unmatched counts `credit` if it resembles nothing in the reference, and nothing if it
+        repeats what is matched already; `credit`, `new` and `repeated` are settings of
+        `partial_prf`, which states the formula. All four suit the embedded encoder.
+        """,
+        {option: f"scoring.{option}" for option in ("credit", "new", "repeated")}
+        | {"price": "alignment.price"},
     ),
     Preset(
         "eot",
