@@ -98,7 +98,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("rescale(low=-1.0, base=rescale(low=0.5))"),
         Row("average"),
         Row("partial_prf"),
-        Row("partial_prf(credit=1.0, new=0.1, repeated=0.2)"),
+        Row("partial_prf(credit=1.0, penalty=3.0, new=0.1, repeated=0.2)"),
         Row("worst"),
         Row("worst(share=0.5)"),
         Row("rescale(low=0.3, base=average)"),

@@ -71,10 +71,10 @@ class Unbalanced:
     steps.
     """
 
-    price: float = 0.1
+    price: float = 0.5
     epsilon: float = 0.05
     iterations: int = 1000
-    tolerance: float = 1e-6
+    tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -153,7 +153,7 @@ def _scale_unbalanced(
     for steps in range(1, iterations + 1):
         before, u = u, (kernel @ (r * v)) ** -power
         v = ((h * u) @ kernel) ** -power
-        if (abs(u - before) <= tolerance * u).all():
+        if steps == iterations or (abs(u - before) <= tolerance * u).all():
             break
     return (h * u)[:, None] * kernel * (r * v), steps
 
@@ -168,7 +168,7 @@ def _scale_unbalanced_log(
     for steps in range(1, iterations + 1):
         before, u = u, -power * log_sum_exp(exponents + log_r + v, 1)
         v = -power * log_sum_exp(exponents + (log_h + u)[:, None], 0)
-        if (abs(u - before) <= tolerance).all():
+        if steps == iterations or (abs(u - before) <= tolerance).all():
             break
     return np.exp(exponents + (log_h + u)[:, None] + log_r + v), steps
 

@@ -97,15 +97,16 @@ PRESETS = (
     Preset(
         "f_partial",
         AlignMetric(alignment=Partial(), scoring=PartialPrf()),
-        f"{_TOKENS} price credit new repeated adapter",
-        """One-to-one alignment in which tokens may stay unmatched, for texts of unequal length.
+        f"{_TOKENS} price credit penalty new repeated adapter",
+        """F_PARTIAL: one-to-one alignment in which tokens may stay unmatched.
 
-        Tokens are matched if they are more similar than `price`. A token of the candidate that is
-        left unmatched counts `credit` if it resembles nothing in the reference, and nothing if it
-        repeats what is matched already; `credit`, `new` and `repeated` are settings of
-        `partial_prf`, which states the formula. All four suit the embedded encoder.
+        For texts that differ in length, such as summaries. Tokens are matched if they are more
+        similar than `price`. An unmatched token of the candidate counts like a match of similarity
+        `credit` if it is new content, and like `penalty` tokens without a match if it repeats
+        matched content. `credit`, `penalty`, `new` and `repeated` are settings of `partial_prf`,
+        which states the formula. All five suit the embedded encoder.
         """,
-        {option: f"scoring.{option}" for option in ("credit", "new", "repeated")}
+        {option: f"scoring.{option}" for option in ("credit", "penalty", "new", "repeated")}
         | {"price": "alignment.price"},
     ),
     Preset(
