@@ -1,5 +1,6 @@
-from .alignment.assignment import Greedy, Lsa
+from .alignment.assignment import Greedy, Lsa, Mutual
 from .alignment.lisa import Auction, Recursive, RowMask, TopK
+from .alignment.partial import Partial, Unbalanced
 from .alignment.solver_contract import check_solver
 from .alignment.transport import Emd, Sinkhorn
 from .api import align, score, solve, solve_batch
@@ -88,8 +89,10 @@ __all__ = [
     "Lsa",
     "MetricCard",
     "MissingExtraError",
+    "Mutual",
     "Norm",
     "Pair",
+    "Partial",
     "PhraseTrees",
     "Pieces",
     "Prf",
@@ -109,6 +112,7 @@ __all__ = [
     "TopK",
     "Transformer",
     "TuneSettings",
+    "Unbalanced",
     "Uniform",
     "Units",
     "UnknownNameError",

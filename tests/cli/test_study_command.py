@@ -67,3 +67,25 @@ def test_lisa_gradient_learns_from_the_sample_where_nothing_else_is(
     assert "12 pairs of the sample" in said.err
     assert len(json.loads(said.out)["curves"][0]["losses"]) == 2
     assert Path("lisa-gradient/losses.svg").exists()
+
+
+@pytest.mark.model
+def test_alignment_prints_a_table_per_test_set(command: Command) -> None:
+    row = {"source": ["the", "cat"], "target": ["a", "cat"], "sure": [[0, 0], [1, 1]]}
+    for name in ("dev", "own"):
+        Path(f"{name}.jsonl").write_text(2 * (json.dumps(row) + "\n"))
+    given = ("--dev", "dev.jsonl", "--test", "own.jsonl", "--solver", "greedy", "--solver", "lsa")
+    said = command("study", "alignment", *given, "--out", "found", "--json")
+    assert said.code == 0, said.err
+    rows = json.loads(said.out)["rows"]
+    assert {row["solver"] for row in rows} == {"greedy", "lsa"}
+    assert all(row["f1"]["value"] == 1 for row in rows)
+    assert "people" in Path("found/links.svg").read_text()
+
+
+def test_repetition_prints_the_resistance_of_each_metric(command: Command, pairs: str) -> None:
+    metric = "align(units=words, vectors=hashed)"
+    said = command("study", "repetition", pairs, "--metric", metric, "--out", "found")
+    assert said.code == 0, said.err
+    assert f"reference, {metric}: 16 repeated words cost 0.000" in said.out
+    assert Path("found/reference-repeat.svg").exists()

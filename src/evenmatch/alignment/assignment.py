@@ -1,4 +1,4 @@
-"""Alignments that give each unit at most one partner: greedy matching and linear assignment.
+"""Alignments that give each unit at most one partner: greedy, mutual best and linear assignment.
 
 These are the shortest examples of a solver. A one-to-one solver that can miss the greatest total
 similarity sets `exact=False` in its alignments. Solvers that take longer may share their work over
@@ -44,6 +44,20 @@ class Greedy:
                 cols[similarity.argmax(0), np.arange(n)] = 1.0
             alignments.append(Alignment(rows, cols))
         return alignments
+
+
+@register("alignment", "mutual")
+@dataclass(frozen=True)
+class Mutual:
+    """Match two units if each is the other's most similar one; the others stay unmatched.
+
+    Ties go to the lower index.
+    """
+
+    def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
+        """Align each problem: the cells that `greedy` chooses from both sides."""
+        plans = [found.rows * found.cols for found in Greedy()(problems)]
+        return [Alignment(plan, plan, exact=False) for plan in plans]
 
 
 @register("alignment", "lsa")

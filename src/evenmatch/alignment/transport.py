@@ -4,7 +4,7 @@ A transport plan moves the candidate's mass onto the reference's; a unit may be 
 partners. `emd` finds a plan of least cost, where the cost is the negative similarity. `sinkhorn`
 adds an entropy term, which makes the plan smooth and the solution approximate. Both scale masses
 to sum to 1 on each side (`normalize_mass`) and turn the plan into shares of each unit's own mass
-(`plan_to_shares`). Both solve problems on several threads (`_solve_each`).
+(`plan_to_shares`). Both solve problems on several threads (`solve_each`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from evenmatch.registry import check_settings, register
 from evenmatch.registry.parts import check_at_most
 from evenmatch.types import Alignment, Array, Problem
 
-_MAX_PIVOTS = 1_000_000
+MAX_PIVOTS = 1_000_000
 _CHUNK_SIZE = 32  # problems that a thread solves at a time
 
 # Within these limits every product of a kernel and two scalings is far from underflow.
-_MAX_EXPONENT = 100.0
+MAX_EXPONENT = 100.0
 _MIN_MASS = 1e-50
 
 _HIDE_TORCH = "POT_BACKEND_DISABLE_PYTORCH"
@@ -48,8 +48,7 @@ class Emd:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """Align each problem exactly, with POT's network simplex."""
-        with _import_lock:
-            simplex = _network_simplex()
+        simplex = network_simplex()
 
         def solve(problem: Problem) -> Alignment:
             similarity = np.asarray(problem.similarity, dtype=np.float64)
@@ -58,11 +57,11 @@ class Emd:
             transposed = len(h) > len(r)  # POT is a sixth faster with the shorter side as sources
             cost = np.negative(similarity.T if transposed else similarity, order="C")
             sides = (r, h) if transposed else (h, r)
-            plan, *_, status = simplex(*sides, cost, _MAX_PIVOTS, 1)
+            plan, *_, status = simplex(*sides, cost, MAX_PIVOTS, 1)
             rows, cols = plan_to_shares(plan.T if transposed else plan, h, r)
             return Alignment(rows, cols, exact=status == 1)
 
-        return _solve_each(problems, solve, exact=True)
+        return solve_each(problems, solve, exact=True)
 
 
 @register("alignment", "sinkhorn")
@@ -93,15 +92,15 @@ class Sinkhorn:
         if should_use_loops():
             from evenmatch.alignment.compiled import scale_kernel
 
-            return _solve_each(problems, partial(self._solve, scale_kernel), exact=False)
+            return solve_each(problems, partial(self._solve, scale_kernel), exact=False)
         with track_array_time():
-            return _solve_each(problems, partial(self._solve, _scale_kernel), exact=False)
+            return solve_each(problems, partial(self._solve, _scale_kernel), exact=False)
 
     def _solve(self, scale: Callable[..., Any], problem: Problem) -> Alignment:
         h, r = normalize_mass(problem.row_mass), normalize_mass(problem.col_mass)
         kernel = np.asarray(problem.similarity, dtype=np.float64) / self.epsilon
         peak, lowest = kernel.max(), min(h[h > 0].min(), r[r > 0].min())
-        if peak - kernel.min() <= _MAX_EXPONENT and lowest >= _MIN_MASS:
+        if peak - kernel.min() <= MAX_EXPONENT and lowest >= _MIN_MASS:
             kernel = np.exp(kernel - peak)
         else:
             scale = _scale_log_kernel
@@ -136,7 +135,7 @@ def plan_to_shares(plan: Array, row_mass: Array, col_mass: Array) -> tuple[Array
     return rows, cols
 
 
-def _solve_each(
+def solve_each(
     problems: Sequence[Problem], solve: Callable[[Problem], Alignment], *, exact: bool
 ) -> list[Alignment]:
     """Solve the problems on several threads; one with an empty side has an empty plan."""
@@ -155,8 +154,14 @@ def _solve_each(
     ]
 
 
+def network_simplex() -> Callable[..., Any]:
+    """Return POT's compiled network simplex."""
+    with _import_lock:
+        return _import_simplex()
+
+
 @cache
-def _network_simplex() -> Callable[..., Any]:
+def _import_simplex() -> Callable[..., Any]:
     """Import POT's compiled network simplex, without importing torch.
 
     `import ot` imports torch if it is installed. That takes seconds, and aligning two matrices
@@ -210,15 +215,15 @@ def _scale_log_kernel(
         log_h, log_r = np.log(h), np.log(r)
     v = np.zeros(r.shape)
     for steps in range(1, iterations + 1):
-        u = log_h - _log_sum_exp(kernel + v, 1)
-        v = log_r - _log_sum_exp(kernel + u[:, None], 0)
+        u = log_h - log_sum_exp(kernel + v, 1)
+        v = log_r - log_sum_exp(kernel + u[:, None], 0)
         plan = np.exp(kernel + u[:, None] + v)
         if steps == iterations or abs(plan.sum(1) - h).max() < tolerance:
             break
     return plan, steps
 
 
-def _log_sum_exp(values: Array, axis: int) -> Array:
+def log_sum_exp(values: Array, axis: int) -> Array:
     """Return log(sum(exp(values))) without overflow; -inf where all values are -inf."""
     top = values.max(axis, keepdims=True)
     safe = np.where(np.isfinite(top), top, 0.0)

@@ -42,7 +42,21 @@ from evenmatch.studies.lisa.gradient import (
 )
 from evenmatch.studies.lisa.grid import ALGORITHMS, LENGTHS, Grid, run_lisa_grid
 from evenmatch.studies.lisa.trade_off import TradeOffSettings, measure_trade_off, trade_off_report
+from evenmatch.studies.repetition import (
+    METRICS,
+    measure_attacks,
+    repetition_report,
+    repetition_rows,
+)
 from evenmatch.studies.sentences import WMT17, SentencePairs, load_sentence_pairs
+from evenmatch.studies.word_alignment import (
+    DEV_FILE,
+    SOLVERS,
+    TEST_FILES,
+    measure_word_alignment,
+    read_word_alignments,
+)
+from evenmatch.studies.word_alignment_report import word_alignment_report, word_alignment_rows
 from evenmatch.training.loop import training_threads
 from evenmatch.vectors.transformer import Transformer
 
@@ -252,6 +266,71 @@ def study_lisa_gradient(
     found = train_projections(sentences, Transformer(model), settings, folder, log=print_message)
     report = gradient_report(found, sentences)
     finish_study(report, out, {"curves": [curve.to_dict() for curve in found]} if json else None)
+
+
+@study.command("alignment")
+@opt.expand_option_groups(cache=True)
+def study_alignment(
+    dev: str = opt.value(
+        DEV_FILE,
+        "FILE",
+        "JSONL file to choose layers and thresholds on, with source, target (lists of words), "
+        "sure and possible (lists of [source index, target index]); or a file of MultiMWA by name.",
+    ),
+    test: list[str] | None = opt.repeatable(
+        None, "FILE", "File to test on, like --dev", shown=", ".join(TEST_FILES)
+    ),
+    out: str = folder_option("alignment-study"),
+    model: str = ENCODER,
+    solver: list[str] | None = opt.repeatable(
+        None, "SOLVER", "Alignment method", shown=", ".join(SOLVERS)
+    ),
+    json: bool = opt.JSON,
+    *,
+    running: opt.RunOptions,
+) -> None:
+    """Word alignments of the solvers and of people.
+
+    Aligns the words of sentence pairs with each solver and compares the links with those drawn by
+    people: precision, recall, F1 and alignment error rate.
+    """
+    chosen_on = read_word_alignments(dev)
+    tests = [read_word_alignments(each) for each in test or TEST_FILES]
+    folder = make_study_folder(out)
+    with running.settings() as settings:
+        found = measure_word_alignment(
+            chosen_on, tests, folder, model=model, solvers=tuple(solver or SOLVERS), **settings
+        )
+        report = word_alignment_report(found, chosen_on, tests, model=model, **settings)
+    finish_study(report, out, {"rows": word_alignment_rows(found)} if json else None)
+
+
+@study.command("repetition")
+@opt.expand_option_groups(cache=True)
+def study_repetition(
+    data: str = STUDY_PAIRS,
+    out: str = folder_option("repetition-study"),
+    metric: list[str] | None = opt.repeatable(None, "METRIC", "Metric", shown=", ".join(METRICS)),
+    pairs: int = opt.count(300, "Maximum number of pairs to sample.", least=2),
+    seed: int = opt.SEED,
+    json: bool = opt.JSON,
+    *,
+    running: opt.RunOptions,
+) -> None:
+    """Scores after repetition and other damage.
+
+    Repeats, drops, shuffles and adds words, and measures how much of its score a text loses.
+    """
+    sentences = _load_pairs(data, pairs, seed)
+    with running.settings() as settings:
+        found = measure_attacks(
+            sentences,
+            make_study_folder(out),
+            metrics=tuple(metric or METRICS),
+            seed=seed,
+            **settings,
+        )
+    finish_study(repetition_report(found), out, {"rows": repetition_rows(found)} if json else None)
 
 
 def _load_pairs(data: str, pairs: int, seed: int, *, sources: bool = False) -> SentencePairs:

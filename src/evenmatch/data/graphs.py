@@ -213,9 +213,7 @@ def _read_penman(path: str, need_texts: bool) -> Iterator[GraphText]:
             lines = []
 
 
-def _parse_penman_block(
-    lines: Sequence[str], path: str, first: int, need_texts: bool
-) -> GraphText:
+def _parse_penman_block(lines: Sequence[str], path: str, first: int, need_texts: bool) -> GraphText:
     names, texts = (
         [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
         for prefix in (_ID_PREFIX, _SENTENCE_PREFIX)

@@ -27,7 +27,9 @@ _ALIGNMENT_PARADIGMS: Mapping[str, str] = {
     "lsa": "one-to-one",
     **dict.fromkeys(("row_mask", "recursive", "auction"), "one-to-one, approximate"),
     "topk": "best pairs",
-    **dict.fromkeys(("emd", "sinkhorn"), "transport"),
+    "mutual": "mutual best",
+    **dict.fromkeys(("emd", "sinkhorn", "unbalanced"), "transport"),
+    "partial": "one-to-one, partial",
 }
 
 _UNIT_PARADIGMS: Mapping[str, str] = {

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from evenmatch.alignment.assignment import Lsa
 from evenmatch.alignment.lisa import Auction, Recursive, RowMask, TopK
+from evenmatch.alignment.partial import Partial
 from evenmatch.alignment.transport import Emd
 from evenmatch.errors import InputError
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
@@ -33,7 +34,7 @@ from evenmatch.registry import register
 from evenmatch.registry.parts import find_entry, setting_types
 from evenmatch.scoring.ensembles import Blend
 from evenmatch.scoring.metric import AlignMetric, read_metric
-from evenmatch.scoring.reducers import Average, Nearness
+from evenmatch.scoring.reducers import Average, Nearness, PartialPrf
 from evenmatch.similarity.strings import Exact
 from evenmatch.similarity.vectors import Euclidean, SameLabel
 from evenmatch.units.subtrees import Constituents, Subtrees
@@ -92,6 +93,21 @@ PRESETS = (
         AlignMetric(vectors=Transformer(mass=Norm()), alignment=Emd()),
         f"{_TOKENS} mass solver adapter",
         "F_CONT: optimal transport with vector norms as token masses (Jin & Gildea 2022).",
+    ),
+    Preset(
+        "f_partial",
+        AlignMetric(alignment=Partial(), scoring=PartialPrf()),
+        f"{_TOKENS} price credit penalty new repeated adapter",
+        """F_PARTIAL: one-to-one alignment in which tokens may stay unmatched.
+
+        For texts that differ in length, such as summaries. Tokens are matched if they are more
+        similar than `price`. An unmatched token of the candidate counts like a match of similarity
+        `credit` if it is new content, and like `penalty` tokens without a match if it repeats
+        matched content. `credit`, `penalty`, `new` and `repeated` are settings of `partial_prf`,
+        which states the formula. All five suit the embedded encoder.
+        """,
+        {option: f"scoring.{option}" for option in ("credit", "penalty", "new", "repeated")}
+        | {"price": "alignment.price"},
     ),
     Preset(
         "eot",
