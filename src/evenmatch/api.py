@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from os import PathLike, fspath
 from typing import Any, overload
 
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.protocols import Metric, Solver
+from evenmatch.protocols import MetricLike, Solver
 from evenmatch.registry import build, kind_of, spec
 from evenmatch.scoring.aligned import Aligned, align_texts
 from evenmatch.scoring.inputs import make_pairs, make_run, warn_of_other_languages
@@ -24,7 +25,7 @@ from evenmatch.types import Alignment, Array, Problem, Scores
 def score(
     candidates: Sequence[str],
     references: Sequence[str] | Sequence[Sequence[str]],
-    metric: str | Metric = "bertscore",
+    metric: MetricLike = "bertscore",
     *,
     sources: Sequence[str] | None = None,
     **run: Any,
@@ -35,7 +36,7 @@ def score(
 def score(
     candidates: Sequence[str],
     references: Sequence[str] | Sequence[Sequence[str]],
-    metric: Sequence[str | Metric],
+    metric: Sequence[MetricLike],
     *,
     sources: Sequence[str] | None = None,
     **run: Any,
@@ -45,7 +46,7 @@ def score(
 def score(
     candidates: Sequence[str],
     references: Sequence[str] | Sequence[Sequence[str]],
-    metric: str | Metric | Sequence[str | Metric] = "bertscore",
+    metric: MetricLike | Sequence[MetricLike] = "bertscore",
     *,
     sources: Sequence[str] | None = None,
     **run: Any,
@@ -71,7 +72,7 @@ def score(
     return {metric_name(m): s for m, s in zip(given, found, strict=True)}
 
 
-def align(candidate: str, reference: str, metric: str | Metric = "f_disc") -> Aligned:
+def align(candidate: str, reference: str, metric: MetricLike = "f_disc") -> Aligned:
     """Align the units of one candidate with the units of one reference."""
     for name, text in (("candidate", candidate), ("reference", reference)):
         if not isinstance(text, str):
@@ -103,8 +104,8 @@ def solve_batch(similarities: Sequence[Array], solver: str | Solver) -> list[Ali
 
 def metric_name(metric: Any) -> str:
     """Return the key of a metric in a dictionary of scores: the given string, spec or signature."""
-    if isinstance(metric, str):
-        return metric
+    if isinstance(metric, (str, PathLike)):
+        return fspath(metric)
     try:
         return spec(metric)
     except InputError:  # built from parts that are not registered
@@ -113,7 +114,7 @@ def metric_name(metric: Any) -> str:
 
 def as_solver(given: str | Solver) -> Solver:
     """Return a solver given its name, its spec or an instance."""
-    solver = build(given) if isinstance(given, str) else given
+    solver = build(given, "alignment") if isinstance(given, str) else given
     if isinstance(solver, type):
         raise InputError(f"expected a solver, got a class; create an instance: {solver.__name__}()")
     if kind_of(solver) not in ("alignment", None) or not callable(solver):

@@ -38,7 +38,7 @@ from evenmatch.reports.results import write_report
 def meta(
     data: str = opt.RATINGS,
     metric: list[str] | None = opt.metric(
-        None, opt.METRIC_HELP, "bertscore, or none with --official"
+        None, opt.METRIC_HELP, "bertscore, or none with --published"
     ),
     level: AgreementLevel = opt.value(
         "system",
@@ -58,8 +58,8 @@ def meta(
     subset: list[str] | None = opt.repeatable(
         None, "NAME", "Use only this language pair or criterion", shown="all"
     ),
-    official: bool = opt.flag(
-        False, "--official", "Also evaluate the metric scores published with the data."
+    published: bool = opt.flag(
+        False, "--published", "Also evaluate the metric scores published with the data."
     ),
     corpus: bool = opt.flag(
         True,
@@ -92,13 +92,13 @@ def meta(
     ratings = read_ratings(data, subsets=subset or ())
     with scaling.settings(running, parts) as settings:
         found = correlate(
-            opt.resolve_metrics(metric, official),
+            opt.resolve_metrics(metric, published),
             ratings,
             level,
             method,
             outliers=outliers,
             corpus=corpus,
-            published=official,
+            published=published,
             confidence=confidence,
             resamples=resamples,
             seed=seed,

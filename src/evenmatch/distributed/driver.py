@@ -32,6 +32,7 @@ from evenmatch.errors import DataError, EvenmatchError, InputError
 from evenmatch.protocols import Metric
 from evenmatch.registry import CallContext, spec
 from evenmatch.registry.opening import count_idf
+from evenmatch.scoring.engine import sign_reference_count
 from evenmatch.scoring.inputs import warn_of_other_languages
 from evenmatch.scoring.metric import as_metric
 from evenmatch.types import Pair, Run
@@ -257,7 +258,7 @@ class RunMetrics:
     def check_signatures(self, theirs: Mapping[str, str]) -> None:
         """Raise `DataError` if a worker has another version of evenmatch or another model."""
         for name, expected in self.signatures.items():
-            if not theirs[name].startswith(expected):
+            if not sign_reference_count(theirs[name]).startswith(expected):
                 raise DataError(
                     f"a worker computes {name} as {theirs[name]}, expected {expected}; give every "
                     "worker the same version of evenmatch and the same models, and idf a table"

@@ -26,6 +26,7 @@ from evenmatch.distributed.messages import ShardDone, ShardFailed, ShardTask, Wo
 from evenmatch.distributed.shards import parse_shard_pairs
 from evenmatch.errors import EvenmatchError
 from evenmatch.protocols import CorpusMetric, Metric
+from evenmatch.scoring.engine import merge_signatures
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.scoring.streaming import RunningMean, count_flags
@@ -129,7 +130,8 @@ def concatenate_scores(metric: Metric, parts: Sequence[Scores]) -> Scores:
     corpus = None
     if isinstance(metric, CorpusMetric) and counts is not None and parts[0].corpus is not None:
         corpus = float(metric.score_totals(counts.sum(0)))
-    return Scores(segments, parts[0].signature, corpus, counts)
+    signature = merge_signatures(scores.signature for scores in parts)
+    return Scores(segments, signature, corpus, counts)
 
 
 def tally_record(scores: Scores) -> dict[str, Any]:
@@ -154,7 +156,7 @@ def merge_tallies(metric: Metric, tallies: Sequence[Mapping[str, Any]]) -> Runni
         math.fsum(tally["value"] for tally in tallies),
         _sum_or_none(tally["precision"] for tally in tallies),
         _sum_or_none(tally["recall"] for tally in tallies),
-        tallies[0]["signature"],
+        merge_signatures(tally["signature"] for tally in tallies),
         corpus,
     )
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from evenmatch.api import metric_name
 from evenmatch.data.ratings.rated_set import RatedSet
+from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets
 from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.evaluation.agreement_result import (
     AVERAGE_SUBSET,
@@ -26,7 +27,7 @@ from evenmatch.evaluation.agreement_result import (
     AgreementTestSettings,
 )
 from evenmatch.evaluation.rated_scores import RatedSetScores, ScoredSet, score_rated_sets
-from evenmatch.protocols import Metric
+from evenmatch.protocols import MetricLike
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric
 from evenmatch.stats.bootstrap import correlation_intervals, difference_interval
@@ -57,8 +58,8 @@ _MIN_WILLIAMS_POINTS = 4
 
 
 def correlate(
-    metrics: str | Metric | Sequence[str | Metric],
-    ratings: RatedSet | Sequence[RatedSet],
+    metrics: MetricLike | Sequence[MetricLike],
+    ratings: RatingsLike,
     level: AgreementLevel = "system",
     method: AgreementMethod = "pearson",
     *,
@@ -72,7 +73,8 @@ def correlate(
 ) -> Agreement:
     """Measure the agreement of each metric with the human ratings of each rated set.
 
-    The level `segment` pools all rated outputs; `per_item` and `per_system` average correlations
+    `ratings` are a name or path, or the result of `read_ratings`. The level `segment` pools all
+    rated outputs; `per_item` and `per_system` average correlations
     over segments and over systems. Human references among the systems are excluded. At the system
     level outlier systems are excluded too: those the organisers `listed`, those by the `mad` rule,
     or none (`keep`). A system's score is the metric's corpus score where it has one, unless
@@ -84,7 +86,7 @@ def correlate(
     if not given and not published:
         raise InputError("the list of metrics is empty; give at least one")
     named = {metric_name(metric): as_metric(metric) for metric in given}
-    sets = [ratings] if isinstance(ratings, RatedSet) else list(ratings)
+    sets = as_rated_sets(ratings)
     by_system = level == "system"
     chosen = [
         (rated, _included_systems(rated, level, outliers))

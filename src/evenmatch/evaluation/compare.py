@@ -16,7 +16,7 @@ import numpy as np
 from evenmatch.api import metric_name, score
 from evenmatch.data.tables import TextTable, format_number, table_to_text
 from evenmatch.errors import InputError
-from evenmatch.protocols import CorpusMetric, Metric
+from evenmatch.protocols import CorpusMetric, Metric, MetricLike
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
 from evenmatch.scoring.inputs import make_pairs
@@ -39,7 +39,7 @@ _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 def compare(
     systems: Mapping[str, Texts],
     references: Texts | Sequence[Texts],
-    metric: str | Metric | Sequence[str | Metric] = "bertscore",
+    metric: MetricLike | Sequence[MetricLike] = "bertscore",
     *,
     sources: Texts | None = None,
     confidence: float = 0.95,
@@ -201,7 +201,7 @@ class Gap:
 def score_systems(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[Any],
-    metrics: Sequence[str | Metric],
+    metrics: Sequence[MetricLike],
     sources: Sequence[str] | None,
     run: Mapping[str, Any],
 ) -> list[MetricSystemScores]:

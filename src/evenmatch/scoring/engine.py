@@ -16,6 +16,7 @@ last.
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -103,7 +104,9 @@ class OpenMetrics:
         collected = [_Collected(len(pairs)) for _ in chunked]
         if chunked:
             self._score_chunks(chunked, pairs, collected, done, total or len(pairs))
-        found = iter(each.scores(metric) for each, metric in zip(collected, chunked, strict=True))
+        found = iter(
+            each.scores(metric, pairs) for each, metric in zip(collected, chunked, strict=True)
+        )
         return [metric.whole(pairs) if metric.whole else next(found) for metric in self._ready]
 
     def _score_chunks(
@@ -144,6 +147,30 @@ def score_each_pair(signature: str, score: Callable[[Pair], Score]) -> ReadyMetr
     return ReadyMetric(signature, lambda chunk: ([score(pair) for pair in chunk.pairs], None))
 
 
+_REFERENCE_COUNT = re.compile(r"\bnrefs:\w+")
+
+
+def sign_reference_count(signature: str, pairs: Sequence[Pair] = ()) -> str:
+    """Set sacrebleu's field `nrefs` of a signature to the number of references of each pair.
+
+    >>> sign_reference_count("bleu · nrefs:1|tok:13a", [Pair("a", ("b", "c"))])
+    'bleu · nrefs:2|tok:13a'
+    >>> sign_reference_count("bleu · nrefs:1|tok:13a")
+    'bleu · nrefs:var|tok:13a'
+    """
+    if "nrefs:" not in signature:
+        return signature
+    counts = {len(pair.references) for pair in pairs}
+    shown = counts.pop() if len(counts) == 1 else "var"
+    return _REFERENCE_COUNT.sub(f"nrefs:{shown}", signature)
+
+
+def merge_signatures(signatures: Iterable[str]) -> str:
+    """Return the signature of scores that were computed in several calls of one metric."""
+    known = list(dict.fromkeys(filter(None, signatures)))
+    return sign_reference_count(known[0]) if len(known) > 1 else "".join(known)
+
+
 class _Collected:
     """The scores and counts of one metric, collected chunk by chunk in input order."""
 
@@ -159,12 +186,13 @@ class _Collected:
                 self._counts = np.zeros((len(self._segments), counts.shape[1]))
             self._counts[rows] = counts
 
-    def scores(self, metric: ReadyMetric) -> Scores:
+    def scores(self, metric: ReadyMetric, pairs: Sequence[Pair]) -> Scores:
         segments = tuple(score for score in self._segments if score is not None)
         corpus = None
         if metric.score_totals and self._counts is not None:
             corpus = float(metric.score_totals(self._counts.sum(0)))
-        return Scores(segments, metric.signature, corpus, self._counts)
+        signature = sign_reference_count(metric.signature, pairs)
+        return Scores(segments, signature, corpus, self._counts)
 
 
 class Chunk:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
-from evenmatch.scoring.engine import OpenMetrics, texts_of_pair
+from evenmatch.scoring.engine import OpenMetrics, merge_signatures, texts_of_pair
 from evenmatch.scoring.inputs import warn_of_other_languages
 from evenmatch.types import Pair, Run, Score, Scores
 
@@ -79,7 +79,8 @@ class RunningMean:
             value += score.value
             precision = _add_optional(precision, score.precision)
             recall = _add_optional(recall, score.recall)
-        return RunningMean(count, value, precision, recall, scores.signature, scores.corpus)
+        signature = merge_signatures((self.signature, scores.signature))
+        return RunningMean(count, value, precision, recall, signature, scores.corpus)
 
     @property
     def mean(self) -> Score:

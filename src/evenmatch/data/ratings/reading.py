@@ -13,9 +13,10 @@ from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.table import read_rating_table
 from evenmatch.data.ratings.wmt import SYSTEM_SCORES_FILE, read_daseg, read_wmt
 from evenmatch.errors import DataError, InputError, UnknownNameError
+from evenmatch.registry.parts import suggest_name
 
 # Ratings as an argument: anything `read_ratings` accepts, or what it returns.
-RatingsLike: TypeAlias = str | PathLike[str] | Sequence[RatedSet]
+RatingsLike: TypeAlias = str | PathLike[str] | RatedSet | Sequence[RatedSet]
 
 # Reads the rated sets of a folder or file; only the given subsets, if any.
 RatingsReader: TypeAlias = Callable[[Path, Sequence[str]], Iterator[RatedSet]]
@@ -46,14 +47,18 @@ def read_ratings(data: str | PathLike[str], *, subsets: Sequence[str] = ()) -> l
     path, reader = _find_reader(given)
     found = list(reader(path, subsets))
     if lacking := [name for name in subsets if name not in {each.subset for each in found}]:
+        known = dict.fromkeys(each.subset for each in reader(path, ()) if each.subset)
+        near = suggest_name(lacking[0], known)
         raise UnknownNameError(
-            f"{given} has no subset {lacking[0]!r}; read it without subsets to see them all"
+            f"{given} has no subset {lacking[0]!r}; {near}its subsets: {', '.join(known) or 'none'}"
         )
     return found
 
 
 def as_rated_sets(ratings: RatingsLike) -> list[RatedSet]:
     """Return rated sets unchanged, or read them."""
+    if isinstance(ratings, RatedSet):
+        return [ratings]
     return read_ratings(ratings) if isinstance(ratings, (str, PathLike)) else list(ratings)
 
 
