@@ -51,7 +51,9 @@ def test_an_unknown_metric_offers_metrics_only() -> None:
     assert "greedy" not in known
 
 
-@pytest.mark.parametrize(("given", "name"), [("BLEU", "bleu"), ("ChrF", "chrf"), ("ROUGEl", "rougeL")])
+@pytest.mark.parametrize(
+    ("given", "name"), [("BLEU", "bleu"), ("ChrF", "chrf"), ("ROUGEl", "rougeL")]
+)
 def test_names_are_found_in_any_case(given: str, name: str, command: Command) -> None:
     found, wanted = (em.score(["a b"], ["a c"], each) for each in (given, name))
     assert found == wanted

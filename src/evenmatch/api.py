@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.protocols import MetricLike, Solver
+from evenmatch.protocols import MetricLike, Solver, TextColumn
 from evenmatch.registry import build, kind_of, spec
 from evenmatch.scoring.aligned import Aligned, align_texts
 from evenmatch.scoring.inputs import make_pairs, make_run, warn_of_other_languages
@@ -23,37 +23,38 @@ from evenmatch.types import Alignment, Array, Problem, Scores
 
 @overload
 def score(
-    candidates: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
+    candidates: Sequence[str] | TextColumn,
+    references: Sequence[str] | Sequence[Sequence[str]] | TextColumn,
     metric: MetricLike = "bertscore",
     *,
-    sources: Sequence[str] | None = None,
+    sources: Sequence[str] | TextColumn | None = None,
     **run: Any,
 ) -> Scores: ...
 
 
 @overload
 def score(
-    candidates: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
+    candidates: Sequence[str] | TextColumn,
+    references: Sequence[str] | Sequence[Sequence[str]] | TextColumn,
     metric: Sequence[MetricLike],
     *,
-    sources: Sequence[str] | None = None,
+    sources: Sequence[str] | TextColumn | None = None,
     **run: Any,
 ) -> dict[str, Scores]: ...
 
 
 def score(
-    candidates: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
+    candidates: Sequence[str] | TextColumn,
+    references: Sequence[str] | Sequence[Sequence[str]] | TextColumn,
     metric: MetricLike | Sequence[MetricLike] = "bertscore",
     *,
-    sources: Sequence[str] | None = None,
+    sources: Sequence[str] | TextColumn | None = None,
     **run: Any,
 ) -> Scores | dict[str, Scores]:
     """Score each candidate against its reference, or the best of its references.
 
-    `metric` is a name, a spec, a part, or a list of those. The metrics of a list share one pass
+    Texts are lists of strings or columns of a polars or pandas frame. `metric` is a name, a spec, a
+    folder, a part, or a list of those. The metrics of a list share one pass
     over the texts, and the result is a dictionary of scores by metric. `run` settings (device,
     threads, batch_tokens, cache, progress, on) control the execution and never change a score.
 

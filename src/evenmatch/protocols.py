@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from evenmatch.types import (
     Alignment,
@@ -86,6 +86,12 @@ class Metric(Protocol):
     @property
     def bounds(self) -> tuple[float, float]: ...
     def __call__(self, pairs: Sequence[Pair], /) -> Scores: ...
+
+
+class TextColumn(Protocol):
+    """A column of a polars or pandas frame, accepted wherever a list of texts is."""
+
+    def to_list(self) -> list[Any]: ...
 
 
 # A metric as an argument: its name, a spec, the folder it was saved in, or the metric itself.

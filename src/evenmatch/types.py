@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from importlib import import_module
@@ -28,11 +28,15 @@ NO_FLAGS: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One candidate to score, its references, and the source it was generated from."""
+    """One candidate to score, its references, and the source it was generated from.
+
+    `fields` are other fields of the record it was read from; they do not influence a score.
+    """
 
     candidate: str
     references: tuple[str, ...]
     source: str | None = None
+    fields: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +155,10 @@ class Score:
 
     def scaled(self, factor: float) -> Score:
         """Return the score with its numbers multiplied by a factor."""
-        parts = (None if n is None else n * factor for n in (self.precision, self.recall))
-        return Score(self.value * factor, *parts, self.flags)
+        precision, recall = (
+            None if n is None else n * factor for n in (self.precision, self.recall)
+        )
+        return Score(self.value * factor, precision, recall, self.flags)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -27,7 +27,8 @@ def test_numbers_are_arrays_in_input_order() -> None:
     assert isinstance(SCORES.values, np.ndarray)
     assert SCORES.values.tolist() == [s.value for s in SCORES.segments]
     precisions, recalls = SCORES.precisions, SCORES.recalls
-    assert precisions is not None and recalls is not None
+    assert precisions is not None
+    assert recalls is not None
     assert precisions.tolist() == [s.precision for s in SCORES.segments]
     assert recalls.tolist() == [s.recall for s in SCORES.segments]
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from evenmatch.data.scores import ScoreLayout
 from evenmatch.distributed.manifest import Manifest
 from evenmatch.distributed.messages import (
     Runner,
@@ -59,6 +60,7 @@ class Driver:
     load: Callable[[Shard], bytes]
     retries: int
     max_failures: int | None
+    layout: ScoreLayout = ScoreLayout()
 
     def __call__(self, on: Runner) -> list[ShardFailure]:
         """Score the shards that are not in the manifest; return those that failed."""
@@ -77,7 +79,9 @@ class Driver:
         names = ("device", "threads", "batch_tokens", "cache")
         settings = {name: getattr(self.run, name) for name in names}
         metrics = self.metrics
-        return WorkerJob(metrics.specs, self.suffix, settings, os.getcwd(), metrics.idf_tables)
+        return WorkerJob(
+            metrics.specs, self.suffix, settings, os.getcwd(), metrics.idf_tables, self.layout
+        )
 
     def _score_shards(self, pool: WorkerPool) -> None:
         self._dispatch(pool)

@@ -6,17 +6,18 @@ approximate randomisation. The result is a `Comparison`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from evenmatch.api import metric_name, score
-from evenmatch.data.tables import TextTable, format_number, table_to_text
+from evenmatch.data.tables import SystemGrid, TextTable, format_number, table_to_text
 from evenmatch.errors import InputError
-from evenmatch.protocols import CorpusMetric, Metric, MetricLike
+from evenmatch.protocols import CorpusMetric, Metric, MetricLike, TextColumn
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
 from evenmatch.scoring.inputs import make_pairs
@@ -32,7 +33,8 @@ from evenmatch.stats.paired import (
 )
 from evenmatch.types import Array, Pair, Scores
 
-Texts = Sequence[str]
+T = TypeVar("T")
+Texts = Sequence[str] | TextColumn
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
@@ -43,8 +45,8 @@ def compare(
     *,
     sources: Texts | None = None,
     confidence: float = 0.95,
-    resamples: int = 1000,
-    trials: int = 10_000,
+    resamples: int | None = None,
+    trials: int | None = None,
     seed: int = 0,
     **run: Any,
 ) -> Comparison:
@@ -53,8 +55,9 @@ def compare(
     `systems` maps each system's name to its candidates; the first is the baseline. Each text is
     encoded once, whatever the number of systems and metrics. Metrics with a corpus score computed
     from counts (BLEU, chrF, TER) are compared by that score, all others by the mean over segments.
-    `resamples` is the number of bootstrap resamples, `trials` the number of random swaps. `run`
-    takes the run settings of `score`.
+    `resamples` is the number of bootstrap resamples, `trials` the number of random swaps; by
+    default 10,000, or more if there are so many pairs of systems that three stars could not be
+    reached. `run` takes the run settings of `score`.
 
     >>> found = compare({"A": ["a b", "c"], "B": ["a b", "c d"]}, ["a b", "c d"], "chrf")
     >>> found.gaps[0].p_randomisation
@@ -62,7 +65,14 @@ def compare(
     """
     _check_systems(systems)
     metrics: list[Any] = list(metric) if isinstance(metric, (list, tuple)) else [metric]
-    testing = Resampling(confidence, resamples, trials, seed)
+    # The smallest p-value is 1 / (n + 1); Holm's adjustment multiplies it by the number of pairs.
+    enough = max(10_000, 1000 * math.comb(len(systems), 2))
+    testing = Resampling(
+        confidence,
+        enough if resamples is None else resamples,
+        enough if trials is None else trials,
+        seed,
+    )
     scored = score_systems(systems, references, metrics, sources, run)
     tested = [_test_systems(each, testing) for each in scored]
     return Comparison(
@@ -85,6 +95,7 @@ class Comparison:
     higher_is_better: Mapping[str, bool]
     signatures: Mapping[str, str]
     testing: Resampling
+    scale: float = 1.0
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -110,12 +121,36 @@ class Comparison:
         ahead = gap.difference > 0
         return gap.system if ahead is self.higher_is_better[gap.metric] else gap.baseline
 
+    def scaled(self, factor: float) -> Comparison:
+        """Return the comparison with scores and differences multiplied by a factor."""
+        if factor == 1:
+            return self
+        return replace(
+            self,
+            scores=tuple(_scaled(s, factor, "score low high mean corpus") for s in self.scores),
+            gaps=tuple(_scaled(gap, factor, "difference low high") for gap in self.gaps),
+            signatures={n: f"{s} · scale {factor:g}" for n, s in self.signatures.items()},
+            scale=self.scale * factor,
+        )
+
+    def grid(self) -> SystemGrid:
+        """Table of systems and metrics, as in papers.
+
+        Stars mark systems that differ significantly from the first one.
+        """
+        scores: dict[str, dict[str, float]] = {system: {} for system in self.systems}
+        for s in self.scores:
+            scores[s.system][s.metric] = s.score
+        baseline = self.systems[0]
+        marks = {(g.system, g.metric): g.stars for g in self.gaps if g.baseline == baseline}
+        return SystemGrid(self.higher_is_better, scores, marks, self.scale)
+
     def score_table(self) -> TextTable:
         """Table of scores by metric and system; the interval is of the tested statistic."""
         header = ["metric", "system", "mean", "corpus", *self._bounds, "tested"]
         table = [header]
         for s in self.scores:
-            numbers = map(format_number, (s.mean, s.corpus, s.low, s.high))
+            numbers = (format_number(n, self.scale) for n in (s.mean, s.corpus, s.low, s.high))
             table.append([s.metric, s.system, *numbers, s.statistic])
         return table
 
@@ -128,18 +163,21 @@ class Comparison:
     def notes(self) -> list[str]:
         """How the numbers are computed: the tests, the stars, and the metrics' signatures."""
         t = self.testing
+        corpus = dict.fromkeys(s.metric for s in self.scores if s.statistic == "corpus")
+        shown = f"corpus scores: {', '.join(corpus)}; others: mean over segments"
         lower = [name for name, higher in self.higher_is_better.items() if not higher]
         return [
+            *([shown] if corpus else []),
             f"p-values: paired bootstrap ({t.resamples} resamples) and approximate randomisation "
             f"({t.trials} trials), two-sided, seed {t.seed}",
-            "better: * p < .05, ** p < .01, *** p < .001 by both tests, Holm-adjusted for the "
-            "pairs of systems of a metric",
-            *([f"lower is better: {', '.join(lower)}"] if lower else []),
+            "* p < .05, ** p < .01, *** p < .001 by both tests, Holm-adjusted for the pairs of "
+            f"systems of a metric; in the first table against {self.systems[0]}",
+            *([f"↓ lower is better: {', '.join(lower)}"] if lower else []),
             *(f"{name}: {signature}" for name, signature in self.signatures.items()),
         ]
 
     def __str__(self) -> str:
-        tables = table_to_text(self.score_table()), table_to_text(self.gap_table())
+        tables = self.grid().to_text(), table_to_text(self.gap_table())
         return "\n\n".join([*tables, "\n".join(self.notes())])
 
     @property
@@ -148,8 +186,14 @@ class Comparison:
         return f"{outside:.3g}%", f"{100 - outside:.3g}%"
 
     def _gap_row(self, gap: Gap) -> list[str]:
-        numbers = (gap.difference, gap.low, gap.high, gap.p_bootstrap, gap.holm_bootstrap)
-        shown = [*map(format_number, (*numbers, gap.p_randomisation, gap.holm_randomisation))]
+        numbers = (format_number(n, self.scale) for n in (gap.difference, gap.low, gap.high))
+        p_values = (
+            gap.p_bootstrap,
+            gap.holm_bootstrap,
+            gap.p_randomisation,
+            gap.holm_randomisation,
+        )
+        shown = [*numbers, *map(format_number, p_values)]
         better = self.better_system(gap)
         label = f"{better} {gap.stars}" if better else "-"
         return [gap.metric, gap.system, gap.baseline, *shown, label]
@@ -198,11 +242,19 @@ class Gap:
         return next((stars for level, stars in _STARS if p < level), "")
 
 
+def _scaled(part: T, factor: float, names: str) -> T:
+    """Return a dataclass with some of its numbers multiplied by a factor."""
+    numbers = {name: getattr(part, name) for name in names.split()}
+    known = {name: n * factor for name, n in numbers.items() if n is not None}
+    scaled: T = replace(cast(Any, part), **known)
+    return scaled
+
+
 def score_systems(
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[Any],
+    systems: Mapping[str, Texts],
+    references: Texts | Sequence[Texts],
     metrics: Sequence[MetricLike],
-    sources: Sequence[str] | None,
+    sources: Texts | None,
     run: Mapping[str, Any],
 ) -> list[MetricSystemScores]:
     """Score all systems with each metric; all texts are scored in one call."""
@@ -249,11 +301,10 @@ class MetricSystemScores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SystemStatistics:
-    """One metric on one system: counts of each segment, mean score, and corpus score."""
+    """One metric on one system: counts of each segment, and its scores."""
 
     counts: Array
-    mean: float
-    corpus: float | None
+    scores: Scores
 
 
 def _check_systems(systems: Mapping[str, Texts]) -> None:
@@ -287,7 +338,7 @@ def _test_systems(
     scores = []
     for name, found in resampled.items():
         interval = found.value, *percentile_bounds(found.resamples, testing.confidence)
-        means = systems[name].mean, systems[name].corpus
+        means = systems[name].scores.mean, systems[name].scores.corpus
         scores.append(SystemScore(scored.metric, name, scored.statistic, *interval, *means))
     swap_p = [
         approximate_randomisation(
@@ -300,7 +351,7 @@ def _test_systems(
 
 
 def _system_pairs(
-    name: str, texts: Sequence[str], references: Sequence[Any], sources: Sequence[str] | None
+    name: str, texts: Texts, references: Texts | Sequence[Texts], sources: Texts | None
 ) -> list[Pair]:
     try:
         return make_pairs(texts, references, sources)
@@ -313,7 +364,7 @@ def _from_totals(name: str, metric: Any, by_system: Mapping[str, list[Pair]]) ->
     for system, pairs in by_system.items():
         scores = metric(pairs)
         counts = np.asarray(scores.counts, dtype=np.float64)
-        statistics[system] = SystemStatistics(counts, scores.mean, scores.corpus)
+        statistics[system] = SystemStatistics(counts, scores)
         signature = scores.signature
     return MetricSystemScores(
         name, signature, metric.higher_is_better, "corpus", metric.score_totals, statistics
@@ -325,10 +376,11 @@ def _from_segments(
 ) -> MetricSystemScores:
     statistics, start = {}, 0
     for system, pairs in by_system.items():
-        values = np.array([s.value for s in scores.segments[start : start + len(pairs)]])
+        segments = scores[start : start + len(pairs)]
         # The corpus score of the joint call mixes all systems, so score each system separately.
         corpus = None if scores.corpus is None else metric(pairs).corpus
-        statistics[system] = SystemStatistics(mean_counts(values), float(values.mean()), corpus)
+        own = Scores(segments, scores.signature, corpus)
+        statistics[system] = SystemStatistics(mean_counts(own.values), own)
         start += len(pairs)
     return MetricSystemScores(
         name, scores.signature, metric.higher_is_better, "mean", mean_score, statistics
