@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from os import PathLike, fspath
 from typing import Any, overload
 
 import numpy as np
 
 from evenmatch.errors import InputError
-from evenmatch.protocols import Metric, Solver
+from evenmatch.protocols import MetricLike, Solver, TextColumn
 from evenmatch.registry import build, kind_of, spec
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.aligned import Aligned, align_texts
@@ -29,38 +30,40 @@ from evenmatch.types import Alignment, Array, Problem, Scores
 
 @overload
 def score(
-    candidates: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
-    metric: str | Metric = "bertscore",
+    candidates: Sequence[str] | TextColumn,
+    references: Sequence[str] | Sequence[Sequence[str]] | TextColumn,
+    metric: MetricLike = "bertscore",
     *,
-    sources: Sequence[str] | None = None,
+    sources: Sequence[str] | TextColumn | None = None,
     **run: Any,
 ) -> Scores: ...
 
 
 @overload
 def score(
-    candidates: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
-    metric: Sequence[str | Metric],
+    candidates: Sequence[str] | TextColumn,
+    references: Sequence[str] | Sequence[Sequence[str]] | TextColumn,
+    metric: Sequence[MetricLike],
     *,
-    sources: Sequence[str] | None = None,
+    sources: Sequence[str] | TextColumn | None = None,
     **run: Any,
 ) -> dict[str, Scores]: ...
 
 
 def score(
-    candidates: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
-    metric: str | Metric | Sequence[str | Metric] = "bertscore",
+    candidates: Sequence[str] | TextColumn,
+    references: Sequence[str] | Sequence[Sequence[str]] | TextColumn,
+    metric: MetricLike | Sequence[MetricLike] = "bertscore",
     *,
-    sources: Sequence[str] | None = None,
+    sources: Sequence[str] | TextColumn | None = None,
     **run: Any,
 ) -> Scores | dict[str, Scores]:
     """Score each candidate against its reference, or the best of its references.
 
-    `metric` is a name, a spec, a part, or a list of those. The default, `bertscore`, is never far
-    from the best alignment metric in agreement with human ratings, also where lengths differ. The metrics of a list share one pass
+    Texts are lists of strings or columns of a polars or pandas frame. `metric` is a name, a spec, a
+    folder, a part, or a list of those. The default, `bertscore`, is never far from the best
+    alignment metric in agreement with human ratings, also where lengths differ. The metrics of a
+    list share one pass
     over the texts, and the result is a dictionary of scores by metric. `run` settings (device,
     threads, batch_tokens, cache, progress, on) control the execution and never change a score.
 
@@ -84,7 +87,7 @@ def score(
     return {metric_name(m): s for m, s in zip(given, found, strict=True)}
 
 
-def align(candidate: str, reference: str, metric: str | Metric = "f_disc") -> Aligned:
+def align(candidate: str, reference: str, metric: MetricLike = "f_disc") -> Aligned:
     """Align the units of one candidate with the units of one reference.
 
     The default, `f_disc`, is one-to-one: each unit has at most one partner, and those without one
@@ -121,8 +124,8 @@ def solve_batch(similarities: Sequence[Array], solver: str | Solver) -> list[Ali
 
 def metric_name(metric: Any) -> str:
     """Return the key of a metric in a dictionary of scores: the given string, spec or signature."""
-    if isinstance(metric, str):
-        return metric
+    if isinstance(metric, (str, PathLike)):
+        return fspath(metric)
     as_metric(metric)  # raises an error for anything else
     try:
         return spec(metric)
@@ -132,7 +135,7 @@ def metric_name(metric: Any) -> str:
 
 def as_solver(given: str | Solver) -> Solver:
     """Return a solver given its name, its spec or an instance."""
-    solver = build(given) if isinstance(given, str) else given
+    solver = build(given, "alignment") if isinstance(given, str) else given
     if isinstance(solver, type):
         raise InputError(f"expected a solver, got a class; create an instance: {solver.__name__}()")
     if kind_of(solver) not in ("alignment", None) or not callable(solver):

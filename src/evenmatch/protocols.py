@@ -7,7 +7,8 @@ abilities, tested with `isinstance`; a part without one gets a default behaviour
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from os import PathLike
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from evenmatch.types import (
     Alignment,
@@ -85,6 +86,16 @@ class Metric(Protocol):
     @property
     def bounds(self) -> tuple[float, float]: ...
     def __call__(self, pairs: Sequence[Pair], /) -> Scores: ...
+
+
+class TextColumn(Protocol):
+    """A column of a polars or pandas frame, accepted wherever a list of texts is."""
+
+    def to_list(self) -> list[Any]: ...
+
+
+# A metric as an argument: its name, a spec, the folder it was saved in, or the metric itself.
+MetricLike: TypeAlias = str | PathLike[str] | Metric
 
 
 @runtime_checkable

@@ -7,9 +7,16 @@ means closer units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+from evenmatch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from evenmatch.protocols import RemoteExecutor
@@ -21,11 +28,15 @@ NO_FLAGS: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One candidate to score, its references, and the source it was generated from."""
+    """One candidate to score, its references, and the source it was generated from.
+
+    `fields` are other fields of the record it was read from; they do not influence a score.
+    """
 
     candidate: str
     references: tuple[str, ...]
     source: str | None = None
+    fields: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +153,21 @@ class Score:
     recall: float | None = None
     flags: frozenset[str] = NO_FLAGS
 
+    def scaled(self, factor: float) -> Score:
+        """Return the score with its numbers multiplied by a factor."""
+        precision, recall = (
+            None if n is None else n * factor for n in (self.precision, self.recall)
+        )
+        return Score(self.value * factor, precision, recall, self.flags)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Scores:
     """The scores of a corpus in input order, with the signature of the metric.
 
-    `counts` holds a row per segment if the corpus score is a function of their sum. `texts` is a
-    hash of the texts, by which a report recognises them.
+    `len`, iteration and indexing are over `segments`. `counts` holds a row per segment if the
+    corpus score is a function of their sum. `texts` is a hash of the texts, by which a report
+    recognises them.
     """
 
     segments: tuple[Score, ...]
@@ -161,6 +180,107 @@ class Scores:
     def mean(self) -> float:
         """The mean of `value` over segments; 0.0 without segments."""
         return sum(s.value for s in self.segments) / len(self.segments) if self.segments else 0.0
+
+    @property
+    def values(self) -> Array:
+        """The value of each segment, as an array."""
+        return _as_array([s.value for s in self.segments])
+
+    @property
+    def precisions(self) -> Array | None:
+        """The precision of each segment, as an array; None if a segment has none."""
+        return _as_array([s.precision for s in self.segments])
+
+    @property
+    def recalls(self) -> Array | None:
+        """The recall of each segment, as an array; None if a segment has none."""
+        return _as_array([s.recall for s in self.segments])
+
+    @property
+    def flagged(self) -> list[int]:
+        """Indexes of the segments that have a flag."""
+        return [row for row, s in enumerate(self.segments) if s.flags]
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    def __iter__(self) -> Iterator[Score]:
+        return iter(self.segments)
+
+    @overload
+    def __getitem__(self, index: int) -> Score: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Score, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Score | tuple[Score, ...]:
+        return self.segments[index]
+
+    def scaled(self, factor: float) -> Scores:
+        """Return the scores multiplied by a factor, which is added to the signature."""
+        if factor == 1:
+            return self
+        segments = tuple(score.scaled(factor) for score in self.segments)
+        corpus = None if self.corpus is None else self.corpus * factor
+        signature = f"{self.signature} · scale {factor:g}"
+        return replace(self, segments=segments, signature=signature, corpus=corpus)
+
+    def to_frame(self, library: str = "") -> Any:
+        """Return a polars or pandas frame with a row per segment.
+
+        The columns are value, precision and recall (if every segment has them) and flags. Without
+        `library`, it is the one that is imported, or else the one that is installed, polars first.
+        """
+        columns: dict[str, Any] = {
+            "value": self.values,
+            "precision": self.precisions,
+            "recall": self.recalls,
+        }
+        known = {name: values for name, values in columns.items() if values is not None}
+        flags = [sorted(s.flags) for s in self.segments]
+        return _frame_library(library).DataFrame({**known, "flags": flags})
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name:<9}  {shown}" for name, shown in self._summary())
+
+    def _repr_html_(self) -> str:
+        cells = (
+            f'<tr><th style="text-align:left">{name}</th>'
+            f'<td style="text-align:left">{escape(shown)}</td></tr>'
+            for name, shown in self._summary()
+        )
+        return f"<table>{''.join(cells)}</table>"
+
+    def _summary(self) -> list[tuple[str, str]]:
+        """Names and texts of what is shown instead of all segments."""
+        numbers = {"mean": self.mean, "corpus": self.corpus}
+        for name, values in (("precision", self.precisions), ("recall", self.recalls)):
+            numbers[name] = values.mean() if values is not None and len(values) else None
+        rows = [(name, f"{number:.4f}") for name, number in numbers.items() if number is not None]
+        flags = Counter(flag for s in self.segments for flag in s.flags)
+        counts = ", ".join(f"{count} {flag}" for flag, count in sorted(flags.items()))
+        flagged = f"{len(self.flagged)}{f' ({counts})' if counts else ''}"
+        rows += [("segments", str(len(self))), ("flagged", flagged)]
+        return [*rows, ("signature", self.signature)]
+
+
+def _as_array(numbers: list[float | None]) -> Array:
+    import numpy as np
+
+    return None if None in numbers else np.array(numbers, dtype=np.float64)
+
+
+def _frame_library(name: str) -> Any:
+    known = ("polars", "pandas")
+    if name and name not in known:
+        raise InputError(f"there are frames of polars and pandas, not of {name!r}")
+    wanted = [name] if name else [n for n in known if n in sys.modules] or list(known)
+    for each in wanted:
+        if find_spec(each):
+            return import_module(each)
+    raise MissingExtraError(
+        f"a frame needs {' or '.join(wanted)}; install it with: pip install {wanted[0]}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,11 +57,45 @@ def test_tsv_is_one_row_per_pair_in_full_precision(command: Command, files: list
         }
 
 
-def test_latex_is_two_tabulars_under_their_recipes(command: Command, files: list[str]) -> None:
-    lines = command("compare", *files, "-m", "bleu", "--format", "latex").out.splitlines()
-    assert lines[0].startswith("% p-values: paired bootstrap (50 resamples)")
-    assert sum(line.startswith(r"\begin{tabular}") for line in lines) == 2
-    assert any(line.startswith("bleu & base & 0.") for line in lines)
+def test_latex_is_one_table_of_systems_and_metrics(command: Command, files: list[str]) -> None:
+    said = command("compare", *files, "-m", LSA, "-m", "bleu", "--format", "latex")
+    notes = "".join(f"% {note}\n" for note in wanted().notes())
+    assert said.out == f"{notes}{wanted().grid().to_latex()}\n"
+
+
+def test_scaled_output_is_that_of_python(command: Command, files: list[str]) -> None:
+    said = command("compare", *files, "-m", LSA, "-m", "bleu", "--scale", "100")
+    assert said.out == f"{wanted().scaled(100)}\n"
+    said = command("compare", *files, "-m", LSA, "-m", "bleu", "--scale", "100", "--json")
+    assert json.loads(said.out)["rows"] == wanted().scaled(100).rows
+
+
+@pytest.mark.parametrize(
+    ("name", "style"), [("o.json", "json"), ("o.tsv", "tsv"), ("o.tex", "latex"), ("o.txt", "text")]
+)
+def test_out_holds_the_result_in_the_format_of_its_suffix(
+    command: Command, files: list[str], name: str, style: str
+) -> None:
+    said = command("compare", *files, "-m", LSA, "--format", style, "--out", name)
+    assert (said.code, said.err) == (0, f"evenmatch: wrote {name}\n")
+    assert Path(name).read_text() == said.out
+
+
+def test_out_may_be_a_report(command: Command, files: list[str]) -> None:
+    assert command("compare", *files, "-m", LSA, "--out", "page.html").code == 0
+    assert "<h1>Comparison of systems: base, mine, third</h1>" in Path("page.html").read_text()
+
+
+def test_an_unknown_suffix_of_out_is_wrong_usage(command: Command, files: list[str]) -> None:
+    said = command("compare", *files, "-m", LSA, "--out", "o.docx")
+    assert said.code == 2
+    assert "the suffix must be one of .html, .json, .tsv, .tex, .txt" in " ".join(said.err.split())
+
+
+def test_a_system_may_be_given_a_name(command: Command, files: list[str]) -> None:
+    files[files.index("mine.txt")] = "ours=mine.txt"
+    said = command("compare", *files, "-m", LSA, "--json")
+    assert [s["system"] for s in json.loads(said.out)["systems"]] == ["base", "ours", "third"]
 
 
 def test_systems_are_called_as_their_files_are(command: Command, files: list[str]) -> None:
@@ -107,7 +141,7 @@ def test_settings_reach_the_tests(command: Command, files: list[str]) -> None:
             1,
             "base.txt has 4 lines but short.txt has 1; give one line per segment in every file",
         ),
-        (["-c", "-", "-c", "-", "-r", "r1.txt"], 1, "standard input (-) can be used for one file"),
+        (["-c", "-", "-c", "mine.txt", "-r", "-"], 1, "standard input (-) can be used for one file"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(

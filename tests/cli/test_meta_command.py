@@ -101,7 +101,9 @@ def test_an_unknown_level_is_wrong_usage(command: Command, mine: str) -> None:
 
 def test_official_scores_need_no_metric_of_ours(command: Command, data: Path) -> None:
     folder = str(data / "wmt20-da")
-    said = command("meta", folder, "--official", "--subset", "ja-en", "--resamples", "10", "--json")
+    said = command(
+        "meta", folder, "--published", "--subset", "ja-en", "--resamples", "10", "--json"
+    )
     rows = {row["metric"]: row for row in json.loads(said.out)["rows"]}
     assert rows["sentBLEU"]["value"] == pytest.approx(0.851, abs=5e-4)
     assert rows["sentBLEU"]["n"] == 7

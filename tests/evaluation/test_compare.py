@@ -88,7 +88,8 @@ def test_randomisation_equals_that_of_sacrebleu(metric: str) -> None:
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
 def test_intervals_of_systems_are_as_wide_as_those_of_sacrebleu(metric: str) -> None:
     theirs = paired_test(metric, "bs", 1000)
-    ours = [s for s in compared(metric, seed=12345).scores if s.system != "good"]
+    found = compared(metric, seed=12345, resamples=1000)
+    ours = [s for s in found.scores if s.system != "good"]
     for score, result in zip(ours, theirs, strict=True):
         assert (score.high - score.low) / 2 == pytest.approx(result.ci / 100, rel=0.03)
 
@@ -189,8 +190,8 @@ def test_a_comparison_is_frozen_and_pickles() -> None:
 def test_it_prints_as_tables_with_marks_and_recipes() -> None:
     text = str(compared([LSA, "ter"], confidence=0.9))
     scores, gaps, notes = text.split("\n\n")
-    assert scores.splitlines()[0].split() == "metric system mean corpus 5% 95% tested".split()
-    assert len(scores.splitlines()) == 7
+    assert scores.splitlines()[0].split()[-2:] == ["ter", "↓"]
+    assert [line.split()[0] for line in scores.splitlines()[1:]] == list(SYSTEMS)
     assert gaps.splitlines()[2].endswith("good **")
     assert "lower is better: ter" in notes
     assert f"{LSA}: {build(LSA).signature}" in notes
@@ -234,3 +235,62 @@ def test_what_is_done_with_scores_is_loaded_only_when_asked_for() -> None:
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="No evenmatch attribute compere"):
         em.compere  # type: ignore[attr-defined]  # the point
+
+
+MANY = 60  # segments, so that a large difference has the smallest p-value
+
+
+@pytest.mark.parametrize("count", [2, 5, 6])
+def test_three_stars_can_be_reached_by_default(count: int) -> None:
+    references = [f"the cat number {n} sat down" for n in range(MANY)]
+    systems = {"base": references} | {
+        f"worse{k}": [f"{'dog ' * (n % 3 + 1 + k)}" for n in range(MANY)] for k in range(count - 1)
+    }
+    found = em.compare(systems, references, LSA)
+    assert {gap.stars for gap in found.gaps if gap.baseline == "base"} == {"***"}
+    assert (found.testing.resamples, found.testing.trials) == (
+        max(10_000, 1000 * pairs(count)),
+    ) * 2
+
+
+def pairs(count: int) -> int:
+    return count * (count - 1) // 2
+
+
+def starred() -> em.Comparison:
+    references = [f"the cat number {n} sat down" for n in range(MANY)]
+    systems = {"base": ["the cat sat"] * MANY, "good": references, "bad": ["no"] * MANY}
+    return em.compare(systems, references, [LSA, "ter"])
+
+
+def test_the_grid_has_systems_metrics_and_stars() -> None:
+    found = starred()
+    by_name = {(s.metric, s.system): s.score for s in found.scores}
+    header, *rows = found.grid().table()
+    assert header == ["system", LSA, "ter ↓"]
+    assert [row[0] for row in rows] == ["base", "good", "bad"]
+    assert rows[0][1] == f"{by_name[LSA, 'base']:.4f}   "
+    assert rows[1][1:] == ["1.0000***", "0.0000***"]
+    assert rows[2][2].startswith(f"{by_name['ter', 'bad']:.4f}")
+
+
+def test_latex_has_rules_bold_best_scores_raised_stars_and_arrows() -> None:
+    lines = starred().grid().to_latex().splitlines()
+    assert lines[:4] == [
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r"system & align(vectors=hashed, alignment=lsa) & ter $\downarrow$ \\",
+        r"\midrule",
+    ]
+    assert lines[5] == r"good & \textbf{1.0000}$^{***}$ & \textbf{0.0000}$^{***}$ \\"
+    assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+
+
+def test_a_scaled_comparison_has_scaled_scores_and_differences() -> None:
+    found, scaled = starred(), starred().scaled(100)
+    assert scaled.gaps[0].difference == found.gaps[0].difference * 100
+    assert scaled.gaps[0].p_bootstrap == found.gaps[0].p_bootstrap
+    assert [s.score for s in scaled.scores] == [s.score * 100 for s in found.scores]
+    assert scaled.grid().table()[2][1] == "100.00***"
+    assert scaled.signatures["ter"].endswith(" · scale 100")
+    assert scaled.rows[0]["better"] == found.rows[0]["better"]

@@ -203,7 +203,7 @@ def empty() -> RatedSet:
     ("given", "message"),
     [
         ({"metric": "chrf"}, "chrf has no layers"),
-        ({"level": "system"}, "a layer is chosen by segments; use pooled"),
+        ({"level": "system"}, "a layer is chosen by segments; use segment"),
         ({"data": [empty()]}, "none has no rated outputs with references to choose a layer by"),
         ({"data": []}, "an empty list has no rated outputs"),
     ],

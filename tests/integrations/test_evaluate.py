@@ -53,7 +53,7 @@ def test_it_says_what_it_takes(loaded: Any) -> None:
 
 
 def test_an_unknown_metric_is_refused(loaded: Any) -> None:
-    with pytest.raises(em.UnknownNameError, match="unknown name 'bertscre'"):
+    with pytest.raises(em.UnknownNameError, match="unknown metric 'bertscre'"):
         loaded.compute(predictions=["a"], references=["a"], metric="bertscre")
 
 

@@ -149,7 +149,7 @@ def test_without_torchmetrics_it_says_what_to_install(monkeypatch: pytest.Monkey
 
 
 def test_what_cannot_be_meant_is_refused() -> None:
-    with pytest.raises(em.UnknownNameError, match="unknown name 'bertscre'"):
+    with pytest.raises(em.UnknownNameError, match="unknown metric 'bertscre'"):
         EvenmatchTorchMetric("bertscre")
     with pytest.raises(em.InputError, match="2 candidates but 1 reference"):
         EvenmatchTorchMetric(LSA).update(["a", "b"], ["a"])

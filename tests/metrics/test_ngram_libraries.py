@@ -325,3 +325,36 @@ def scores_alone(rows: Rows, metric: str) -> Sequence[Score]:
 def test_a_score_depends_on_its_pair_alone(metric: str) -> None:
     rows = [*OWN[:12], *EMPTY_ROWS]
     assert list(scored(rows, metric).segments) == scores_alone(rows, metric)
+
+
+SIGNED: dict[str, Any] = {
+    "bleu": BLEU(),
+    "bleu(tokenizer='zh', lowercase=True, smoothing='add-k')": BLEU(
+        tokenize="zh", lowercase=True, smooth_method="add-k"
+    ),
+    "bleu(smoothing='floor')": BLEU(smooth_method="floor"),
+    "bleu(smoothing='none')": BLEU(smooth_method="none"),
+    "chrf": CHRF(),
+    "chrf(word_order=2, whitespace=True, lowercase=True, eps_smoothing=True)": CHRF(
+        word_order=2, whitespace=True, lowercase=True, eps_smoothing=True
+    ),
+    "ter": TER(),
+    "ter(normalized=True, no_punct=True, asian_support=True, case_sensitive=True)": TER(
+        normalized=True, no_punct=True, asian_support=True, case_sensitive=True
+    ),
+}
+
+
+@pytest.mark.parametrize("spec", SIGNED)
+@pytest.mark.parametrize("references", [1, 2])
+def test_a_signature_has_the_fields_of_sacrebleu(spec: str, references: int) -> None:
+    scorer = SIGNED[spec]
+    scorer.corpus_score(["a cat"], [["a dog"]] * references)
+    found = em.score(["a cat"], [["a dog"] * references], spec)
+    assert found.signature.split(" · ")[-1] == str(scorer.get_signature())
+
+
+def test_the_number_of_references_varies() -> None:
+    found = em.score(["a", "b"], [["a"], ["a", "b"]], "bleu")
+    assert " · nrefs:var|case:mixed|" in found.signature
+    assert em.build(found.signature.split(" · ")[0]) == em.build("bleu")

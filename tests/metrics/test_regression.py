@@ -126,8 +126,8 @@ def test_model_metrics_are_streamed_in_chunks(bert: Path) -> None:
     told: list[tuple[int, int]] = []
     run = Run(progress=lambda done, total: told.append((done, total)))
     found = list(score_stream([metric], iter(pairs), run, chunk_size=2, total=len(pairs)))
-    assert [len(scores.segments) for [scores] in found] == [2, 2, 1]
+    assert [len(scores.segments) for _, [scores] in found] == [2, 2, 1]
     assert told == [(2, 5), (4, 5), (5, 5)]
     whole = metric(pairs).segments
-    joined = [s.value for [scores] in found for s in scores.segments]
+    joined = [s.value for _, [scores] in found for s in scores.segments]
     assert joined == pytest.approx([s.value for s in whole], abs=1e-6)

@@ -26,7 +26,9 @@ def at_once() -> dict[str, Scores]:
 @pytest.mark.parametrize("size", [1, 7, 50, 1000])
 def test_the_chunks_together_are_the_whole(size: int) -> None:
     metrics = [em.build(spec) for spec in SPECS]
-    found = list(score_stream(metrics, PAIRS, Run(), chunk_size=size))
+    stream = score_stream(metrics, PAIRS, Run(), chunk_size=size)
+    chunks, found = zip(*stream, strict=True)
+    assert [pair for chunk in chunks for pair in chunk] == PAIRS
     for index, whole in enumerate(at_once().values()):
         assert [s for scores in found for s in scores[index].segments] == list(whole.segments)
         assert {scores[index].signature for scores in found} == {whole.signature}
@@ -35,7 +37,7 @@ def test_the_chunks_together_are_the_whole(size: int) -> None:
 def test_a_chunk_is_bounded_by_characters_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "STREAM_CHUNK_CHARACTERS", 100)
     metric = em.build(SPECS[0])
-    sizes = [len(scores.segments) for [scores] in score_stream([metric], PAIRS, Run())]
+    sizes = [len(scores) for _, [scores] in score_stream([metric], PAIRS, Run())]
     assert len(sizes) > 10
     assert sum(sizes) == 50
 
@@ -91,7 +93,7 @@ class Length:
 
 def test_a_metric_with_a_corpus_score_sees_all_pairs_at_once() -> None:
     metric = Length()
-    [[scores]] = score_stream([metric], iter(PAIRS), Run(), chunk_size=10)
+    [(_, [scores])] = score_stream([metric], iter(PAIRS), Run(), chunk_size=10)
     assert metric.calls == [50]
     assert scores.corpus == max(len(pair.candidate) for pair in PAIRS)
 
@@ -114,3 +116,8 @@ def test_a_tally_has_no_precision_where_one_score_has_none() -> None:
 
 def test_a_tally_of_nothing_is_zero() -> None:
     assert RunningMean().mean == Score(0.0, 0.0, 0.0)
+
+
+def test_corpus_scores_of_chunks_are_not_added() -> None:
+    one = Scores((Score(1.0),), "x", corpus=0.7)
+    assert RunningMean().add(one).add(one).corpus is None

@@ -95,13 +95,14 @@ def choose_layer(
     data: str = opt.RATINGS,
     metric: str = opt.MODEL_METRIC,
     subset: list[str] | None = opt.repeatable(None, "NAME", "Use only this subset", shown="all"),
-    level: Literal["pooled", "per_item", "per_system"] = typer.Option(
-        "pooled",
-        help="Correlate all outputs together (pooled), or within each segment (per_item) or "
-        "system (per_system) and average.",
+    level: Literal["segment", "per_item", "per_system"] = opt.value(
+        "segment",
+        "LEVEL",
+        "Level of the correlation. segment: all rated outputs pooled; per_item, per_system: within "
+        "each segment or system, then averaged.",
     ),
-    method: Literal["pearson", "spearman", "kendall"] = typer.Option(
-        "pearson", help="Correlation coefficient."
+    method: Literal["pearson", "spearman", "kendall"] = opt.value(
+        "pearson", "METHOD", "Correlation coefficient: pearson, spearman, kendall."
     ),
     folds: int = opt.count(5, "Number of cross-validation folds over segments.", least=2),
     by_subset: bool = opt.flag(

@@ -6,26 +6,22 @@ keyphrases scores predicted keyphrases.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from evenmatch.cli import options as opt
-from evenmatch.cli.console import print_first, print_message
-from evenmatch.data.files import STANDARD_INPUT, display_path, read_lines
+from evenmatch.cli.console import print_first
+from evenmatch.data.pairs import read_system_files
 from evenmatch.data.ratings.reading import read_ratings
-from evenmatch.errors import InputError
+from evenmatch.data.tables import table_to_latex
 from evenmatch.evaluation.agreement import METHODS, AgreementLevel, OutlierRule, correlate
 from evenmatch.evaluation.agreement_result import Agreement
 from evenmatch.evaluation.compare import Comparison
 from evenmatch.evaluation.compare import compare as compare_systems
 from evenmatch.evaluation.keyphrase_scores import DEFAULT_KEYPHRASE_METRICS, score_keyphrases
 from evenmatch.evaluation.keyphrase_table import KeyphraseTable
-from evenmatch.reports.page import check_page_path
-from evenmatch.reports.results import write_report
 from evenmatch.stats.levels import CorrelationMethod
 
 
@@ -33,7 +29,7 @@ from evenmatch.stats.levels import CorrelationMethod
 def meta(
     data: str = opt.RATINGS,
     metric: list[str] | None = opt.metric(
-        None, opt.METRIC_HELP, "bertscore, or none with --official"
+        None, opt.METRIC_HELP, "bertscore, or none with --published"
     ),
     level: AgreementLevel = opt.value(
         "system",
@@ -53,8 +49,8 @@ def meta(
     subset: list[str] | None = opt.repeatable(
         None, "NAME", "Use only this language pair or criterion", shown="all"
     ),
-    official: bool = opt.flag(
-        False, "--official", "Also evaluate the metric scores published with the data."
+    published: bool = opt.flag(
+        False, "--published", "Also evaluate the metric scores published with the data."
     ),
     corpus: bool = opt.flag(
         True,
@@ -65,12 +61,7 @@ def meta(
     confidence: float = opt.CONFIDENCE,
     resamples: int = opt.count(1000, "Number of resamples for intervals and tests."),
     seed: int = opt.SEED,
-    out: str = opt.value(
-        "",
-        "PAGE.html",
-        "Also write an HTML report with tables, plots and the outputs on which metrics disagree "
-        "most.",
-    ),
+    out: str = opt.OUT,
     *,
     printing: opt.OutputOptions,
     parts: str = opt.PARTS,
@@ -82,28 +73,29 @@ def meta(
     Prints the agreement of each metric on each data set with a confidence interval, and clusters
     of metrics that do not differ significantly.
     """
-    if out:
-        check_page_path(out)
+    opt.check_out(out)
     ratings = read_ratings(data, subsets=subset or ())
     with scaling.settings(running, parts) as settings:
         found = correlate(
-            opt.resolve_metrics(metric, official),
+            opt.resolve_metrics(metric, published),
             ratings,
             level,
             method,
             outliers=outliers,
             corpus=corpus,
-            published=official,
+            published=published,
             confidence=confidence,
             resamples=resamples,
             seed=seed,
             **settings,
         )
-    if out:
-        print_message(f"wrote {write_report(found, out)}")
     records = [asdict(entry) for entry in found.entries]
     printing.print_result(
-        found, document=agreement_document(found), records=records, tables=[found.grid()]
+        found,
+        document=agreement_document(found),
+        records=records,
+        latex=found.to_latex(),
+        out=out,
     )
 
 
@@ -130,36 +122,58 @@ def compare(
         opt.REQUIRED,
         "--candidates -c FILE",
         "Outputs of one system, one per line; give one file per system, the baseline first. The "
-        "file name without suffix is the name of the system.",
+        "file name without suffix is the name of the system, or give -c NAME=FILE.",
     ),
     references: list[str] = opt.repeatable(
         opt.REQUIRED, "--references -r FILE", "File of references, one per line"
     ),
     sources: str = opt.SOURCES,
+    scale: float = opt.SCALE,
+    confidence: float = opt.CONFIDENCE,
+    resamples: int | None = opt.value(
+        None, "N", "Number of bootstrap resamples.", "enough to reach ***: 10000 or more", least=1
+    ),
+    trials: int | None = opt.value(
+        None, "N", "Number of random permutations.", "enough to reach ***: 10000 or more", least=1
+    ),
+    seed: int = opt.SEED,
+    out: str = opt.OUT,
     *,
-    draws: opt.ResamplingOptions,
     printing: opt.OutputOptions,
     running: opt.RunOptions,
 ) -> None:
     """Compare systems on one test set.
 
-    Prints scores and differences with confidence intervals and significance tests. Every pair of
-    systems is tested with the paired bootstrap and approximate randomisation. BLEU, chrF and TER
-    are compared by corpus score, other metrics by their mean.
+    Prints a table of systems and metrics, with stars for significant differences from the first
+    system, and the difference of every pair of systems with its confidence interval. Pairs are
+    tested with the paired bootstrap and approximate randomisation. BLEU, chrF and TER are compared
+    by corpus score, other metrics by their mean.
     """
-    texts = _read_parallel([*candidates, *references, *([sources] if sources else [])])
+    opt.check_out(out)
+    opt.check_scale(scale)
+    if len(candidates) < 2:
+        raise typer.BadParameter("give -c at least twice, with one candidate file per system")
+    systems, several, source_texts = read_system_files(
+        opt.system_files(candidates), references, sources
+    )
     with running.settings() as settings:
         found = compare_systems(
-            dict(zip(_system_names(candidates), texts, strict=False)),
-            list(map(list, zip(*texts[len(candidates) :][: len(references)], strict=True))),
+            systems,
+            several,
             list(dict.fromkeys(metric)),
-            sources=texts[-1] if sources else None,
-            **asdict(draws),
+            sources=source_texts,
+            confidence=confidence,
+            resamples=resamples,
+            trials=trials,
+            seed=seed,
             **settings,
-        )
-    tables = [found.score_table(), found.gap_table()]
+        ).scaled(scale)
     printing.print_result(
-        found, document=comparison_document(found), records=found.rows, tables=tables
+        found,
+        document=comparison_document(found),
+        records=found.rows,
+        latex=found.grid().to_latex(),
+        out=out,
     )
 
 
@@ -168,37 +182,11 @@ def comparison_document(found: Comparison) -> dict[str, Any]:
     return {
         "rows": found.rows,
         "systems": [asdict(score) for score in found.scores],
+        "scale": found.scale,
         "higher_is_better": dict(found.higher_is_better),
         "signatures": dict(found.signatures),
         "testing": asdict(found.testing),
     }
-
-
-def _system_names(candidates: Sequence[str]) -> list[str]:
-    """Return the name of each system: its file name without suffixes, or its path if ambiguous."""
-    if len(candidates) < 2:
-        raise typer.BadParameter("give -c at least twice, with one candidate file per system")
-    names = [Path(path).name.removesuffix(".gz") for path in candidates]
-    stems = [name.rpartition(".")[0] or name for name in names]
-    for names_given in (stems, list(candidates)):
-        if len(set(names_given)) == len(names_given):
-            return names_given
-    raise typer.BadParameter("the same candidate file is given twice; give one file per system")
-
-
-def _read_parallel(paths: Sequence[str]) -> list[list[str]]:
-    """Read the lines of each file; all files must have the same number of lines."""
-    if list(paths).count(STANDARD_INPUT) > 1:
-        raise InputError("standard input (-) can be used for one file only")
-    texts = [list(read_lines(path)) for path in paths]
-    for path, lines in zip(paths, texts, strict=True):
-        if len(lines) != len(texts[0]):
-            raise InputError(
-                f"{display_path(paths[0])} has {len(texts[0])} lines but "
-                f"{display_path(path)} has {len(lines)}; "
-                "give one line per segment in every file"
-            )
-    return texts
 
 
 @opt.expand_option_groups()
@@ -231,6 +219,7 @@ def keyphrases(
         "--strict",
         "Stop with an error at a line or field that cannot be read, instead of a warning.",
     ),
+    out: str = opt.OUT,
     *,
     draws: opt.ResamplingOptions,
     printing: opt.OutputOptions,
@@ -243,6 +232,7 @@ def keyphrases(
     Prints scores of present phrases (those that occur in the document), absent phrases and all,
     with confidence intervals, and significance tests between systems.
     """
+    opt.check_out(out)
     with scaling.settings(running, parts) as settings:
         found = score_keyphrases(
             data,
@@ -256,7 +246,11 @@ def keyphrases(
     print_first(found.errors, 5, "warning: ")
     tables = [found.score_table(), *([found.gap_table()] if found.gaps else [])]
     printing.print_result(
-        found, document=found.document(), records=_tsv_records(found), tables=tables
+        found,
+        document=found.document(),
+        records=_tsv_records(found),
+        latex="\n".join(map(table_to_latex, tables)),
+        out=out,
     )
 
 

@@ -6,13 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from evenmatch.cli import options as opt
-from evenmatch.cli.console import print_message
+from evenmatch.data.tables import table_to_latex
 from evenmatch.fairness.adapter_training import DebiasSettings
 from evenmatch.fairness.audit import Audit
 from evenmatch.fairness.audit import audit as audit_metrics
 from evenmatch.fairness.debias import debias as debias_metric
-from evenmatch.reports.page import check_page_path
-from evenmatch.reports.results import write_report
 
 
 @opt.expand_option_groups(cache=True)
@@ -41,12 +39,7 @@ def audit(
     ),
     *,
     draws: opt.ResamplingOptions,
-    out: str = opt.value(
-        "",
-        "PAGE.html",
-        "Also write an HTML report with plots, tables and the pairs with the largest score "
-        "difference.",
-    ),
+    out: str = opt.OUT,
     printing: opt.OutputOptions,
     parts: str = opt.PARTS,
     running: opt.RunOptions,
@@ -57,8 +50,7 @@ def audit(
     Bias is the score difference between two texts that differ only in the social group that they
     mention, for example in gender, age or religion.
     """
-    if out:
-        check_page_path(out)
+    opt.check_out(out)
     with scaling.settings(running, parts) as settings:
         found = audit_metrics(
             opt.resolve_metrics(metric, published),
@@ -69,10 +61,12 @@ def audit(
             **asdict(draws),
             **settings,
         )
-    if out:
-        print_message(f"wrote {write_report(found, out)}")
     printing.print_result(
-        found, document=audit_document(found), records=found.rows, tables=[found.grid()]
+        found,
+        document=audit_document(found),
+        records=found.rows,
+        latex=table_to_latex(found.grid()),
+        out=out,
     )
 
 

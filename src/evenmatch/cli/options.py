@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, is_dataclass
 from inspect import Parameter
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import typer
@@ -28,12 +29,14 @@ from evenmatch.cli.console import (
     show_progress,
 )
 from evenmatch.data.cards import MetricCard
-from evenmatch.data.tables import TextTable, records_to_tsv, table_to_latex
+from evenmatch.data.scores import atomic_write
+from evenmatch.data.tables import records_to_tsv
 from evenmatch.distributed.messages import Runner
 from evenmatch.distributed.processes import Processes
 from evenmatch.distributed.ray_cluster import Ray
 from evenmatch.distributed.run import RETRIES, SHARD_ROWS
 from evenmatch.distributed.session import WorkerSession, worker_session
+from evenmatch.errors import DataError
 from evenmatch.types import Run
 
 METRIC_HELP = (
@@ -118,6 +121,15 @@ PARTS = value(
 )
 JSON = flag(False, "--json", "Print the result as one JSON document.")
 CONFIDENCE = value(0.95, "LEVEL", "Confidence level of the intervals, between 0 and 1.")
+SCALE = value(
+    1.0, "FACTOR", "Multiply all scores; 100 reports BLEU as 28.9 instead of 0.289.", shown="1"
+)
+OUT = value(
+    "",
+    "FILE",
+    "Also write a file: with the suffix .html a report with tables and plots; with .json, .tsv, "
+    ".tex or .txt the result in that format.",
+)
 SEED = count(0, "Random seed.", least=0)
 PROGRESS = flag(
     None,
@@ -176,6 +188,51 @@ class RunOptions:
 OutputFormat: TypeAlias = Literal["text", "json", "tsv", "latex"]
 
 
+_PAGE_SUFFIXES = (".html", ".htm")
+
+OUT_FORMATS: Mapping[str, OutputFormat] = {
+    ".json": "json",
+    ".tsv": "tsv",
+    ".tex": "latex",
+    ".txt": "text",
+}
+
+
+def check_scale(scale: float) -> None:
+    """Reject a value of --scale that is not above 0."""
+    if not 0 < scale < float("inf"):
+        raise typer.BadParameter(f"--scale must be a number above 0, got {scale:g}")
+
+
+def check_out(out: str) -> None:
+    """Reject a file for --out whose format is unknown or whose folder does not exist."""
+    if out and Path(out).suffix.lower() not in (*_PAGE_SUFFIXES, *OUT_FORMATS):
+        known = ", ".join([_PAGE_SUFFIXES[0], *OUT_FORMATS])
+        raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}")
+    if out and not Path(out).resolve().parent.is_dir():
+        raise DataError(f"there is no folder {Path(out).parent} to write in; create it first")
+
+
+def system_files(candidates: Sequence[str]) -> dict[str, str]:
+    """Return the candidate file of each system, given as FILE or NAME=FILE.
+
+    A system without a name is called by its file name without suffixes, or by its path if two are
+    alike.
+    """
+    paths, names = [], []
+    for given in candidates:
+        name, sign, path = given.partition("=")
+        named = bool(name and sign and path) and not Path(given).exists()
+        file = Path(given).name.removesuffix(".gz")
+        paths.append(path if named else given)
+        names.append(name if named else file.rpartition(".")[0] or file)
+    both = list(zip(names, paths, strict=True))
+    systems = [path if names.count(name) > 1 else name for name, path in both]
+    if len(set(systems)) < len(systems):
+        raise typer.BadParameter("the same candidate file is given twice; give one file per system")
+    return dict(zip(systems, paths, strict=True))
+
+
 class HasNotes(Protocol):
     """A result whose `notes` are the settings and signatures; `str` gives the whole text."""
 
@@ -202,22 +259,31 @@ class OutputOptions:
         *,
         document: Mapping[str, Any],
         records: Sequence[Mapping[str, object]],
-        tables: Sequence[TextTable],
+        latex: str,
+        out: str = "",
     ) -> None:
-        """Print `found` as text, `document` as JSON, `records` as TSV or `tables` as LaTeX.
+        """Print `found` as text, `document` as JSON, `records` as TSV or `latex`.
 
-        LaTeX output begins with the notes of the result as comments.
+        LaTeX output begins with the notes of the result as comments. `out` is also written, as a
+        report or in the format of its suffix.
         """
-        if self.format == "json":
-            print_output(as_json(document))
-        elif self.format == "tsv":
-            print_output(records_to_tsv(records))
-        elif self.format == "latex":
-            print_output(
-                "\n".join([*(f"% {note}" for note in found.notes()), *map(table_to_latex, tables)])
-            )
-        else:
-            print_output(str(found))
+        formats: dict[str, Callable[[], str]] = {
+            "json": lambda: as_json(document),
+            "tsv": lambda: records_to_tsv(records),
+            "latex": lambda: "\n".join([*(f"% {note}" for note in found.notes()), latex]),
+            "text": lambda: str(found),
+        }
+        if out.lower().endswith(_PAGE_SUFFIXES):
+            from evenmatch.reports.results import write_report  # slow to import
+
+            result: Any = found
+            print_message(f"wrote {write_report(result, out)}")
+        elif out:
+            with atomic_write(out) as place:
+                text = formats[OUT_FORMATS[Path(out).suffix.lower()]]()
+                Path(place).write_text(text + "\n", "utf-8")
+            print_message(f"wrote {out}")
+        print_output(formats[self.format]())
 
 
 Command: TypeAlias = Callable[..., None]

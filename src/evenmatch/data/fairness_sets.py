@@ -63,6 +63,14 @@ class FairnessSet:
     def __len__(self) -> int:
         return sum(map(len, self.pairs.values()))
 
+    def select(self, attributes: Sequence[str]) -> FairnessSet:
+        """Return the set with these attributes only; unchanged if there are none."""
+        for name in attributes:
+            if name not in self.pairs:
+                known = ", ".join(self.pairs)
+                raise UnknownNameError(f"{self.name} has no pairs about {name!r}; it has: {known}")
+        return FairnessSet(self.name, {name: self.pairs[name] for name in attributes or self.pairs})
+
 
 @check_arguments
 def read_fair_pairs(
@@ -75,14 +83,8 @@ def read_fair_pairs(
     pair is its field `attribute`, or else the name of the file. `attributes` selects some of them.
     """
     given = fspath(data)
-    pairs = _read_attributes(given)
-    for name in attributes:
-        if name not in pairs:
-            raise UnknownNameError(
-                f"{given or 'the set'} has no pairs about {name!r}; it has: {', '.join(pairs)}"
-            )
-    selected = {name: pairs[name] for name in attributes or pairs}
-    return FairnessSet(Path(given).name if given else "included pairs", selected)
+    name = Path(given).name if given else "included pairs"
+    return FairnessSet(name, _read_attributes(given)).select(attributes)
 
 
 def make_fairness_pair(

@@ -1,8 +1,8 @@
-"""File formats: text lines, JSONL, TSV and Parquet, local or remote.
+"""File formats: text lines, JSONL, TSV, CSV and Parquet, local or remote.
 
 - Lines: UTF-8 text, gzipped or not, or standard input (`read_lines`).
-- Records: one mapping per row of a JSONL, TSV or Parquet file, with its position for error messages
-  (`read_records`).
+- Records: one mapping per row of a JSONL, TSV, CSV or Parquet file, with its position for error
+  messages (`read_records`).
 - URLs such as s3://bucket/pairs.jsonl are opened with fsspec (`open_location`).
 - Parquet tables are read and written in batches.
 
@@ -12,6 +12,7 @@ The suffix of a file determines its format. For a new one, extend `read_records`
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -19,8 +20,8 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
@@ -33,11 +34,15 @@ STANDARD_INPUT = "-"
 # The position of a record for messages, such as "x.jsonl line 3", and the record.
 LocatedRecord: TypeAlias = tuple[str, Mapping[str, Any]]
 
+Columns: TypeAlias = Mapping[str, Sequence[Any]]
+
 _BLOCK = 1 << 20  # bytes read at a time
 
 _GZIP_LIMIT = "EVENMATCH_MAX_GZIP_BYTES"
 
 _BATCH = 4096  # rows read at a time
+
+_MAX_CELL = 1 << 30  # characters of a CSV cell
 
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -151,9 +156,11 @@ def read_records(path: str) -> Iterator[LocatedRecord]:
         return read_json_records(path)
     if is_tsv(path):
         return read_tsv_records(path)
+    if is_csv(path):
+        return read_csv_records(path)
     if is_parquet(path):
         return read_parquet_records(path)
-    raise InputError(f"unknown file type of {path}; name it .jsonl, .tsv or .parquet")
+    raise InputError(f"unknown file type of {path}; name it .jsonl, .tsv, .csv or .parquet")
 
 
 def is_json(path: str) -> bool:
@@ -165,6 +172,11 @@ def is_json(path: str) -> bool:
 def is_tsv(path: str) -> bool:
     """Whether a file is TSV by its name."""
     return path.lower().removesuffix(".gz").endswith(".tsv")
+
+
+def is_csv(path: str) -> bool:
+    """Whether a file is CSV by its name."""
+    return path.lower().removesuffix(".gz").endswith(".csv")
 
 
 def is_parquet(path: str) -> bool:
@@ -216,17 +228,44 @@ def read_tsv_records(path: str) -> Iterator[LocatedRecord]:
     The columns `reference`, `reference2` and so on are collected as `references`, including empty
     cells.
     """
-    rows = read_lines(path)
-    header = next(rows, "").split("\t")
+    rows = enumerate((line.split("\t") for line in read_lines(path)), 1)
+    hint = "use JSONL for text that contains tabs or line breaks"
+    return _read_table(rows, display_path(path), hint)
+
+
+def read_csv_records(path: str) -> Iterator[LocatedRecord]:
+    """Read a header and one record per row, as `read_tsv_records`; cells may be quoted (RFC 4180).
+
+    A quoted cell may contain commas, doubled quotes and line breaks.
+    """
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        csv.field_size_limit(_MAX_CELL)
+        reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+        while True:
+            first = reader.line_num + 1
+            try:
+                yield first, next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise InputError(f"{display_path(path)} line {first} is not CSV: {error}") from None
+
+    return _read_table(rows(), display_path(path), "quote cells that contain commas")
+
+
+def _read_table(
+    rows: Iterator[tuple[int, list[str]]], name: str, hint: str
+) -> Iterator[LocatedRecord]:
+    """Read the records of a table from its numbered rows, of which the first is the header."""
+    _, header = next(rows, (1, [""]))
     references = [n for n, name in enumerate(header) if _REFERENCE_COLUMN.fullmatch(name)]
     others = [(n, name) for n, name in enumerate(header) if n not in references]
-    for number, line in enumerate(rows, 2):
-        cells = line.split("\t")
-        where = f"{display_path(path)} line {number}"
+    for number, cells in rows:
+        where = f"{name} line {number}"
         if len(cells) != len(header):
             raise InputError(
-                f"{where} has {len(cells)} columns and the header {len(header)}; "
-                "use JSONL for text that contains tabs or line breaks"
+                f"{where} has {len(cells)} columns and the header {len(header)}; {hint}"
             )
         record: dict[str, Any] = {name: cells[n] for n, name in others}
         if references:
@@ -234,26 +273,75 @@ def read_tsv_records(path: str) -> Iterator[LocatedRecord]:
         yield where, record
 
 
-def read_parquet_records(path: str, wanted: Sequence[str] | None = None) -> Iterator[LocatedRecord]:
-    """Read the rows of a table with their positions; only the `wanted` columns, if given."""
+def read_parquet_records(path: str) -> Iterator[LocatedRecord]:
+    """Read the rows of a table with their positions."""
     row = 0
     with open_parquet(path) as file:
-        names = file.schema_arrow.names
-        columns = [name for name in names if wanted is None or name in wanted]
-        for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
+        for batch in file.iter_batches(batch_size=_BATCH):
             for record in batch.to_pylist():
                 row += 1
                 yield f"{path} row {row}", record
 
 
+@contextmanager
+def parquet_writer(path: str, types: Mapping[str, str]) -> Iterator[Callable[[Columns], None]]:
+    """Create a Parquet table with these column types; yields a function that appends rows.
+
+    The file is created with the first rows; they decide the type of a column of 'any' type.
+    """
+    pyarrow = load_pyarrow()
+    kinds = {
+        "whole": pyarrow.int64(),
+        "number": pyarrow.float64(),
+        "text": pyarrow.string(),
+        "texts": pyarrow.list_(pyarrow.string()),
+    }
+    with ExitStack() as stack:
+        writers: list[Any] = []  # opened with the first rows
+
+        def make_schema(columns: Columns) -> Any:
+            found = []
+            for name, kind in types.items():
+                inferred = kinds.get(kind) or pyarrow.array(columns[name]).type
+                found.append((name, pyarrow.string() if inferred == pyarrow.null() else inferred))
+            return pyarrow.schema(found)
+
+        def write(columns: Columns) -> None:
+            try:
+                if not writers:
+                    writer = pyarrow.parquet.ParquetWriter(path, make_schema(columns))
+                    writers.append(stack.enter_context(writer))
+                schema = writers[0].schema
+                arrays = [pyarrow.array(columns[field.name], field.type) for field in schema]
+            except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+                reason = str(error).splitlines()[0]
+                raise DataError(
+                    f"a field has values of several types ({reason}), which a Parquet column "
+                    "cannot have; write .jsonl"
+                ) from None
+            writers[0].write_batch(pyarrow.record_batch(arrays, schema=schema))
+
+        yield write
+
+
 def concatenate_parquet(paths: Sequence[str], out: str) -> None:
     """Concatenate the rows of tables with the same columns into one table."""
-    with open_parquet(paths[0]) as first:
-        schema = first.schema_arrow
-    with load_pyarrow().parquet.ParquetWriter(out, schema) as file:
+    pyarrow = load_pyarrow()
+    schemas = []
+    for path in paths:
+        with open_parquet(path) as part:
+            schemas.append(part.schema_arrow)
+    try:
+        schema = pyarrow.unify_schemas(schemas, promote_options="permissive")
+    except pyarrow.ArrowTypeError as error:
+        raise DataError(
+            f"a field has values of several types ({error}), which a Parquet column cannot have; "
+            "write .jsonl"
+        ) from None
+    with pyarrow.parquet.ParquetWriter(out, schema) as file:
         for path in paths:
             with open_parquet(path) as part:
-                file.write_table(part.read())
+                file.write_table(part.read().cast(schema))
 
 
 @contextmanager

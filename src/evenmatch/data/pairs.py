@@ -1,9 +1,9 @@
-"""Files of pairs: line-aligned texts, JSONL, TSV and Parquet, read one pair at a time.
+"""Files of pairs: line-aligned texts, JSONL, TSV, CSV and Parquet, read one pair at a time.
 
 `open_pair_file` chooses the format by suffix and `LineAlignedFiles` reads parallel text files. A
 record has the fields `candidate` (or `prediction`), `references` (or `reference`) and optionally
-`source`. `read_sentence_pairs` reads public sets of sentence pairs, and `read_everyday_sample` the
-small sample that comes with evenmatch.
+`source`; its other fields are kept with the pair. `read_sentence_pairs` reads public sets of
+sentence pairs, and `read_everyday_sample` the small sample that comes with evenmatch.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from evenmatch.data.files import (
     check_text,
     count_lines,
     display_path,
+    is_csv,
     is_json,
     is_parquet,
     is_rereadable,
@@ -29,7 +30,6 @@ from evenmatch.data.files import (
     open_parquet,
     read_json_records,
     read_lines,
-    read_parquet_records,
     read_records,
 )
 from evenmatch.errors import DataError, InputError
@@ -49,9 +49,9 @@ TRAINING_SPLITS: Mapping[str, str] = {"sts-b": "train", "sick": "train", "snli":
 
 def open_pair_file(path: str) -> RecordFile:
     """Open a file of pairs in the format given by its suffix; standard input is JSONL."""
-    if not (is_json(path) or is_tsv(path) or is_parquet(path)):
+    if not (is_json(path) or is_tsv(path) or is_csv(path) or is_parquet(path)):
         raise InputError(
-            f"unknown file type of {path}; name it .jsonl, .tsv or .parquet, "
+            f"unknown file type of {path}; name it .jsonl, .tsv, .csv or .parquet, "
             "or give line-aligned text files with -c and -r"
         )
     return RecordFile(path)
@@ -59,7 +59,7 @@ def open_pair_file(path: str) -> RecordFile:
 
 @dataclass(frozen=True)
 class RecordFile:
-    """A JSONL, TSV or Parquet file whose records have the fields of `pair_from_record`.
+    """A JSONL, TSV, CSV or Parquet file whose records have the fields of `pair_from_record`.
 
     Every iteration reads the file again.
     """
@@ -67,12 +67,7 @@ class RecordFile:
     path: str
 
     def __iter__(self) -> Iterator[Pair]:
-        records = (
-            read_parquet_records(self.path, PAIR_FIELDS)
-            if is_parquet(self.path)
-            else read_records(self.path)
-        )
-        return (pair_from_record(record, where) for where, record in records)
+        return (pair_from_record(record, where) for where, record in read_records(self.path))
 
     @property
     def rereadable(self) -> bool:
@@ -85,8 +80,9 @@ class RecordFile:
         if is_parquet(self.path):
             with open_parquet(self.path) as file:
                 return int(file.metadata.num_rows)
-        header = 1 if is_tsv(self.path) else 0
-        return max(0, count_lines(self.path) - header) if self.rereadable else 0
+        if is_csv(self.path) or not self.rereadable:  # a row of CSV may have several lines
+            return 0
+        return max(0, count_lines(self.path) - is_tsv(self.path))
 
 
 @dataclass(frozen=True)
@@ -141,6 +137,32 @@ class LineAlignedFiles:
 PairFile: TypeAlias = RecordFile | LineAlignedFiles
 
 
+def read_system_files(
+    systems: Mapping[str, str], references: Sequence[str], sources: str = ""
+) -> tuple[dict[str, list[str]], list[list[str]], list[str] | None]:
+    """Read the line-aligned candidates of several systems, given by name, and their references.
+
+    Returns the candidates by system, the references of each line, and the sources if there are any.
+    """
+    paths = [*systems.values(), *references, *([sources] if sources else [])]
+    if paths.count(STANDARD_INPUT) > 1:
+        raise InputError("standard input (-) can be used for one file only")
+    texts = [list(read_lines(path)) for path in paths]
+    for path, lines in zip(paths, texts, strict=True):
+        if len(lines) != len(texts[0]):
+            raise InputError(
+                f"{display_path(paths[0])} has {len(texts[0])} lines but "
+                f"{display_path(path)} has {len(lines)}; "
+                "give one line per segment in every file"
+            )
+    several = texts[len(systems) :][: len(references)]
+    return (
+        dict(zip(systems, texts, strict=False)),
+        list(map(list, zip(*several, strict=True))),
+        texts[-1] if sources else None,
+    )
+
+
 def pair_from_record(record: Mapping[str, Any], where: str) -> Pair:
     """Convert a record to a pair; `where` names the file and line in messages.
 
@@ -155,7 +177,10 @@ def pair_from_record(record: Mapping[str, Any], where: str) -> Pair:
     references = tuple(check_text(reference, "reference", where) for reference in several)
     source = record.get(SOURCE_FIELD)
     return Pair(
-        candidate, references, None if source is None else check_text(source, SOURCE_FIELD, where)
+        candidate,
+        references,
+        None if source is None else check_text(source, SOURCE_FIELD, where),
+        {name: value for name, value in record.items() if name not in PAIR_FIELDS} or None,
     )
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from evenmatch.data.scores import ScoreLayout
 from evenmatch.distributed.manifest import Manifest
 from evenmatch.distributed.messages import (
     Runner,
@@ -32,6 +33,7 @@ from evenmatch.errors import DataError, EvenmatchError, InputError
 from evenmatch.protocols import Metric
 from evenmatch.registry import CallContext, spec
 from evenmatch.registry.opening import count_idf
+from evenmatch.scoring.engine import sign_reference_count
 from evenmatch.scoring.inputs import warn_of_other_languages
 from evenmatch.scoring.metric import as_metric
 from evenmatch.types import Pair, Run
@@ -58,6 +60,7 @@ class Driver:
     load: Callable[[Shard], bytes]
     retries: int
     max_failures: int | None
+    layout: ScoreLayout = ScoreLayout()
 
     def __call__(self, on: Runner) -> list[ShardFailure]:
         """Score the shards that are not in the manifest; return those that failed."""
@@ -76,7 +79,9 @@ class Driver:
         names = ("device", "threads", "batch_tokens", "cache")
         settings = {name: getattr(self.run, name) for name in names}
         metrics = self.metrics
-        return WorkerJob(metrics.specs, self.suffix, settings, os.getcwd(), metrics.idf_tables)
+        return WorkerJob(
+            metrics.specs, self.suffix, settings, os.getcwd(), metrics.idf_tables, self.layout
+        )
 
     def _score_shards(self, pool: WorkerPool) -> None:
         self._dispatch(pool)
@@ -257,7 +262,7 @@ class RunMetrics:
     def check_signatures(self, theirs: Mapping[str, str]) -> None:
         """Raise `DataError` if a worker has another version of evenmatch or another model."""
         for name, expected in self.signatures.items():
-            if not theirs[name].startswith(expected):
+            if not sign_reference_count(theirs[name]).startswith(expected):
                 raise DataError(
                     f"a worker computes {name} as {theirs[name]}, expected {expected}; give every "
                     "worker the same version of evenmatch and the same models, and idf a table"

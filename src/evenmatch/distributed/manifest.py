@@ -64,6 +64,11 @@ class Manifest:
             raise OSError(error.errno, error.strerror, str(self.folder / MANIFEST_NAME)) from None
         self.done[shard.number] = line
 
+    def check_shard(self, shard: Shard) -> None:
+        """Raise an error if the rows of a shard have changed since they were scored."""
+        if line := self.done.get(shard.number):
+            _refuse_resume(self.folder, _describe_changed_rows(line, shard))
+
     def part_path(self, number: int, suffix: str) -> Path:
         """Path of a shard's scores."""
         return self.folder / f"part-{number:06d}{suffix}"
@@ -71,11 +76,12 @@ class Manifest:
 
 @contextmanager
 def open_manifest(
-    folder: Path, header: Mapping[str, Any], shards: Sequence[Shard], *, resume: bool
+    folder: Path, header: Mapping[str, Any], shards: Sequence[Shard] | None, *, resume: bool
 ) -> Iterator[Manifest]:
     """Create the manifest of a run in a folder; with `resume`, open an existing one.
 
-    Raises an error if the existing manifest is of a different run, or in use by another process.
+    Without `shards`, they become known one by one and are checked with `check_shard`. Raises an
+    error if the existing manifest is of a different run, or in use by another process.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / MANIFEST_NAME
@@ -95,12 +101,9 @@ def open_manifest(
         file = stack.enter_context(path.open("r+b", buffering=0))
         stored, *lines = _read_lines(file, path)
         done = {line["shard"]: line for line in lines}
-        reason = _find_change(stored, header) or _find_changed_rows(done.values(), shards)
-        if reason:
-            raise InputError(
-                f"the run in {folder} cannot be resumed: {reason}; use the same settings and "
-                "input, or another --out"
-            )
+        _refuse_resume(folder, _find_change(stored, header))
+        if shards is not None:
+            _refuse_resume(folder, _find_changed_rows(done.values(), shards))
         yield Manifest(
             folder, file, {n: line for n, line in done.items() if _part_is_intact(folder, line)}
         )
@@ -125,15 +128,28 @@ def _find_changed_rows(done: Iterable[Mapping[str, Any]], shards: Sequence[Shard
     Rows that are not scored yet may change, so that a corrupt row can be corrected.
     """
     for line in done:
-        first, last = line["first"], line["first"] + line["rows"] - 1
+        last = line["first"] + line["rows"] - 1
         if line["shard"] >= len(shards):
             end = shards[-1].first + shards[-1].rows - 1
             return f"it has scores of row {last}, but the input now ends with row {end}"
-        shard = shards[line["shard"]]
-        found = (shard.first, shard.rows, shard.content_hash)
-        if found != (first, line["rows"], line["content"]):
-            return f"rows {first} to {last} of {shard.file} have changed since they were scored"
+        if reason := _describe_changed_rows(line, shards[line["shard"]]):
+            return reason
     return ""
+
+
+def _describe_changed_rows(line: Mapping[str, Any], shard: Shard) -> str:
+    first, last = line["first"], line["first"] + line["rows"] - 1
+    if (shard.first, shard.rows, shard.content_hash) == (first, line["rows"], line["content"]):
+        return ""
+    return f"rows {first} to {last} of {shard.file} have changed since they were scored"
+
+
+def _refuse_resume(folder: Path, reason: str) -> None:
+    if reason:
+        raise InputError(
+            f"the run in {folder} cannot be resumed: {reason}; use the same settings and input or "
+            "another --out, or remove the folder to start again"
+        )
 
 
 def _read_lines(file: IO[bytes], path: Path) -> list[dict[str, Any]]:

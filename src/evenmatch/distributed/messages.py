@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from evenmatch.data.scores import ScoreLayout
 from evenmatch.distributed.shards import Shard
 
 
@@ -18,8 +19,9 @@ from evenmatch.distributed.shards import Shard
 class WorkerJob:
     """The job of a run, sent to each worker once.
 
-    `metrics` are names with their specs, `suffix` is that of the score files, `working_dir` is the
-    base of relative paths in specs, `idf_tables` are counted over the whole input.
+    `metrics` are names with their specs, `suffix` and `layout` are those of the score files,
+    `working_dir` is the base of relative paths in specs, `idf_tables` are counted over the whole
+    input.
     """
 
     metrics: tuple[tuple[str, str], ...]
@@ -27,6 +29,7 @@ class WorkerJob:
     settings: dict[str, Any] = field(default_factory=dict)
     working_dir: str = ""
     idf_tables: tuple[str, ...] = ()
+    layout: ScoreLayout = ScoreLayout()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from evenmatch.data.files import (
     resolve_filesystem,
     upload_file,
 )
-from evenmatch.data.scores import atomic_write, is_score_file
+from evenmatch.data.scores import LayoutStyle, ScoreLayout, atomic_write, is_score_file
 from evenmatch.distributed.driver import (
     Driver,
     ShardFailure,
@@ -36,9 +36,9 @@ from evenmatch.distributed.driver import (
 from evenmatch.distributed.manifest import open_manifest
 from evenmatch.distributed.messages import Runner
 from evenmatch.distributed.processes import Processes
-from evenmatch.distributed.shards import ShardLoader, plan_shards
+from evenmatch.distributed.shards import Shard, ShardLoader, parse_shard_pairs, plan_shards
 from evenmatch.distributed.worker import merge_tallies
-from evenmatch.errors import DataError, InputError
+from evenmatch.errors import DataError, EvenmatchError, InputError
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.streaming import RunningMean
@@ -58,15 +58,18 @@ def score_files(
     shard_rows: int = SHARD_ROWS,
     retries: int = RETRIES,
     max_failures: int | None = None,
+    layout: LayoutStyle = "long",
+    scale: float = 1.0,
     **run: Any,
 ) -> ScoreFilesResult:
     """Score a JSONL or Parquet file, or a folder of them, in shards by several workers.
 
-    `out` is a file (.jsonl, .tsv, .parquet) with a row for each pair; the scored shards and the
-    manifest are stored in the folder `out`.parts. If `out` is a folder, they are stored there and
-    not joined. A run that was interrupted at any moment and is repeated with `resume` scores only
-    the missing shards. A shard that fails is retried `retries` times. The other shards are scored
-    nevertheless, unless more than `max_failures` shards fail.
+    `out` is a file (.jsonl, .tsv, .csv, .parquet) with a row for each pair and metric, or with the
+    `layout` 'wide' a row for each pair; numbers are multiplied by `scale`. The scored shards and
+    the manifest are stored in the folder `out`.parts. If `out` is a folder, they are stored there
+    and not joined. A run that was interrupted at any moment and is repeated with `resume` scores
+    only the missing shards. A shard that fails is retried `retries` times. The other shards are
+    scored nevertheless, unless more than `max_failures` shards fail.
 
     The scores are equal to those of `score`, in the order of the input.
     """
@@ -77,18 +80,19 @@ def score_files(
     shards = plan_shards(path, shard_rows)
     with closing(ShardLoader()) as load:
         metrics = build_run_metrics(names, shards, load)
-        header = manifest_header(metrics, suffix, shard_rows, settings)
+        written = ScoreLayout(layout, _first_fields(shards, load), scale)
+        header = manifest_header(metrics, written.describe(suffix), shard_rows, settings)
         with open_manifest(folder, header, shards, resume=resume) as manifest:
             resumed = sum(line["rows"] for line in manifest.done.values())
             limits = (retries, max_failures)
-            driver = Driver(manifest, metrics, suffix, settings, shards, load, *limits)
+            driver = Driver(manifest, metrics, suffix, settings, shards, load, *limits, written)
             failures = driver(on)
             if not failures and is_score_file(out):
                 with explain_full_disk(f"every shard is scored and stored in {folder}", out):
                     join_parts([manifest.part_path(s.number, suffix) for s in shards], out)
             lines = [manifest.done[number] for number in sorted(manifest.done)]
     tallies = {
-        name: merge_tallies(part, [line["tallies"][name] for line in lines])
+        name: merge_tallies(part, [line["tallies"][name] for line in lines]).scaled(scale)
         for name, part in metrics.metrics.items()
     }
     flagged: Counter[str] = Counter()
@@ -136,11 +140,19 @@ def join_parts(parts: Sequence[Path], out: str) -> None:
             with open_file(temporary, "wb") as sink:
                 for n, part in enumerate(parts):
                     with part.open("rb") as source:
-                        if n and part.suffix == ".tsv":
+                        if n and part.suffix in (".tsv", ".csv"):
                             source.readline()  # the header is that of the first part
                         shutil.copyfileobj(source, sink, 1 << 20)
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
+
+
+def _first_fields(shards: Sequence[Shard], load: ShardLoader) -> tuple[str, ...] | None:
+    """Names of the first pair's own fields; None if it cannot be read, which workers report."""
+    with suppress(EvenmatchError):
+        for pair in parse_shard_pairs(load(shards[0]), shards[0]):
+            return tuple(pair.fields or ())
+    return None
 
 
 def part_suffix(out: str) -> str:
@@ -154,7 +166,7 @@ def _parts_folder(out: str) -> tuple[Path, str]:
         resolve_filesystem(out)  # fail now rather than after hours of work
         if not is_score_file(out):
             raise InputError(
-                f"remote output must be one file, got {out}; use .jsonl, .tsv or .parquet"
+                f"remote output must be one file, got {out}; use .jsonl, .tsv, .csv or .parquet"
             )
         return Path(f"{Path(out).name}.parts"), part_suffix(out)
     if is_score_file(out):
@@ -164,6 +176,6 @@ def _parts_folder(out: str) -> tuple[Path, str]:
     if not out or Path(out).is_file() or Path(out).suffix:
         raise InputError(
             f"unknown output format of {out or 'the scores'}; "
-            "give a .jsonl, .tsv or .parquet file, or a folder"
+            "give a .jsonl, .tsv, .csv or .parquet file, or a folder"
         )
     return Path(out), ".jsonl"

@@ -102,7 +102,7 @@ class WorkerSession:
                 PACKED_SUFFIX,
                 run,
                 shards,
-                lambda shard: _pairs_to_jsonl(pairs[shard.first : shard.first + shard.rows]),
+                lambda shard: pairs_to_jsonl(pairs[shard.first : shard.first + shard.rows]),
                 self.retries,
                 self.max_failures,
             )
@@ -156,10 +156,11 @@ def _split_pairs(pairs: Sequence[Pair], rows: int) -> Iterator[Shard]:
     for number, first in enumerate(range(0, len(pairs), rows)):
         part = pairs[first : first + rows]
         place = (first, len(part), (first, len(part)))
-        yield Shard(number, first, _PSEUDO_FILE, *place, hash_content(_pairs_to_jsonl(part)))
+        yield Shard(number, first, _PSEUDO_FILE, *place, hash_content(pairs_to_jsonl(part)))
 
 
-def _pairs_to_jsonl(pairs: Sequence[Pair]) -> bytes:
+def pairs_to_jsonl(pairs: Sequence[Pair]) -> bytes:
+    """Return the texts of pairs as JSONL."""
     records = (
         {"candidate": p.candidate, "references": p.references, "source": p.source} for p in pairs
     )

@@ -28,7 +28,7 @@ from evenmatch.data.files import (
     open_parquet,
     parse_json_object,
 )
-from evenmatch.data.pairs import PAIR_FIELDS, pair_from_record
+from evenmatch.data.pairs import pair_from_record
 from evenmatch.errors import DataError, InputError
 from evenmatch.types import Pair
 
@@ -118,7 +118,7 @@ class ShardLoader:
         group, row = shard.position
         file = self._open_file(shard.file, open_parquet)
         if self._group[:2] != (shard.file, group):
-            self._group = (shard.file, group, _read_row_group(file, group))
+            self._group = (shard.file, group, file.read_row_group(group))
         return _arrow_bytes(self._group[2].slice(row, shard.rows))
 
     def _open_file(self, path: str, opener: Any) -> Any:
@@ -174,16 +174,10 @@ def _split_parquet(path: str, rows: int) -> Iterator[_Chunk]:
     """Split a Parquet file into chunks, each within one row group."""
     with open_parquet(path) as file:
         for group in range(file.num_row_groups):
-            table = _read_row_group(file, group)
+            table = file.read_row_group(group)
             for row in range(0, table.num_rows, rows):
                 part = table.slice(row, rows)
                 yield part.num_rows, (group, row), hash_content(_arrow_bytes(part))
-
-
-def _read_row_group(file: Any, group: int) -> Any:
-    """Read the columns of a pair from one row group."""
-    columns = [name for name in file.schema_arrow.names if name in PAIR_FIELDS]
-    return file.read_row_group(group, columns=columns)
 
 
 def _arrow_bytes(table: Any) -> bytes:

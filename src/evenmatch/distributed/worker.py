@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from evenmatch.data.scores import score_rows, score_writer
+from evenmatch.data.scores import score_writer, scored_pairs
 from evenmatch.distributed.messages import ShardDone, ShardFailed, ShardTask, WorkerJob, WorkerReady
 from evenmatch.distributed.shards import parse_shard_pairs
 from evenmatch.errors import EvenmatchError
 from evenmatch.protocols import CorpusMetric, Metric
+from evenmatch.scoring.engine import merge_signatures
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.scoring.streaming import RunningMean, count_flags
@@ -46,7 +47,7 @@ class Worker:
         for table in job.idf_tables:
             store_idf_json(table)
         self._names = [name for name, _ in job.metrics]
-        self._suffix = job.suffix
+        self._suffix, self._layout = job.suffix, job.layout
         self._run: Run = make_run(**job.settings)
         self._metrics: list[Metric] = [as_metric(spec) for _, spec in job.metrics]
         scored = score_metrics(self._metrics, WARMUP_PAIRS, self._run)  # loads the models
@@ -68,7 +69,7 @@ class Worker:
         try:
             found = score_metrics(self._metrics, pairs, self._run)
             scored = time.perf_counter()
-            data = b"" if task.only_rows else self._serialize(task.shard.first, found)
+            data = b"" if task.only_rows else self._serialize(task.shard.first, pairs, found)
         except (EvenmatchError, OSError) as error:
             return ShardFailed(number, one_line_message(error))
         written = time.perf_counter()
@@ -76,13 +77,13 @@ class Worker:
         tallies = {n: tally_record(scores) for n, scores in zip(self._names, found, strict=True)}
         return ShardDone(number, data, tallies, dict(count_flags(found)), seconds)
 
-    def _serialize(self, first: int, found: Sequence[Scores]) -> bytes:
+    def _serialize(self, first: int, pairs: Sequence[Pair], found: Sequence[Scores]) -> bytes:
         if self._suffix == PACKED_SUFFIX:
             return pack_scores(found)
         with tempfile.TemporaryDirectory(prefix="evenmatch-") as folder:
             path = Path(folder) / f"part{self._suffix}"
-            with score_writer(str(path)) as write:
-                write(list(score_rows(first, self._names, found)))
+            with score_writer(str(path), self._layout) as write:
+                write(list(scored_pairs(first, self._names, found, pairs)))
             return path.read_bytes()
 
 
@@ -129,7 +130,8 @@ def concatenate_scores(metric: Metric, parts: Sequence[Scores]) -> Scores:
     corpus = None
     if isinstance(metric, CorpusMetric) and counts is not None and parts[0].corpus is not None:
         corpus = float(metric.score_totals(counts.sum(0)))
-    return Scores(segments, parts[0].signature, corpus, counts)
+    signature = merge_signatures(scores.signature for scores in parts)
+    return Scores(segments, signature, corpus, counts)
 
 
 def tally_record(scores: Scores) -> dict[str, Any]:
@@ -154,7 +156,7 @@ def merge_tallies(metric: Metric, tallies: Sequence[Mapping[str, Any]]) -> Runni
         math.fsum(tally["value"] for tally in tallies),
         _sum_or_none(tally["precision"] for tally in tallies),
         _sum_or_none(tally["recall"] for tally in tallies),
-        tallies[0]["signature"],
+        merge_signatures(tally["signature"] for tally in tallies),
         corpus,
     )
 

@@ -27,7 +27,7 @@ from evenmatch.evaluation.agreement_result import (
     AgreementTestSettings,
 )
 from evenmatch.evaluation.rated_scores import RatedSetScores, ScoredSet, score_rated_sets
-from evenmatch.protocols import Metric
+from evenmatch.protocols import MetricLike
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric
@@ -56,7 +56,7 @@ _MIN_WILLIAMS_POINTS = 4
 
 @check_arguments
 def correlate(
-    metrics: str | Metric | Sequence[str | Metric],
+    metrics: MetricLike | Sequence[MetricLike],
     ratings: RatingsLike,
     level: AgreementLevel = "system",
     method: CorrelationMethod = "pearson",
@@ -71,8 +71,8 @@ def correlate(
 ) -> Agreement:
     """Measure the agreement of each metric with the human ratings of each rated set.
 
-    `ratings` is what `read_ratings` takes or returns.
-    The level `segment` pools all rated outputs; `per_item` and `per_system` average correlations
+    `ratings` are a name or path, or the result of `read_ratings`. The level `segment` pools all
+    rated outputs; `per_item` and `per_system` average correlations
     over segments and over systems. Human references among the systems are excluded. At the system
     level outlier systems are excluded too: those the organisers `listed`, those by the `mad` rule,
     or none (`keep`). A system's score is the metric's corpus score where it has one, unless

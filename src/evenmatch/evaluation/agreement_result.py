@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evenmatch.data.tables import TextTable, table_to_text
+from evenmatch.data.tables import TextTable, table_to_latex, table_to_text
 from evenmatch.evaluation.rated_scores import ScoredSet
 from evenmatch.stats.bootstrap import name_bounds
 
@@ -99,6 +99,19 @@ class Agreement:
             for m in self.metrics
         ]
         return [["metric", *header], *rows]
+
+    def to_latex(self) -> str:
+        """The `grid` as LaTeX, with the highest value of each column in bold."""
+        table = self.grid()
+        columns = list(zip(*table[1:], strict=True))[1:]
+        best = [max((float(c) for c in column if c != "-"), default=None) for column in columns]
+        bold = {
+            (row, column)
+            for row, cells in enumerate(table[1:], 1)
+            for column, cell in enumerate(cells[1:], 1)
+            if cell != "-" and float(cell) == best[column - 1]
+        }
+        return table_to_latex(table, bold)
 
     def notes(self) -> list[str]:
         """How the numbers are computed: level, excluded systems, intervals, tests, signatures."""

@@ -1,30 +1,29 @@
 """Comparison of systems on one test set, with confidence intervals and significance tests.
 
-`compare` scores all systems in one call and tests every pair of them by paired bootstrap and
+`compare` scores all systems (`score_systems`) and tests every pair of them by paired bootstrap and
 approximate randomisation. The result is a `Comparison`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from evenmatch.api import metric_name
-from evenmatch.data.tables import TextTable, format_number, table_to_text
+from evenmatch.api import metric_name, score
+from evenmatch.data.tables import SystemGrid, TextTable, format_number, table_to_text
 from evenmatch.errors import InputError
-from evenmatch.protocols import CorpusMetric, Metric
+from evenmatch.protocols import CorpusMetric, Metric, MetricLike, TextColumn
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
-from evenmatch.scoring.inputs import make_pairs, make_run, warn_of_other_languages
-from evenmatch.scoring.metric import as_metric, score_metrics
-from evenmatch.stats.bootstrap import name_bounds
+from evenmatch.scoring.inputs import make_pairs
+from evenmatch.scoring.metric import as_metric
 from evenmatch.stats.paired import (
     Resampling,
-    TotalsScore,
     approximate_randomisation,
     compare_pairs,
     mean_counts,
@@ -32,21 +31,22 @@ from evenmatch.stats.paired import (
     percentile_bounds,
     resample_scores,
 )
-from evenmatch.types import Pair, Scores
+from evenmatch.types import Array, Pair, Scores
 
-Texts = Sequence[str]
+T = TypeVar("T")
+Texts = Sequence[str] | TextColumn
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
 def compare(
     systems: Mapping[str, Texts],
     references: Texts | Sequence[Texts],
-    metric: str | Metric | Sequence[str | Metric] = "bertscore",
+    metric: MetricLike | Sequence[MetricLike] = "bertscore",
     *,
     sources: Texts | None = None,
     confidence: float = 0.95,
-    resamples: int = 1000,
-    trials: int = 10_000,
+    resamples: int | None = None,
+    trials: int | None = None,
     seed: int = 0,
     **run: Any,
 ) -> Comparison:
@@ -55,8 +55,9 @@ def compare(
     `systems` maps each system's name to its candidates; the first is the baseline. Each text is
     encoded once, whatever the number of systems and metrics. Metrics with a corpus score computed
     from counts (BLEU, chrF, TER) are compared by that score, all others by the mean over segments.
-    `resamples` is the number of bootstrap resamples, `trials` the number of random swaps. `run`
-    takes the run settings of `score`.
+    `resamples` is the number of bootstrap resamples, `trials` the number of random swaps; by
+    default 10,000, or more if there are so many pairs of systems that three stars could not be
+    reached. `run` takes the run settings of `score`.
 
     >>> found = compare({"A": ["a b", "c"], "B": ["a b", "c d"]}, ["a b", "c d"], "chrf")
     >>> found.gaps[0].p_randomisation
@@ -64,32 +65,22 @@ def compare(
     """
     _check_systems(systems)
     metrics: list[Any] = list(metric) if isinstance(metric, (list, tuple)) else [metric]
-    testing = Resampling(confidence, resamples, trials, seed)
-    by_system = {
-        name: _system_pairs(name, texts, references, sources) for name, texts in systems.items()
-    }
-    test_set = next(iter(by_system.values()))
-    if not test_set:
-        raise InputError("nothing to compare: the test set has no segments")
-    if not metrics:
-        raise InputError("the list of metrics is empty; give at least one")
-    # count idf in the references of the test set once, not once for each system
-    context = CallContext(pairs=test_set)
-    ready = {metric_name(given): count_idf(as_metric(given), context) for given in metrics}
-    every = [pair for pairs in by_system.values() for pair in pairs]
-    warn_of_other_languages([*ready.values()], every)
-    joint = score_metrics([*ready.values()], every, make_run(**run))
-    scored = dict(zip(ready, joint, strict=True))
-    tested = [
-        _test_systems(name, metric, scored[name], by_system, testing)
-        for name, metric in ready.items()
-    ]
+    # The smallest p-value is 1 / (n + 1); Holm's adjustment multiplies it by the number of pairs.
+    enough = max(10_000, 1000 * math.comb(len(systems), 2))
+    testing = Resampling(
+        confidence,
+        enough if resamples is None else resamples,
+        enough if trials is None else trials,
+        seed,
+    )
+    scored = score_systems(systems, references, metrics, sources, run)
+    tested = [_test_systems(each, testing) for each in scored]
     return Comparison(
         systems=tuple(systems),
         scores=tuple(score for scores, _ in tested for score in scores),
         gaps=tuple(gap for _, gaps in tested for gap in gaps),
-        higher_is_better={name: metric.higher_is_better for name, metric in ready.items()},
-        signatures={name: scores.signature for name, scores in scored.items()},
+        higher_is_better={each.metric: each.higher_is_better for each in scored},
+        signatures={each.metric: each.signature for each in scored},
         testing=testing,
     )
 
@@ -104,6 +95,7 @@ class Comparison:
     higher_is_better: Mapping[str, bool]
     signatures: Mapping[str, str]
     testing: Resampling
+    scale: float = 1.0
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -129,43 +121,79 @@ class Comparison:
         ahead = gap.difference > 0
         return gap.system if ahead is self.higher_is_better[gap.metric] else gap.baseline
 
+    def scaled(self, factor: float) -> Comparison:
+        """Return the comparison with scores and differences multiplied by a factor."""
+        if factor == 1:
+            return self
+        return replace(
+            self,
+            scores=tuple(_scaled(s, factor, "score low high mean corpus") for s in self.scores),
+            gaps=tuple(_scaled(gap, factor, "difference low high") for gap in self.gaps),
+            signatures={n: f"{s} · scale {factor:g}" for n, s in self.signatures.items()},
+            scale=self.scale * factor,
+        )
+
+    def grid(self) -> SystemGrid:
+        """Table of systems and metrics, as in papers.
+
+        Stars mark systems that differ significantly from the first one.
+        """
+        scores: dict[str, dict[str, float]] = {system: {} for system in self.systems}
+        for s in self.scores:
+            scores[s.system][s.metric] = s.score
+        baseline = self.systems[0]
+        marks = {(g.system, g.metric): g.stars for g in self.gaps if g.baseline == baseline}
+        return SystemGrid(self.higher_is_better, scores, marks, self.scale)
+
     def score_table(self) -> TextTable:
         """Table of scores by metric and system; the interval is of the tested statistic."""
-        bounds = name_bounds(self.testing.confidence)
-        header = ["metric", "system", "mean", "corpus", *bounds, "tested"]
+        header = ["metric", "system", "mean", "corpus", *self._bounds, "tested"]
         table = [header]
         for s in self.scores:
-            numbers = map(format_number, (s.mean, s.corpus, s.low, s.high))
+            numbers = (format_number(n, self.scale) for n in (s.mean, s.corpus, s.low, s.high))
             table.append([s.metric, s.system, *numbers, s.statistic])
         return table
 
     def gap_table(self) -> TextTable:
         """Table of differences by metric and pair of systems."""
-        bounds = name_bounds(self.testing.confidence)
-        header = ["metric", "system", "baseline", "difference", *bounds]
+        header = ["metric", "system", "baseline", "difference", *self._bounds]
         header += ["bootstrap", "Holm", "randomised", "Holm", "better"]
         return [header, *map(self._gap_row, self.gaps)]
 
     def notes(self) -> list[str]:
         """How the numbers are computed: the tests, the stars, and the metrics' signatures."""
         t = self.testing
+        corpus = dict.fromkeys(s.metric for s in self.scores if s.statistic == "corpus")
+        shown = f"corpus scores: {', '.join(corpus)}; others: mean over segments"
         lower = [name for name, higher in self.higher_is_better.items() if not higher]
         return [
+            *([shown] if corpus else []),
             f"p-values: paired bootstrap ({t.resamples} resamples) and approximate randomisation "
             f"({t.trials} trials), two-sided, seed {t.seed}",
-            "better: * p < .05, ** p < .01, *** p < .001 by both tests, Holm-adjusted for the "
-            "pairs of systems of a metric",
-            *([f"lower is better: {', '.join(lower)}"] if lower else []),
+            "* p < .05, ** p < .01, *** p < .001 by both tests, Holm-adjusted for the pairs of "
+            f"systems of a metric; in the first table against {self.systems[0]}",
+            *([f"↓ lower is better: {', '.join(lower)}"] if lower else []),
             *(f"{name}: {signature}" for name, signature in self.signatures.items()),
         ]
 
     def __str__(self) -> str:
-        tables = table_to_text(self.score_table()), table_to_text(self.gap_table())
+        tables = self.grid().to_text(), table_to_text(self.gap_table())
         return "\n\n".join([*tables, "\n".join(self.notes())])
 
+    @property
+    def _bounds(self) -> tuple[str, str]:
+        outside = 50 * (1 - self.testing.confidence)
+        return f"{outside:.3g}%", f"{100 - outside:.3g}%"
+
     def _gap_row(self, gap: Gap) -> list[str]:
-        numbers = (gap.difference, gap.low, gap.high, gap.p_bootstrap, gap.holm_bootstrap)
-        shown = [*map(format_number, (*numbers, gap.p_randomisation, gap.holm_randomisation))]
+        numbers = (format_number(n, self.scale) for n in (gap.difference, gap.low, gap.high))
+        p_values = (
+            gap.p_bootstrap,
+            gap.holm_bootstrap,
+            gap.p_randomisation,
+            gap.holm_randomisation,
+        )
+        shown = [*numbers, *map(format_number, p_values)]
         better = self.better_system(gap)
         label = f"{better} {gap.stars}" if better else "-"
         return [gap.metric, gap.system, gap.baseline, *shown, label]
@@ -214,6 +242,71 @@ class Gap:
         return next((stars for level, stars in _STARS if p < level), "")
 
 
+def _scaled(part: T, factor: float, names: str) -> T:
+    """Return a dataclass with some of its numbers multiplied by a factor."""
+    numbers = {name: getattr(part, name) for name in names.split()}
+    known = {name: n * factor for name, n in numbers.items() if n is not None}
+    scaled: T = replace(cast(Any, part), **known)
+    return scaled
+
+
+def score_systems(
+    systems: Mapping[str, Texts],
+    references: Texts | Sequence[Texts],
+    metrics: Sequence[MetricLike],
+    sources: Texts | None,
+    run: Mapping[str, Any],
+) -> list[MetricSystemScores]:
+    """Score all systems with each metric; all texts are scored in one call."""
+    by_system = {
+        name: _system_pairs(name, texts, references, sources) for name, texts in systems.items()
+    }
+    if not next(iter(by_system.values())):
+        raise InputError("nothing to compare: the test set has no segments")
+    if not metrics:
+        raise InputError("the list of metrics is empty; give at least one")
+    # count idf in the references of the test set once, not once for each system
+    test_set = CallContext(pairs=next(iter(by_system.values())))
+    ready = {metric_name(given): count_idf(as_metric(given), test_set) for given in metrics}
+    shared = [metric for metric in ready.values() if not isinstance(metric, CorpusMetric)]
+    every = [pair for pairs in by_system.values() for pair in pairs]
+    scored = {}
+    if shared:
+        scored = score(
+            [pair.candidate for pair in every],
+            [pair.references for pair in every],
+            shared,
+            sources=[pair.source for pair in every if pair.source is not None] or None,
+            **run,
+        )
+    return [
+        _from_totals(name, metric, by_system)
+        if isinstance(metric, CorpusMetric)
+        else _from_segments(name, metric, scored[metric_name(metric)], by_system)
+        for name, metric in ready.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricSystemScores:
+    """One metric on all systems; `score` maps total counts to the tested `statistic`."""
+
+    metric: str
+    signature: str
+    higher_is_better: bool
+    statistic: str  # 'corpus' or 'mean'
+    score: Callable[[Array], Array]
+    systems: Mapping[str, SystemStatistics]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SystemStatistics:
+    """One metric on one system: counts of each segment, and its scores."""
+
+    counts: Array
+    scores: Scores
+
+
 def _check_systems(systems: Mapping[str, Texts]) -> None:
     if not isinstance(systems, Mapping):
         raise InputError(
@@ -228,49 +321,67 @@ def _check_systems(systems: Mapping[str, Texts]) -> None:
 
 
 def _test_systems(
-    name: str,
-    metric: Any,
-    scores: Scores,
-    by_system: Mapping[str, Sequence[Pair]],
-    testing: Resampling,
+    scored: MetricSystemScores, testing: Resampling
 ) -> tuple[list[SystemScore], list[Gap]]:
     """Compute each system's interval and test every pair of systems, by one metric.
 
-    `scores` are those of all systems, one after the other. P-values are adjusted within the metric,
-    so that they do not depend on which others are used.
+    P-values are adjusted within the metric, so that they do not depend on which others are used.
     """
-    values = np.split(np.array([s.value for s in scores.segments]), len(by_system))
-    score_totals: TotalsScore = mean_score
-    statistic, counts = "mean", [mean_counts(own) for own in values]
-    if isinstance(metric, CorpusMetric):
-        statistic, score_totals = "corpus", metric.score_totals
-        counts = np.split(np.asarray(scores.counts, dtype=np.float64), len(by_system))
+    systems = scored.systems
     resampled = resample_scores(
-        dict(zip(by_system, counts, strict=True)),
-        dict.fromkeys(by_system, score_totals),
+        {name: system.counts for name, system in systems.items()},
+        dict.fromkeys(systems, scored.score),
         resamples=testing.resamples,
         trials=0,
         seed=testing.seed,
     )
-    found = []
-    for (system, each), own in zip(resampled.items(), values, strict=True):
-        interval = each.value, *percentile_bounds(each.resamples, testing.confidence)
-        corpus = None
-        if scores.corpus is not None:  # that of the joint call mixes all systems
-            corpus = each.value if statistic == "corpus" else metric(by_system[system]).corpus
-        found.append(SystemScore(name, system, statistic, *interval, float(own.mean()), corpus))
+    scores = []
+    for name, found in resampled.items():
+        interval = found.value, *percentile_bounds(found.resamples, testing.confidence)
+        means = systems[name].scores.mean, systems[name].scores.corpus
+        scores.append(SystemScore(scored.metric, name, scored.statistic, *interval, *means))
     swap_p = [
-        approximate_randomisation(b, a, score_totals, resamples=testing.trials, seed=testing.seed)
-        for a, b in combinations(counts, 2)
+        approximate_randomisation(
+            b.counts, a.counts, scored.score, resamples=testing.trials, seed=testing.seed
+        )
+        for a, b in combinations(systems.values(), 2)
     ]
     pairs = compare_pairs(resampled, swap_p, testing.confidence)
-    return found, [Gap(name, *pair) for pair in pairs]
+    return scores, [Gap(scored.metric, *pair) for pair in pairs]
 
 
 def _system_pairs(
-    name: str, texts: Sequence[str], references: Sequence[Any], sources: Sequence[str] | None
+    name: str, texts: Texts, references: Texts | Sequence[Texts], sources: Texts | None
 ) -> list[Pair]:
     try:
         return make_pairs(texts, references, sources)
     except InputError as error:
         raise InputError(f"system {name!r}: {error}") from None
+
+
+def _from_totals(name: str, metric: Any, by_system: Mapping[str, list[Pair]]) -> MetricSystemScores:
+    statistics, signature = {}, ""
+    for system, pairs in by_system.items():
+        scores = metric(pairs)
+        counts = np.asarray(scores.counts, dtype=np.float64)
+        statistics[system] = SystemStatistics(counts, scores)
+        signature = scores.signature
+    return MetricSystemScores(
+        name, signature, metric.higher_is_better, "corpus", metric.score_totals, statistics
+    )
+
+
+def _from_segments(
+    name: str, metric: Metric, scores: Scores, by_system: Mapping[str, list[Pair]]
+) -> MetricSystemScores:
+    statistics, start = {}, 0
+    for system, pairs in by_system.items():
+        segments = scores[start : start + len(pairs)]
+        # The corpus score of the joint call mixes all systems, so score each system separately.
+        corpus = None if scores.corpus is None else metric(pairs).corpus
+        own = Scores(segments, scores.signature, corpus)
+        statistics[system] = SystemStatistics(mean_counts(own.values), own)
+        start += len(pairs)
+    return MetricSystemScores(
+        name, scores.signature, metric.higher_is_better, "mean", mean_score, statistics
+    )

@@ -13,13 +13,15 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from evenmatch.api import metric_name
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_names
 from evenmatch.data.scores import finite_or_none
 from evenmatch.data.tables import format_number, table_to_text
 from evenmatch.errors import InputError
+from evenmatch.evaluation.agreement import LEVELS, AgreementLevel
 from evenmatch.models.checkpoints import Checkpoint, count_layers, save_layer_choice
-from evenmatch.protocols import Metric
+from evenmatch.protocols import MetricLike
 from evenmatch.registry import spec
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run, warn_of_other_languages
@@ -36,9 +38,9 @@ Folds: TypeAlias = int | Literal["subsets"]
 @check_arguments
 def choose_layer(
     data: RatingsLike,
-    metric: str | Metric = "bertscore",
+    metric: MetricLike = "bertscore",
     *,
-    level: Level = "pooled",
+    level: AgreementLevel = "segment",
     method: CorrelationMethod = "pearson",
     folds: Folds = 5,
     seed: int = 0,
@@ -53,12 +55,14 @@ def choose_layer(
     layer is published for the model. `run` takes the run settings of `score`.
     """
     wanted = layered_metric(metric)
-    if level == "system":
-        raise InputError("a layer is chosen by segments; use pooled, per_item or per_system")
+    if level == "system" or level not in LEVELS:
+        raise InputError("a layer is chosen by segments; use segment, per_item or per_system")
     sets = _usable_sets(data)
     panels = list(_panels(sets, metric_at_every_layer(wanted), run))
     names = [each.segments for each in sets]
-    found = cross_validate_layers(panels, names, level=level, method=method, folds=folds, seed=seed)
+    found = cross_validate_layers(
+        panels, names, level=LEVELS[level], method=method, folds=folds, seed=seed
+    )
     if np.isnan(found.overall).all():
         raise InputError(
             f"the ratings of {join_set_names(sets)} are constant or too few for a correlation"
@@ -218,13 +222,13 @@ def mean_known(values: Floats) -> Floats:
     return np.where(count > 0, np.nansum(values, axis=0) / np.maximum(count, 1), np.nan)
 
 
-def layered_metric(given: str | Metric) -> AlignMetric:
+def layered_metric(given: MetricLike) -> AlignMetric:
     """Build the metric; raise `InputError` if it has no layers to choose from."""
     metric: Any = as_metric(given)
     if isinstance(metric, AlignMetric) and isinstance(metric.vectors, Transformer):
         return metric
     raise InputError(
-        f"{given if isinstance(given, str) else spec(metric)} has no layers; give an alignment "
+        f"{metric_name(given)} has no layers; give an alignment "
         "metric with a transformer, such as bertscore(model='FOLDER')"
     )
 

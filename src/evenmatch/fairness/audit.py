@@ -26,7 +26,7 @@ from evenmatch.fairness.paradigms import (
     paradigm_table,
     published_metric_kind,
 )
-from evenmatch.protocols import Metric
+from evenmatch.protocols import Metric, MetricLike
 from evenmatch.registry.parts import check_arguments, check_at_least
 from evenmatch.scoring.inputs import make_run, offset_progress
 from evenmatch.scoring.metric import as_metric, score_metrics
@@ -40,7 +40,7 @@ PUBLISHED_SIGNATURE = "published scores"  # in place of a signature
 
 @check_arguments
 def audit(
-    metric: str | Metric | Sequence[str | Metric] = "bertscore",
+    metric: MetricLike | Sequence[MetricLike] = "bertscore",
     pairs: FairnessSource = "",
     *,
     attributes: Sequence[str] = (),
@@ -60,9 +60,8 @@ def audit(
     is scored separately, so that idf is counted in the texts of that attribute. `run` takes the
     run settings of `score`.
     """
-    found = (
-        pairs if isinstance(pairs, FairnessSet) else read_fair_pairs(pairs, attributes=attributes)
-    )
+    found = pairs if isinstance(pairs, FairnessSet) else read_fair_pairs(pairs)
+    found = found.select(attributes)
     check_at_least(0, worst=worst)
     check_at_least(1, trials=trials, resamples=resamples)
     wanted = [metric] if isinstance(metric, str) or not isinstance(metric, Sequence) else [*metric]

@@ -6,11 +6,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from evenmatch.api import metric_name, score
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
+from evenmatch.scoring.inputs import column_values
 from evenmatch.types import Scores
 
 Frame = TypeVar("Frame")
@@ -36,16 +35,16 @@ def score_frame(
     metrics = _metrics_by_name(metric)
     several = [reference] if isinstance(reference, str) else list(reference)
     _check_columns(frame, [candidate, *several, *([source] if source else [])], list(metrics))
-    references = [_column_values(frame, name) for name in several]
-    candidates = _column_values(frame, candidate)
-    if metrics and not candidates:
+    columns: Any = frame
+    references = [column_values(columns[name]) for name in several]
+    if metrics and not len(columns[candidate]):
         empty: Frame = _with_columns(frame, library, {name: [] for name in metrics})
         return empty
     found = score(
-        candidates,
+        columns[candidate],
         references[0] if isinstance(reference, str) else list(zip(*references, strict=True)),
         list(metrics.values()),
-        sources=_column_values(frame, source) if source else None,
+        sources=columns[source] if source else None,
         **run,
     )
     added: dict[str, list[float]] = {}
@@ -96,12 +95,6 @@ def _check_columns(frame: Any, wanted: Sequence[str], metrics: Sequence[str]) ->
                 f"the frame already has a column {new!r}; "
                 "choose another name: metric={'NAME': METRIC}"
             )
-
-
-def _column_values(frame: Any, column: str) -> list[Any]:
-    """The cells of a column as Python objects; arrays become lists."""
-    cells = frame[column].to_list()
-    return [cell.tolist() if isinstance(cell, np.ndarray) else cell for cell in cells]
 
 
 def _with_columns(frame: Any, library: str, added: Mapping[str, list[float]]) -> Any:

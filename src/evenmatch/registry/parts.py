@@ -102,14 +102,25 @@ def names(kind: str | None = None) -> tuple[str, ...]:
     return tuple(sorted(n for n, e in _entries.items() if kind in (None, e.kind)))
 
 
-def find_entry(name: str) -> RegistryEntry:
-    """Return the entry with that name; its module is imported on first use."""
+def find_entry(name: str, kind: str | None = None) -> RegistryEntry:
+    """Return the entry with that name in any case; its module is imported on first use.
+
+    `kind` is the kind of part that is expected, for the message about an unknown name.
+    """
+    if name not in _entries and name not in _entry_points():
+        # An entry point has no kind before it is imported, so a name of any kind may match.
+        alike = (n for n in (*_entry_points(), *_entries) if n.lower() == name.lower())
+        name = next(alike, name)
     if name not in _entries and name in _entry_points():
         _load_entry_point(_entry_points()[name])
     if name not in _entries:
-        known = names()
-        near = suggest_name(name, known)
-        raise UnknownNameError(f"unknown name {name!r}; {near}known: {', '.join(known)}")
+        known = names(kind)
+        near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+        hint = f"known: {', '.join(known)}"
+        if near:
+            every = f"evenmatch list {kind}" if kind else "evenmatch list"
+            hint = f"did you mean {' or '.join(map(repr, near))}? `{every}` shows all names"
+        raise UnknownNameError(f"unknown {kind or 'name'} {name!r}; {hint}")
     return _entries[name]
 
 
@@ -289,6 +300,21 @@ def matches_type(value: Any, hint: Any) -> bool:
     if hint in _KIND_OF_PROTOCOL:
         return kind_of(value) == _KIND_OF_PROTOCOL[hint]
     return isinstance(value, hint)
+
+
+def kind_of_hint(hint: Any) -> str | None:
+    """Return the kind of part that a setting declared as `hint` takes, alone or in a list."""
+    options = {hint, *typing.get_args(hint)}
+    return next((kind for kind, protocol in KINDS.items() if protocol in options), None)
+
+
+def takes_text(hint: Any) -> bool:
+    """Whether a setting declared as `hint` takes text, alone or among other values.
+
+    >>> takes_text(int | typing.Literal["auto"]), takes_text(str), takes_text(float)
+    (True, True, False)
+    """
+    return hint is str or isinstance(hint, str) or any(map(takes_text, typing.get_args(hint)))
 
 
 def describe_type(hint: Any) -> str:

@@ -16,19 +16,25 @@ from typing import Any
 
 from evenmatch.errors import InputError
 from evenmatch.registry.parts import (
+    RegistryEntry,
     cast_setting,
     check_values,
+    describe_type,
     entry_of,
     find_entry,
     kind_of,
+    kind_of_hint,
     setting_types,
+    takes_text,
 )
 
 MAX_SPEC_LENGTH = 20_000
 
 
-def build(text: str) -> Any:
+def build(text: str, kind: str | None = None) -> Any:
     """Create the part that a spec describes.
+
+    `kind` is the kind of part that is expected; an unknown name is compared with names of it.
 
     >>> build("sinkhorn(epsilon=0.5)")
     Sinkhorn(epsilon=0.5, iterations=1000, tolerance=1e-06)
@@ -43,12 +49,19 @@ def build(text: str) -> Any:
         why = error.msg if isinstance(error, SyntaxError) else str(error)
         raise InputError(
             f"cannot read the spec {_shorten(text)!r} ({_shorten(why)}); "
-            "write a name with settings, like sinkhorn(epsilon=0.1)"
+            "write a name with settings, like sinkhorn(epsilon=0.1), and texts in quotes, like "
+            "model='roberta-large'"
         ) from None
+    if isinstance(tree, ast.Tuple) and tree.elts:
+        given = [ast.get_source_segment(text.strip(), each) or "" for each in tree.elts]
+        raise InputError(
+            f"{_shorten(text)!r} names several parts; give one each time: "
+            f"{_shorten(' '.join(f'-m {each}' for each in given))}, in Python a list"
+        )
     if not isinstance(tree, (ast.Name, ast.Call)):
         raise InputError(f"the spec {_shorten(text)!r} is not a part; write a name, like bertscore")
     try:
-        return _parse_node(tree, text)
+        return _parse_node(tree, text.strip(), kind)
     except RecursionError:
         raise InputError(f"the spec {_shorten(text)!r} is nested too deeply") from None
 
@@ -67,7 +80,7 @@ def spec(part: Any) -> str:
     return _format_part(part, spec)
 
 
-def _parse_node(node: ast.expr, text: str) -> Any:
+def _parse_node(node: ast.expr, text: str, kind: str | None = None) -> Any:
     """Convert a syntax tree to a value; only names, keyword calls and constants are allowed."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None as constant):
@@ -75,16 +88,27 @@ def _parse_node(node: ast.expr, text: str) -> Any:
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return -number
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
-            return tuple(_parse_node(element, text) for element in elements)
+            return tuple(_parse_node(element, text, kind) for element in elements)
         case ast.Name(id=name):
-            return _make_part(name, {})
+            return _make_part(find_entry(name, kind), {})
         case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords):
+            entry = find_entry(name, kind)
+            hints = setting_types(entry.factory)
             settings: dict[str, Any] = {}
             for keyword in keywords:
                 if keyword.arg is None or keyword.arg in settings:
                     raise InputError(f"settings of {name} must be given once each, by name")
-                settings[keyword.arg] = _parse_node(keyword.value, text)
-            return _make_part(name, settings)
+                hint = hints.get(keyword.arg)
+                kind = kind_of_hint(hint)
+                bare = isinstance(keyword.value, ast.Name | ast.BinOp | ast.Attribute)
+                if bare and kind is None and takes_text(hint):
+                    given = ast.get_source_segment(text, keyword.value) or ""
+                    raise InputError(
+                        f"{name}'s {keyword.arg} takes {describe_type(hint)}; write it in quotes: "
+                        f"{keyword.arg}={_shorten(given)!r}"
+                    )
+                settings[keyword.arg] = _parse_node(keyword.value, text, kind)
+            return _make_part(entry, settings)
         case ast.Call(func=ast.Name(id=name)):
             raise InputError(f"settings of {name} must be given by name, like {name}(key=value)")
     raise InputError(
@@ -93,8 +117,8 @@ def _parse_node(node: ast.expr, text: str) -> Any:
     )
 
 
-def _make_part(name: str, settings: dict[str, Any]) -> Any:
-    factory = find_entry(name).factory
+def _make_part(entry: RegistryEntry, settings: dict[str, Any]) -> Any:
+    name, factory = entry.name, entry.factory
     hints = setting_types(factory)
     check_values(name, settings, hints, show=_describe_value)
     for key, parameter in inspect.signature(factory).parameters.items():

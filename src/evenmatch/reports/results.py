@@ -200,6 +200,7 @@ def comparison_page_from_json(document: Mapping[str, Any]) -> str:
         dict.fromkeys(metrics, True) | document.get("higher_is_better", {}),
         document["signatures"],
         Resampling(**document["testing"]),
+        document.get("scale", 1.0),
     )
     return comparison_page(comparison, command=document.get("command", ""))
 

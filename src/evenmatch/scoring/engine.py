@@ -16,6 +16,7 @@ last.
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -120,7 +121,9 @@ class OpenMetrics:
                 run.progress(done + len(order), total or len(pairs))
         parts, back = iter(found), np.argsort(order)
         return [
-            each.whole(pairs) if each.whole else _join_chunks(each, signature, next(parts), back)
+            each.whole(pairs)
+            if each.whole
+            else _join_chunks(each, sign_reference_count(signature, pairs), next(parts), back)
             for each, signature in self._ready
         ]
 
@@ -153,6 +156,30 @@ def _join_chunks(
     if metric.score_totals and counts is not None:
         corpus = float(metric.score_totals(counts.sum(0)))
     return Scores(tuple(every[i] for i in back.tolist()), signature, corpus, counts)
+
+
+_REFERENCE_COUNT = re.compile(r"\bnrefs:\w+")
+
+
+def sign_reference_count(signature: str, pairs: Sequence[Pair] = ()) -> str:
+    """Set sacrebleu's field `nrefs` of a signature to the number of references of each pair.
+
+    >>> sign_reference_count("bleu · nrefs:1|tok:13a", [Pair("a", ("b", "c"))])
+    'bleu · nrefs:2|tok:13a'
+    >>> sign_reference_count("bleu · nrefs:1|tok:13a")
+    'bleu · nrefs:var|tok:13a'
+    """
+    if "nrefs:" not in signature:
+        return signature
+    counts = {len(pair.references) for pair in pairs}
+    shown = counts.pop() if len(counts) == 1 else "var"
+    return _REFERENCE_COUNT.sub(f"nrefs:{shown}", signature)
+
+
+def merge_signatures(signatures: Iterable[str]) -> str:
+    """Return the signature of scores that were computed in several calls of one metric."""
+    known = list(dict.fromkeys(filter(None, signatures)))
+    return sign_reference_count(known[0]) if len(known) > 1 else "".join(known)
 
 
 class Chunk:

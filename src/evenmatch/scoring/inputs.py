@@ -15,6 +15,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from evenmatch.errors import InputError
 from evenmatch.protocols import RemoteExecutor
 from evenmatch.registry import part_settings
@@ -48,7 +50,11 @@ _MIN_WORDS = 20
 
 
 def make_pairs(candidates: Any, references: Any, sources: Any = None) -> list[Pair]:
-    """Make one pair per candidate; references are strings, or lists of one or more strings."""
+    """Make one pair per candidate; references are strings, or lists of one or more strings.
+
+    Each may also be a column of a polars or pandas frame.
+    """
+    candidates, references, sources = map(column_values, (candidates, references, sources))
     _check_list("candidates", candidates)
     _check_list("references", references)
     if len(candidates) != len(references):
@@ -85,6 +91,16 @@ def make_pairs(candidates: Any, references: Any, sources: Any = None) -> list[Pa
             stacklevel=3,
         )
     return pairs
+
+
+def column_values(given: Any) -> Any:
+    """Return the cells of a polars or pandas column as a list; anything else unchanged."""
+    for name in ("polars", "pandas"):
+        module: Any = sys.modules.get(name)  # imported already if this is one of its columns
+        if module is not None and isinstance(given, module.Series):
+            cells = given.to_list()
+            return [cell.tolist() if isinstance(cell, np.ndarray) else cell for cell in cells]
+    return given
 
 
 def check_pairs(pairs: Sequence[Pair]) -> None:

@@ -24,7 +24,15 @@ from evenmatch.alignment.transport import Emd, Sinkhorn
 from evenmatch.errors import DataError, InputError
 from evenmatch.packages import PACKAGES
 from evenmatch.protocols import Encoder, Metric, Reducer, Similarity, Solver, Splitter
-from evenmatch.registry import CallContext, build, check_settings, kind_of, register, spec
+from evenmatch.registry import (
+    CallContext,
+    build,
+    check_settings,
+    kind_of,
+    part_settings,
+    register,
+    spec,
+)
 from evenmatch.scoring.engine import (
     Chunk,
     EngineMetric,
@@ -54,7 +62,10 @@ _PATH_SETTINGS = ("model", "weights", "adapter")  # settings that may name a fol
 @register("metric", "align")
 @dataclass(frozen=True)
 class AlignMetric(EngineMetric):
-    """Alignment metric: split texts into units, embed, compare, align, reduce to a score."""
+    """Alignment metric: split texts into units, embed, compare, align, reduce to a score.
+
+    A part may be given as a name or a spec: `AlignMetric(alignment="lsa")`.
+    """
 
     units: Splitter = Pieces()
     vectors: Encoder = Transformer()
@@ -63,6 +74,15 @@ class AlignMetric(EngineMetric):
     scoring: Reducer = Prf()
 
     def __post_init__(self) -> None:
+        for name, given in part_settings(self).items():
+            if isinstance(given, str):
+                part = build(given, name)
+                if kind_of(part) != name:
+                    raise InputError(
+                        f"align's {name} takes a part of kind {name}, got {given!r}; "
+                        f"`evenmatch list {name}` shows all"
+                    )
+                object.__setattr__(self, name, part)
         check_settings(self)
 
     def open(self, context: CallContext) -> ReadyMetric:
@@ -124,8 +144,10 @@ class AlignMetric(EngineMetric):
 def as_metric(given: Any) -> Metric:
     """Return the metric given as a name, a spec, the folder it was saved in, or the part itself."""
     metric = given
-    if isinstance(given, str):
-        metric = read_metric(given) if is_metric_path(given) else build(given)
+    if isinstance(given, os.PathLike):
+        metric = read_metric(os.fspath(given))
+    elif isinstance(given, str):
+        metric = read_metric(given) if is_metric_path(given) else build(given, "metric")
     if isinstance(metric, type):
         raise InputError(
             f"expected a metric, got a class; create an instance: {metric.__name__}(...)"

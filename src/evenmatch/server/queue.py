@@ -21,7 +21,7 @@ from evenmatch.errors import EvenmatchError
 from evenmatch.models.loading import trim_memory
 from evenmatch.protocols import Metric
 from evenmatch.scoring.aligned import align_texts
-from evenmatch.scoring.engine import texts_of_pair
+from evenmatch.scoring.engine import sign_reference_count, texts_of_pair
 from evenmatch.scoring.metric import score_metrics
 from evenmatch.server.allow_list import can_batch
 from evenmatch.server.prometheus import ServerMetrics
@@ -182,7 +182,10 @@ class ScoreOperation:
         found: dict[Metric, list[Scores]] = {}
         for metric, scores in zip(shared, score_metrics(shared, all_pairs, run), strict=True):
             split = _split_by_request(scores.segments, requests)
-            found[metric] = [Scores(segments, scores.signature) for segments in split]
+            found[metric] = [
+                Scores(segments, sign_reference_count(scores.signature, pairs))
+                for segments, pairs in zip(split, requests, strict=True)
+            ]
         for metric in self.metrics:
             if metric not in found:
                 found[metric] = [score_metrics([metric], p, run)[0] for p in requests]

@@ -13,7 +13,7 @@ from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.table import read_rating_table
 from evenmatch.data.ratings.wmt import SYSTEM_SCORES_FILE, read_daseg, read_wmt
 from evenmatch.errors import DataError, InputError, UnknownNameError
-from evenmatch.registry.parts import check_arguments
+from evenmatch.registry.parts import check_arguments, suggest_name
 
 # Ratings as an argument: anything `read_ratings` accepts, or what it returns.
 RatingsLike: TypeAlias = str | PathLike[str] | RatedSet | Sequence[RatedSet]
@@ -48,8 +48,10 @@ def read_ratings(data: str | PathLike[str], *, subsets: Sequence[str] = ()) -> l
     path, reader = _find_reader(given)
     found = list(reader(path, subsets))
     if lacking := [name for name in subsets if name not in {each.subset for each in found}]:
+        known = dict.fromkeys(each.subset for each in reader(path, ()) if each.subset)
+        near = suggest_name(lacking[0], known)
         raise UnknownNameError(
-            f"{given} has no subset {lacking[0]!r}; read it without subsets to see them all"
+            f"{given} has no subset {lacking[0]!r}; {near}its subsets: {', '.join(known) or 'none'}"
         )
     return found
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from evenmatch.errors import InputError, MissingExtraError
 from evenmatch.metrics.ngram.edit_rate import count_edits
-from evenmatch.metrics.ngram.tokens import LibraryMetric, import_library
+from evenmatch.metrics.ngram.tokens import LibraryMetric, import_library, library_version
 from evenmatch.registry import CallContext, part_settings, register
 from evenmatch.registry.parts import check_at_most
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric
@@ -57,6 +57,13 @@ class Bleu(LibraryMetric, EngineMetric):
     def open(self, context: CallContext) -> ReadyMetric:
         """Load sacrebleu's scorer."""
         return _open_overlap(self, self._scorer())
+
+    def resolve(self, context: CallContext) -> tuple[Bleu, tuple[str, ...]]:
+        """Return the metric with the fields of sacrebleu's signature."""
+        value = {"floor": f"[{_FLOOR_COUNT:.2f}]", "add-k": "[1.00]"}.get(self.smoothing, "")
+        case = "lc" if self.lowercase else "mixed"
+        fields = f"case:{case}|eff:no|tok:{self.tokenizer}|smooth:{self.smoothing}{value}"
+        return self, _sacrebleu_facts(fields)
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
@@ -114,6 +121,13 @@ class Chrf(LibraryMetric, EngineMetric):
         make = import_library("sacrebleu.metrics.chrf", package="sacrebleu").CHRF
         return _open_overlap(self, make(**part_settings(self)))
 
+    def resolve(self, context: CallContext) -> tuple[Chrf, tuple[str, ...]]:
+        """Return the metric with the fields of sacrebleu's signature."""
+        case, eff = "lc" if self.lowercase else "mixed", _yes_no(not self.eps_smoothing)
+        orders = f"nc:{self.char_order}|nw:{self.word_order}"
+        fields = f"case:{case}|eff:{eff}|{orders}|space:{_yes_no(self.whitespace)}"
+        return self, _sacrebleu_facts(fields)
+
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
         return chrf_from_totals(totals, beta=self.beta, eps_smoothing=self.eps_smoothing)
@@ -162,9 +176,25 @@ class Ter(LibraryMetric, EngineMetric):
 
         return _open_counts(self, count, score)
 
+    def resolve(self, context: CallContext) -> tuple[Ter, tuple[str, ...]]:
+        """Return the metric with the fields of sacrebleu's signature."""
+        case, norm = "mixed" if self.case_sensitive else "lc", _yes_no(self.normalized)
+        rest = f"punct:{_yes_no(not self.no_punct)}|asian:{_yes_no(self.asian_support)}"
+        return self, _sacrebleu_facts(f"case:{case}|tok:tercom|norm:{norm}|{rest}")
+
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
         return ter_from_totals(totals)
+
+
+def _sacrebleu_facts(fields: str) -> tuple[str, ...]:
+    """The library's version and the fields of its signature; the engine sets nrefs in each call."""
+    version = library_version("sacrebleu")
+    return version, f"nrefs:var|{fields}|version:{version.split()[-1]}"
+
+
+def _yes_no(setting: bool) -> str:
+    return "yes" if setting else "no"
 
 
 def _open_overlap(metric: Bleu | Chrf, scorer: Any) -> ReadyMetric:

@@ -1,0 +1,132 @@
+"""What people type by mistake, in Python and in the shell."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenmatch as em
+from evenmatch.data.pairs import read_everyday_sample
+from tests.cli.conftest import Command, command
+
+__all__ = ["command"]
+
+HASHED = "align(vectors=hashed)"
+
+MISTAKES = {
+    "blue": "unknown metric 'blue'; did you mean 'bleu'",
+    "bertscor": "unknown metric 'bertscor'; did you mean 'bertscore' or 'bartscore'",
+    "lsaa": "unknown metric 'lsaa'",
+    "bleu,chrf": "'bleu,chrf' names several parts; give one each time: -m bleu -m chrf",
+    "bertscore(model=roberta-large)": (
+        "bertscore's model takes a string; write it in quotes: model='roberta-large'"
+    ),
+    "bertscore(model=microsoft/deberta-v3-base)": "in quotes: model='microsoft/deberta-v3-base'",
+    "bertscore(model=./mine)": "texts in quotes, like model='roberta-large'",
+    "bertscore(layer=last)": "write it in quotes: layer='last'",
+    "align(alignment=lssa)": "unknown alignment 'lssa'; did you mean 'lsa'?",
+}
+
+
+@pytest.mark.parametrize("given", MISTAKES)
+def test_a_mistake_says_what_to_write(given: str, command: Command) -> None:
+    with pytest.raises(em.EvenmatchError, match=re.escape(MISTAKES[given])) as caught:
+        em.score(["a"], ["a"], given)
+    for name in ("c.txt", "r.txt"):
+        Path(name).write_text("a\n")
+    said = command("score", "-c", "c.txt", "-r", "r.txt", "-m", given)
+    assert (said.code, said.out) == (1, "")
+    assert said.err == f"evenmatch: {caught.value}\n"
+
+
+def test_an_unknown_metric_offers_metrics_only() -> None:
+    with pytest.raises(em.UnknownNameError) as caught:
+        em.score(["a"], ["a"], "greedyy")
+    offered = re.findall(r"'(\w+)'", str(caught.value).split("did you mean")[-1])
+    known = str(caught.value).rpartition("known: ")[2].split(", ")
+    assert set(em.names("metric")) >= set(offered) - {"greedyy"}
+    assert "greedy" not in known
+
+
+@pytest.mark.parametrize(
+    ("given", "name"), [("BLEU", "bleu"), ("ChrF", "chrf"), ("ROUGEl", "rougeL")]
+)
+def test_names_are_found_in_any_case(given: str, name: str, command: Command) -> None:
+    found, wanted = (em.score(["a b"], ["a c"], each) for each in (given, name))
+    assert found == wanted
+    for file, text in (("c.txt", "a b\n"), ("r.txt", "a c\n")):
+        Path(file).write_text(text)
+    said = command("score", "-c", "c.txt", "-r", "r.txt", "-m", given)
+    assert (said.code, f"{given}: {wanted.signature}" in said.out) == (0, True)
+    assert em.build("BERTScore") == em.build("bertscore")
+
+
+def test_no_two_names_differ_only_in_case() -> None:
+    names = em.names()
+    assert len({name.lower() for name in names}) == len(names)
+
+
+def test_parts_of_a_metric_may_be_given_as_names_and_specs() -> None:
+    texts: Any = {"vectors": "hashed", "alignment": "sinkhorn(epsilon=0.5)", "scoring": "PRF"}
+    metric = em.AlignMetric(**texts)
+    assert metric == em.build("align(vectors=hashed, alignment=sinkhorn(epsilon=0.5))")
+    assert em.score(["a b"], ["b c"], metric).mean > 0
+
+
+def test_a_part_of_another_kind_is_refused() -> None:
+    wrong: Any = "lsa"
+    with pytest.raises(em.InputError, match="vectors takes a part of kind vectors, got 'lsa'"):
+        em.AlignMetric(vectors=wrong)
+
+
+def test_a_misspelt_part_offers_parts_of_its_kind() -> None:
+    wrong: Any = "lssa"
+    with pytest.raises(em.UnknownNameError, match="unknown alignment 'lssa'; did you mean 'lsa'"):
+        em.AlignMetric(alignment=wrong)
+
+
+@pytest.fixture
+def ratings(tmp_path: Path) -> Path:
+    """A table of ratings with two criteria."""
+    lines = ["system\tsegment\tcandidate\treferences\trating\tsubset"]
+    for n, (system, pairs) in enumerate(read_everyday_sample().items()):
+        for segment, pair in enumerate(pairs[:6]):
+            for criterion in ("fluency", "meaning"):
+                cells = (system, str(segment), pair.candidate, pair.references[0])
+                lines.append("\t".join([*cells, str(n + segment % 2), criterion]))
+    path = tmp_path / "ratings.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_an_unknown_subset_lists_the_subsets(ratings: Path, command: Command) -> None:
+    message = "has no subset 'fluent'; did you mean 'fluency'? its subsets: fluency, meaning"
+    with pytest.raises(em.UnknownNameError, match=re.escape(message)):
+        em.read_ratings(ratings, subsets=["fluent"])
+    said = command("meta", str(ratings), "-m", HASHED, "--subset", "fluent")
+    assert (said.code, said.err) == (1, f"evenmatch: {ratings} {message}\n")
+
+
+def test_ratings_are_given_by_path_or_as_read(ratings: Path) -> None:
+    read = em.read_ratings(ratings)
+    expected = em.correlate(HASHED, read, resamples=20).rows
+    assert em.correlate(HASHED, ratings, resamples=20).rows == expected
+    assert em.correlate(HASHED, str(ratings), resamples=20).rows == expected
+    assert em.correlate(em.build(HASHED), read[0], resamples=20).rows == expected[:1]
+
+
+def test_pairs_of_an_audit_are_given_by_name_or_as_read() -> None:
+    settings: dict[str, Any] = {"resamples": 20, "trials": 20}
+    read = em.audit("chrf", em.read_fair_pairs(), attributes=["age"], **settings)
+    assert read.rows == em.audit(em.build("chrf"), "", attributes=["age"], **settings).rows
+    with pytest.raises(em.UnknownNameError, match="has no pairs about 'height'; it has: age"):
+        em.audit("chrf", em.read_fair_pairs(), attributes=["height"], **settings)
+
+
+def test_a_metric_in_a_folder_is_given_as_text_or_as_a_path(tmp_path: Path) -> None:
+    (tmp_path / "metric.json").write_text(f'{{"metric": "{HASHED}"}}')
+    by_path = em.score(["a b"], ["b c"], [tmp_path])
+    assert by_path == em.score(["a b"], ["b c"], [str(tmp_path)])
