@@ -141,7 +141,11 @@ def test_settings_reach_the_tests(command: Command, files: list[str]) -> None:
             1,
             "base.txt has 4 lines but short.txt has 1; give one line per segment in every file",
         ),
-        (["-c", "-", "-c", "mine.txt", "-r", "-"], 1, "standard input (-) can be used for one file"),
+        (
+            ["-c", "-", "-c", "mine.txt", "-r", "-"],
+            1,
+            "standard input (-) can be used for one file",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(

@@ -125,7 +125,7 @@ def test_a_folder_is_no_file(command: Command) -> None:
 @pytest.mark.parametrize(
     ("metric", "words"),
     [
-        ("bertscor", "unknown metric 'bertscor'; did you mean 'bertscore'?"),
+        ("bertscor", "unknown metric 'bertscor'; did you mean 'bertscore' or"),
         (
             "lsa",
             "expected a metric, got the alignment part lsa; `evenmatch list metric` shows",
@@ -178,7 +178,7 @@ def test_wrong_usage_is_exit_2_with_nothing_on_standard_output(
 
 def test_debug_shows_the_traceback_wherever_it_stands(command: Command) -> None:
     for arguments in (["--debug", "explain", "nope"], ["explain", "nope", "--debug"]):
-        with pytest.raises(em.UnknownNameError, match="unknown metric 'nope'"):
+        with pytest.raises(em.UnknownNameError, match="unknown name 'nope'"):
             main(arguments)
 
 

@@ -59,7 +59,7 @@ def scoring(monkeypatch: pytest.MonkeyPatch) -> Interrupted:
 
 
 def interrupt(command: Command, asked: list[str], scoring: Interrupted, after: int) -> Outcome:
-    scoring.most = after
+    scoring.scored, scoring.most = 0, after
     said = command(*asked)
     assert said.code == 1
     scoring.scored, scoring.most = 0, 10**9

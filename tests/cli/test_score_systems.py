@@ -100,6 +100,14 @@ def test_scores_of_systems_are_those_of_compare(command: Command, asked: list[st
         assert own.get("corpus", own["mean"]) == score.score
 
 
+def test_the_document_of_systems_has_a_page(command: Command, asked: list[str]) -> None:
+    assert command(*asked, "--out", "o.json").code == 0
+    assert command("report", "o.json", "-o", "page.html").code == 0
+    page = Path("page.html").read_text()
+    assert "<h1>Scores of systems: base, ours</h1>" in page
+    assert f'<td class="number">{wanted("base")["bleu"].corpus:.4f}</td>' in page
+
+
 RECORDS = [
     {"id": 7, "candidate": "the cat, sat", "references": ["a cat sat down"], "tags": ["x", "y"]},
     {"id": 8, "candidate": "rain", "references": ["it rained"], "tags": []},

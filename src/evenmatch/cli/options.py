@@ -108,7 +108,7 @@ RATINGS: str = argument(
     REQUIRED,
     "DATA",
     "Human ratings: the name of a public data set (see: evenmatch data list), a folder in WMT "
-    "layout, or a JSONL, TSV or Parquet file with the columns system, segment, candidate, "
+    "layout, or a JSONL, TSV, CSV or Parquet file with the columns system, segment, candidate, "
     "references, rating.",
 )
 METRIC_FOLDER: str = value(
@@ -361,7 +361,7 @@ class WorkerOptions:
         needs_on = any((*others, self.workers, self.max_failures is not None, for_ray))
         if self.on is None and needs_on:
             raise typer.BadParameter(
-                "--workers, --resume, --parts and other worker options need --on"
+                "--workers, --parts and other worker options need --on"
             )
         if self.on != "ray" and for_ray:
             raise typer.BadParameter(

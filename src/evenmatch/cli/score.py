@@ -286,8 +286,9 @@ def score_pair_file(
                 kept += scored if keep else []
                 if write:
                     write(scored)
+            if not rows:
+                single = [RunningMean().add(scores) for scores in found]
             rows += len(chunk)
-            single = [] if single else [RunningMean().add(scores) for scores in found]
             for name, scores in zip(names, found, strict=True):
                 tallies[name].append(tally_record(scores))
             flagged += count_flags(found)
@@ -400,9 +401,11 @@ class ScoreSummary:
         lower = [name for name in self.tallies if name in self.lower]
         return [*([f"↓ lower is better: {', '.join(lower)}"] if lower else []), *signatures]
 
-    def show(self, number: float | None) -> str:
-        """Format a number for reading."""
-        return format_number(number, self.layout.scale)
+    def show(self, value: Any) -> str:
+        """Format a number or a list of flags for reading."""
+        if isinstance(value, list):
+            return ", ".join(value)
+        return format_number(value, self.layout.scale)
 
     def _mean_table(self, show: Callable[[float | None], str], *, arrows: bool = True) -> TextTable:
         """Return a row per metric; the column of corpus scores is left out if there are none."""
@@ -426,15 +429,15 @@ class ScoreSummary:
 
 
 def row_table(
-    rows: Sequence[ScoredPair], layout: ScoreLayout, show: Callable[[float | None], str]
+    rows: Sequence[ScoredPair], layout: ScoreLayout, show: Callable[[Any], str]
 ) -> TextTable:
-    """Return the scores of every pair as in a score file; `show` formats their numbers."""
+    """Return the scores of every pair as in a score file; `show` formats numbers and flags."""
     records = list(score_records(rows, layout.style))
     columns = list(dict.fromkeys(name for record in records for name in record))
-    numbers = {"precision", "recall"}
+    ours = {"precision", "recall", "flags"}
     cells = (
         [
-            show(value) if isinstance(value, float) or name in numbers else exact_cell(value)
+            show(value) if isinstance(value, float) or name in ours else exact_cell(value)
             for name in columns
             for value in [record.get(name)]
         ]

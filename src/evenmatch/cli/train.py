@@ -104,8 +104,8 @@ def distil(
     data: str = opt.argument(
         opt.REQUIRED,
         "DATA",
-        "Texts: a JSONL, TSV or Parquet file of candidates and references, or the name or folder "
-        "of a data set with ratings (the ratings are not used).",
+        "Texts: a JSONL, TSV, CSV or Parquet file of candidates and references, or the name or "
+        "folder of a data set with ratings (the ratings are not used).",
     ),
     out: str = opt.METRIC_FOLDER,
     metric: str = opt.metric("f_disc", "Teacher: the metric to imitate, by name or spec."),

@@ -112,7 +112,7 @@ def table_to_text(table: TextTable, *, width: int = 0) -> str:
     room = max(width - before, _MIN_WIDTH) if width else max(widths[-1], 1)
     lines = []
     for row in table:
-        first, *more = textwrap.wrap(row[-1], room) or [""]
+        first, *more = [row[-1]] if right[-1] else textwrap.wrap(row[-1], room) or [""]
         cells = zip([*row[:-1], first], widths, right, strict=True)
         lines.append(_GAP.join(c.rjust(w) if flush else c.ljust(w) for c, w, flush in cells))
         lines += [" " * before + rest for rest in more]

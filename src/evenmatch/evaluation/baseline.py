@@ -20,9 +20,10 @@ from evenmatch.evaluation.layer_selection import (
     metric_at_every_layer,
     metric_at_layer,
 )
-from evenmatch.protocols import Metric
+from evenmatch.protocols import MetricLike, TextColumn
 from evenmatch.registry import spec
 from evenmatch.registry.parts import check_arguments
+from evenmatch.scoring.inputs import column_values
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import Rescale
 from evenmatch.stats.panel import Indexes
@@ -89,8 +90,8 @@ class Baseline:
 
 @check_arguments
 def measure_baseline(
-    texts: Sequence[str] | Sequence[Sequence[str]],
-    metric: str | Metric = "bertscore",
+    texts: Sequence[str] | Sequence[Sequence[str]] | TextColumn,
+    metric: MetricLike = "bertscore",
     *,
     pairs: int = 2000,
     seed: int = 0,
@@ -106,7 +107,7 @@ def measure_baseline(
     if isinstance(wanted.scoring, Rescale):
         raise InputError(f"{metric_name(metric)} is already rescaled; give it without rescale")
     assert isinstance(wanted.vectors, Transformer)
-    chosen = unrelated_pairs(texts, pairs, seed)
+    chosen = unrelated_pairs(column_values(texts), pairs, seed)
     every = metric_at_every_layer(wanted)
     found = score([c for c, _ in chosen], [r for _, r in chosen], every, **run)
     rows = [_layer_baseline(layer, found[metric_name(each)]) for layer, each in enumerate(every)]

@@ -28,7 +28,7 @@ from evenmatch.fairness.bias import Bias
 from evenmatch.reports.agreement_page import agreement_page
 from evenmatch.reports.audit_page import audit_page
 from evenmatch.reports.page import check_page_path, write_page
-from evenmatch.reports.score_page import metric_document, score_page
+from evenmatch.reports.score_page import metric_document, score_page, systems_page
 from evenmatch.reports.study_page import (
     StudyReport,
     lisa_gradient_page,
@@ -250,6 +250,7 @@ _KEYPHRASES = "prediction metric present absent"
 RESULT_KINDS = (
     ResultKind("score", score_page, "metrics"),
     ResultKind("compare", comparison_page_from_json, "rows systems testing", _COMPARE),
+    ResultKind("score", systems_page, "systems"),
     ResultKind("meta", agreement_page_from_json, "rows testing", _META),
     ResultKind("audit", audit_page_from_json, "rows draws", "attribute metric bias stereotype"),
     ResultKind("keyphrases", keyphrase_page_from_json, "rows resampling", _KEYPHRASES),
@@ -268,7 +269,7 @@ def _find_kind(document: Mapping[str, Any]) -> ResultKind:
         if kind.matches(document):
             return kind
     keys = ", ".join(map(repr, list(document)[:6])) or "nothing"
-    known = ", ".join(kind.command for kind in RESULT_KINDS)
+    known = ", ".join(dict.fromkeys(kind.command for kind in RESULT_KINDS))
     raise InputError(
         f"not a known kind of result: it contains {keys}; give the JSON of one of: {known}"
     )

@@ -62,6 +62,25 @@ def score_page(
     )
 
 
+def systems_page(document: Mapping[str, Any]) -> str:
+    """Return the page of a score document with several systems: a table of systems and metrics."""
+    systems = document["systems"]
+    first = next(iter(systems.values()))["metrics"]
+    rows = [
+        [name, *(format_number(each.get("corpus", each["mean"])) for each in own["metrics"].values())]
+        for name, own in systems.items()
+    ]
+    corpus = [name for name, each in first.items() if "corpus" in each]
+    text = f"Corpus scores of {', '.join(corpus)}; means of others. " if corpus else ""
+    table = sortable_table([["system", *first], *rows], "Score of each system by each metric")
+    return render_page(
+        f"Scores of systems: {', '.join(systems)}",
+        (section("Scores", text + SORT_HINT, table),),
+        [f"{name}: {each['signature']}" for name, each in first.items()],
+        document.get("command", ""),
+    )
+
+
 def metric_document(
     signature: str, mean: Score, corpus: float | None, segments: Iterable[Score] | None
 ) -> dict[str, Any]:
