@@ -59,9 +59,7 @@ def test_generate_writes_texts_that_can_be_scored(command: Command, tmp_path: Pa
     assert [each["candidate"] for each in records] == texts
     policy = load_policy(str(model))
     for graph, text in zip(graphs, texts, strict=True):
-        own = generate_texts(
-            policy, ["say: " + graph.graph.line], longest=(512, 12), batch_size=1
-        )
+        own = generate_texts(policy, ["say: " + graph.graph.line], longest=(512, 12), batch_size=1)
         assert [text] == own
     scored = command("score", "texts.jsonl", "-m", "chrf", "--json", "--segments")
     assert len(json.loads(scored.out)["metrics"]["chrf"]["segments"]) == 4

@@ -40,9 +40,7 @@ def test_responses_are_scored_together_or_one_by_one() -> None:
     scorer = LightevalScores(em.build(SPEC), Run())
     docs, responses = [Document(r) for r in REFERENCES], [Response([c]) for c in CANDIDATES]
     assert scorer.compute(responses=responses, docs=docs) == pytest.approx(VALUES)
-    alone = [
-        scorer.compute(doc=d, model_response=r) for d, r in zip(docs, responses, strict=True)
-    ]
+    alone = [scorer.compute(doc=d, model_response=r) for d, r in zip(docs, responses, strict=True)]
     assert alone == pytest.approx(VALUES)
 
 

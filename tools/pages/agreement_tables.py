@@ -62,9 +62,7 @@ def _section(name: str, pieces: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield ""
 
 
-def agreement_entries(
-    pieces: Sequence[dict[str, Any]], kind: str
-) -> list[AgreementEntry]:
+def agreement_entries(pieces: Sequence[dict[str, Any]], kind: str) -> list[AgreementEntry]:
     """Return all entries of one kind, with averages over the subsets."""
     by_set: dict[tuple[str, Any], list[AgreementEntry]] = {}
     for number, piece in enumerate(pieces):
@@ -97,7 +95,11 @@ def _table(entries: Sequence[AgreementEntry], what: str) -> Iterator[str]:
 def _cell(entry: AgreementEntry | None) -> str:
     if entry is None or math.isnan(entry.value):
         return "-"
-    value = f"**{format_correlation(entry.value)}**" if entry.cluster == 1 else format_correlation(entry.value)
+    value = (
+        f"**{format_correlation(entry.value)}**"
+        if entry.cluster == 1
+        else format_correlation(entry.value)
+    )
     if math.isnan(entry.low + entry.high):
         return value
     return f"{value}<br>{format_correlation(entry.low)} to {format_correlation(entry.high)}"

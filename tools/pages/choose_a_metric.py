@@ -35,35 +35,69 @@ COLUMNS = {
     "webnlg-systems": "data to text: systems (WebNLG)",
 }
 
+# What is scored, what to use, and why.
+JOBS = [
+    (
+        "translations into English",
+        "`wmt_blend`; without fitting to ratings, `bertscore` or `f_cont`",
+        "highest agreement, for sentences and for systems",
+    ),
+    (
+        "summaries, and other texts that are longer or shorter than the reference",
+        "`meteor` or `chrf`; of the alignment metrics, `bertscore`",
+        "**not `f_disc`**: every extra unit stays unmatched and lowers the score ({f_disc} against "
+        "{bertscore} for `bertscore` and {meteor} for `meteor`)",
+    ),
+    (
+        "descriptions of data",
+        "`bertscore`",
+        "highest agreement; with 16 systems the intervals are wide",
+    ),
+    (
+        "keyphrases",
+        "`fg`; to compare with papers, `f1_at_m` and `f1_at_5`",
+        "counts partial matches; there are no public human ratings to test it on",
+    ),
+    (
+        "texts that a model is trained on ([rewards](how-to/reward.md))",
+        "`f_disc`; if lengths vary, times `em.length_term()`",
+        "repeating a good word gains nothing; [our runs](results/graph-to-text.md) repeat less, but "
+        "do not gain BLEU significantly",
+    ),
+    (
+        "one pair, to see why it scores as it does",
+        "`f_disc`",
+        "each unit has at most one partner, and unmatched units are visible",
+    ),
+    (
+        "texts about people",
+        "an n-gram metric, or `f_disc_even`",
+        "lowest [social bias](results/fairness.md), and the lowest on the embedded model",
+    ),
+]
+
 TEXT = """# Choose a metric
 
-| you score | use | why |
-|---|---|---|
-| translations into English | `wmt_blend`; without fitting to ratings, `bertscore` or `f_cont` | highest agreement, for sentences and systems |
-| summaries, or any texts whose length differs from the reference | `meteor` or `chrf`; of the alignment metrics, `bertscore` | **not `f_disc`**: it leaves every extra unit unmatched, so it measures length ({f_disc} against {bertscore} for `bertscore`, {meteor} for `meteor`) |
-| descriptions of data | `bertscore` | highest agreement of all; `f_disc`, `f_cont` and `chrf` are within its interval |
-| keyphrases | `fg`; `f1_at_m` and `f1_at_5` to compare with papers | counts partial matches; there are no public human ratings to test it on |
-| texts that a model is trained on ([reward](how-to/reward.md)) | `f_disc`; times `em.length_term()` if lengths vary | repeating a good word gains nothing; [our runs](results/graph-to-text.md) show less repetition and no significant gain in BLEU |
-| one pair, to see why it scores as it does | `f_disc` | one partner per unit; unmatched units are visible |
-| gendered or otherwise sensitive texts | `f_disc_even`, `bertscore_even`, or an n-gram metric | [lowest bias](results/fairness.md) |
+{jobs}
 
-Language: the numbers are for English, with the embedded model. For other languages name a multilingual
-model, `bertscore(model='xlm-roberta-base')`, or use `chrf`, which needs none; test either on [ratings of
-your own](how-to/compare-with-human-ratings.md). For texts over 512 sub-words, see [long
-texts](how-to/long-texts.md).
+The numbers are for English, with the embedded model. For other languages name a multilingual model,
+`bertscore(model='xlm-roberta-base')`, or use `chrf`, which needs none; we have no numbers for them,
+so test on [ratings of your own](how-to/compare-with-human-ratings.md). For texts over 512 sub-words
+see [long texts](how-to/long-texts.md).
 
-Agreement with human ratings and its 95 % interval: Pearson's r, for summaries Spearman's ρ. Where the
-intervals of two metrics overlap widely, the choice matters little. All data sets and tests:
+Agreement with human ratings and its 95 % interval: Pearson's r, for summaries Spearman's ρ. Where
+the intervals of two metrics overlap widely, the choice matters little. All sets and tests:
 [agreement](results/agreement.md).
 
 {table}
 
-Defaults follow this page. `em.score` uses `bertscore`: of the three alignment metrics it is the best or
-within the interval of the best on every set above. `em.align`, `em.reward` and `evenmatch tune` use `f_disc`,
-as in the rows on rewards and single pairs.
+Defaults follow this page. `em.score` uses `bertscore`: of the three alignment metrics it is the
+best, or within the interval of the best, on each of these sets. `em.align`, `em.reward` and
+`evenmatch tune` use `f_disc`, for the reasons given above for single pairs and rewards.
 
-This page is written by `python -m tools.pages.choose_a_metric`; `python -m tools.pages.agreement` computes
-its numbers, `evenmatch calibrate wmt1516-daseg --test wmt17-da` that of `wmt_blend` on WMT17.
+This page is written by `python -m tools.pages.choose_a_metric`. Its numbers are computed by
+`python -m tools.pages.agreement` and, for `wmt_blend` on WMT17, which it was not fitted to, by
+`evenmatch calibrate wmt1516-daseg --test wmt17-da`.
 """
 
 
@@ -79,7 +113,8 @@ def page() -> str:
         name: format_correlation(summaries[METRICS[name]].value)
         for name in ("f_disc", "bertscore", "meteor")
     }
-    return TEXT.format(table="\n".join(table_lines(rows)), **values)
+    jobs = [["you score", "use", "why"], *([text.format(**values) for text in job] for job in JOBS)]
+    return TEXT.format(jobs="\n".join(table_lines(jobs)), table="\n".join(table_lines(rows)))
 
 
 def _overall(name: str) -> dict[str, AgreementEntry]:
@@ -96,7 +131,8 @@ def _overall(name: str) -> dict[str, AgreementEntry]:
 def _blend() -> AgreementEntry:
     document = json.loads((RESULTS / "metrics" / "blend.json").read_text("utf-8"))
     rows = (row for row in document["rows"] if row["subset"] == AVERAGE_SUBSET)
-    return AgreementEntry(**next(row for row in rows if row["metric"] == "calibrated"))
+    row = next(row for row in rows if row["metric"] == "calibrated")
+    return AgreementEntry(**row, cluster=None)
 
 
 def _cell(entry: AgreementEntry | None) -> str:

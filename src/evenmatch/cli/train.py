@@ -177,8 +177,8 @@ def tune(
     print_text_or_json(_evaluation_lines(tuned), tuned.document, json=json)
     if tuned.history.ended:
         print_message(
-            f"wrote {tuned.model}; to write texts with it: evenmatch generate {tuned.model} DATA -o "
-            "FILE.jsonl; to train further, give it as model in the settings"
+            f"wrote {tuned.model}; to write texts with it: evenmatch generate {tuned.model} DATA "
+            "-o FILE.jsonl; to train further, give it as model in the settings"
         )
     else:
         print_message("stopped; run the same command again to continue")

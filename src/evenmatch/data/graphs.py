@@ -208,9 +208,7 @@ def _read_penman(path: str, need_texts: bool) -> Iterator[GraphText]:
             lines = []
 
 
-def _parse_penman_block(
-    lines: Sequence[str], path: str, first: int, need_texts: bool
-) -> GraphText:
+def _parse_penman_block(lines: Sequence[str], path: str, first: int, need_texts: bool) -> GraphText:
     comments = [line for line in lines if line.lstrip().startswith("#")]
     names = [
         line.removeprefix(_ID_PREFIX).split(" ::")[0]

@@ -68,9 +68,7 @@ class Aligned:
             own = [(j, w) for row, j, w in pairs if row == i]
             for j, weight in own:
                 value = float(self.similarity[i, j])
-                lines.append(
-                    f"{unit:<{width}}  {weight:6.2f}  {value:10.3f}  {reference_units[j]}"
-                )
+                lines.append(f"{unit:<{width}}  {weight:6.2f}  {value:10.3f}  {reference_units[j]}")
             if not own:
                 lines.append(f"{unit:<{width}}       -           -  (unmatched)")
         taken = {j for _, j, _ in pairs}

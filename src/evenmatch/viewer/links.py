@@ -158,9 +158,7 @@ def _matrix_table(aligned: Aligned) -> str:
     similarity = np.asarray(aligned.similarity, dtype=np.float64)
     # Similarities are scaled to the range 0 to 1; unchanged if all are within it.
     low, high = min(0.0, similarity.min(initial=0.0)), max(1.0, similarity.max(initial=1.0))
-    heads = "".join(
-        _head(unit, "col", j in columns) for j, unit in enumerate(aligned.labels[1])
-    )
+    heads = "".join(_head(unit, "col", j in columns) for j, unit in enumerate(aligned.labels[1]))
     body = ""
     for i, unit in enumerate(aligned.labels[0]):
         cells = "".join(
