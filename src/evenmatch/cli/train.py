@@ -230,7 +230,7 @@ def generate(
         opt.REQUIRED, "MODEL", "Folder written by evenmatch tune, or another encoder-decoder."
     ),
     data: str = opt.argument(
-        opt.REQUIRED, "DATA", "Graphs or lines of text, as for evenmatch tune; without references."
+        opt.REQUIRED, "DATA", "Graphs or lines, as for evenmatch tune; references are optional."
     ),
     out: str = opt.value(opt.REQUIRED, "--out -o FILE.jsonl", "File for the texts."),
     batch_size: int = opt.count(64, "Number of texts that are decoded together."),

@@ -97,11 +97,15 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
     context = CallContext(pairs=[Pair(candidate, (reference,))])
     metric = count_idf(metric, context)
     left, right = open_encoder(metric.vectors, context)
-    x, candidate_units = _embed_text(metric.units(candidate), left)
-    y, reference_units = _embed_text(metric.units(reference), right)
+    units = metric.units(candidate), metric.units(reference)
+    x, candidate_units = _embed_text(units[0], left)
+    y, reference_units = _embed_text(units[1], right)
     similarity = check_similarity(metric.similarity(x, y), candidate)
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)
+    continued = frozenset[int](), frozenset[int]()
+    if units[0].by_model:  # a parser may split words too, but its parts are words
+        continued = continuations(candidate_units), continuations(reference_units)
     return Aligned(
         list(candidate_units.items),
         list(reference_units.items),
@@ -111,7 +115,7 @@ def align_texts(candidate: str, reference: str, metric: Any) -> Aligned:
         make_signature(metric, context),
         x.weights,
         y.weights,
-        continued=(continuations(candidate_units), continuations(reference_units)),
+        continued=continued,
     )
 
 
