@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import doctest
+import inspect
 import io
 import os
 import re
@@ -22,7 +24,7 @@ from typing import Any
 import pytest
 
 import evenmatch as em
-from evenmatch.cli.main import main
+from evenmatch.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -167,6 +169,102 @@ def test_the_page_of_metrics_by_name_is_up_to_date() -> None:
 
     built_in = [point.name for point in metadata.entry_points(group="evenmatch")]
     assert metrics.PAGE.read_text("utf-8") == metrics.page(built_in)
+
+
+def test_the_generated_pages_of_the_reference_are_up_to_date() -> None:
+    from tools.pages import reference
+
+    for name, page in reference.PAGES.items():
+        text = (reference.FOLDER / name).read_text("utf-8")
+        assert text == page(), f"{name} is out of date; run: python -m tools.pages.reference"
+
+
+def test_every_public_name_has_a_reference() -> None:
+    from tools.pages.reference import reference_places
+
+    assert set(em.__all__) - set(reference_places()) == {"__version__"}
+
+
+def test_every_field_of_tune_has_a_meaning() -> None:
+    from evenmatch.training.generator.tune_settings import T5Shape
+    from tools.pages.reference import field_meanings
+
+    for settings in (em.TuneSettings, T5Shape):
+        assert list(field_meanings(settings)) == [f.name for f in dataclasses.fields(settings)]
+
+
+HOW_TOS = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_every_guide_is_listed_by_job(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    _, _, table = text.partition("| job | guides |\n|---|---|\n")
+    rows = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", table.partition("\n\n")[0], re.MULTILINE))
+    assert list(rows) == [
+        "Score",
+        "Compare",
+        "Check against people",
+        "Fairness",
+        "Keyphrases",
+        "Rewards and training",
+        "Scale",
+        "Serve",
+        "Extend",
+    ]
+    listed = [Path(link).name for row in rows.values() for link in _LINK.findall(row)]
+    assert sorted(listed) == sorted(HOW_TOS)
+
+
+def test_every_page_is_reached_by_links_from_the_readme() -> None:
+    waiting, reached = [ROOT / "README.md"], set[Path]()
+    while waiting:
+        page = waiting.pop().resolve()
+        if page in reached or page.suffix != ".md":
+            continue
+        reached.add(page)
+        links = _LINK.findall(_FENCE.sub("", page.read_text("utf-8")))
+        waiting += [page.parent / link for link in links if "://" not in link]
+    orphans = {page.resolve() for page in PAGES} - reached
+    assert not orphans, f"no link leads to {', '.join(sorted(page.name for page in orphans))}"
+
+
+def test_the_page_on_choosing_a_metric_follows_the_results() -> None:
+    from tools.pages import choose_a_metric
+
+    text = choose_a_metric.PAGE.read_text("utf-8")
+    assert text == choose_a_metric.page()
+    assert "(.249 against .446 for `bertscore`" in text  # REALSumm
+    assert len(text.splitlines()) <= 45  # one screen
+
+
+def test_defaults_follow_the_page_on_choosing_a_metric() -> None:
+    defaults = {
+        name: inspect.signature(getattr(em, name)).parameters["metric"].default
+        for name in ("score", "align", "reward")
+    }
+    assert defaults == {"score": "bertscore", "align": "f_disc", "reward": "f_disc"}
+    assert em.TuneSettings("a", "b", "c").reward == defaults["reward"]
+    text = " ".join((ROOT / "docs" / "choose-a-metric.md").read_text("utf-8").split())
+    assert "`em.score` uses `bertscore`" in text
+    assert "`em.align`, `em.reward` and `evenmatch tune` use `f_disc`" in text
+    for name, default in defaults.items():
+        assert "default" in (inspect.getdoc(getattr(em, name)) or ""), (name, default)
+
+
+def test_the_agreement_page_opens_with_our_metrics() -> None:
+    text = (ROOT / "docs" / "results" / "agreement.md").read_text("utf-8")
+    first_row = re.search(r"^\| metric .*\n\|---.*\n\| (\S+)", text, re.MULTILINE)
+    assert first_row
+    assert first_row[1].startswith("bertscore")
+
+
+def test_the_cheat_sheet_fits_on_a_screen_and_its_names_exist() -> None:
+    text = (ROOT / "docs" / "cheat-sheet.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 45
+    assert set(re.findall(r"\bem\.(\w+)", text)) <= set(em.__all__)
+    commands = re.findall(r"`evenmatch ([\w-]+)", text)
+    assert set(commands) <= set(COMMANDS)
 
 
 def test_the_readme_is_short() -> None:

@@ -61,11 +61,11 @@ def score(
     """Score each candidate against its reference, or the best of its references.
 
     Texts are lists of strings or columns of a polars or pandas frame. `metric` is a name, a spec, a
-    folder, a part, or a list of those. The default, `bertscore`, is never far from the best
-    alignment metric in agreement with human ratings, also where lengths differ. The metrics of a
-    list share one pass
-    over the texts, and the result is a dictionary of scores by metric. `run` settings (device,
-    threads, batch_tokens, cache, progress, on) control the execution and never change a score.
+    folder, a part, or a list of those. The default, `bertscore`, is the best alignment metric, or
+    close to it, in agreement with human ratings, also where lengths differ. The metrics of a list
+    share one pass over the texts, and the result is a dictionary of scores by metric. `run`
+    settings (device, threads, batch_tokens, cache, progress, on) control the execution and never
+    change a score.
 
     >>> round(score(["a b"], ["a b c"], "align(vectors=hashed, alignment=lsa)").mean, 6)
     0.8

@@ -140,6 +140,18 @@ def test_a_graph_without_text_is_refused(tmp_path: Path) -> None:
         read_graphs(path)
 
 
+def test_graphs_without_texts_are_read_where_none_are_needed(tmp_path: Path) -> None:
+    (tmp_path / "a.amr").write_text("# ::id x1\n(b / boy)\n\n")
+    (tmp_path / "a.jsonl").write_text('{"source": "a line"}\n{"source": "b", "refs": ["c"]}\n')
+    (found,) = read_graphs(tmp_path / "a.amr", need_texts=False)
+    assert (found.graph.line, found.references, found.id) == ("( boy )", (), "x1")
+    records = read_graphs(tmp_path / "a.jsonl", need_texts=False)
+    assert [each.references for each in records] == [(), ("c",)]
+    (tmp_path / "a.jsonl").write_text('{"source": "a", "references": [3]}\n')
+    with pytest.raises(InputError, match="needs 'references'"):
+        read_graphs(tmp_path / "a.jsonl", need_texts=False)
+
+
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there is no file .*none.jsonl; give a file of graphs"):
         read_graphs(tmp_path / "none.jsonl")

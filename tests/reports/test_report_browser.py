@@ -9,6 +9,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.reports.results import result_page
+from evenmatch.types import Pair
 from tests.support import report_results as made
 from tests.support.browser import Open
 
@@ -101,6 +102,48 @@ def test_a_phone_needs_no_sideways_scrolling(tmp_path: Path, visit: Open, kind: 
     for summary in page.locator("summary").all():
         summary.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.fixture(scope="module")
+def long_report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A report of twenty rows and several metrics."""
+    texts = [f"the cat {n} sat" for n in range(20)]
+    pairs = [Pair(text, ("the cat sat",)) for text in texts]
+    found = em.score(texts, ["the cat sat"] * 20, [made.GREEDY, made.LSA, "chrf", "bleu"])
+    return written(tmp_path_factory.mktemp("long"), result_page(found, pairs=pairs))
+
+
+def test_a_long_table_can_be_searched(long_report: str, visit: Open) -> None:
+    page = visit(long_report)
+    field = page.get_by_role("searchbox", name="Search: Score of each pair")
+    rows = page.get_by_role("table", name="Score of each pair").locator("tbody tr:visible")
+    assert rows.count() == 20
+    field.fill("cat 1")
+    assert rows.count() == 11
+    assert page.get_by_text("11 of 20 rows").is_visible()
+    page.get_by_role("table", name="Score of each pair").get_by_role("button", name="row").click()
+    assert rows.first.locator("td").first.inner_text() == "19"
+    field.fill("nothing")
+    assert rows.count() == 0
+    field.fill("")
+    assert rows.count() == 20
+
+
+def test_a_short_table_has_no_search(report: str, visit: Open) -> None:
+    assert visit(report).get_by_role("searchbox").count() == 0
+
+
+def test_a_wide_table_shows_that_it_scrolls(long_report: str, visit: Open) -> None:
+    hint = "Scroll sideways to see the rest"
+    phone = visit(long_report, width=390)
+    region = phone.get_by_role("region", name="Score of each pair")
+    assert region.evaluate("e => e.scrollWidth > e.clientWidth")
+    assert region.locator("xpath=following-sibling::p[1]").inner_text().startswith(hint)
+    assert "linear-gradient" in region.evaluate("e => getComputedStyle(e).backgroundImage")
+    wide = visit(long_report, width=1280)
+    region = wide.get_by_role("region", name="Mean score of each metric")
+    assert region.evaluate("e => e.scrollWidth <= e.clientWidth")
+    assert region.locator("xpath=following-sibling::p[@class='more']").count() == 0
 
 
 def test_words_can_be_read_in_light_and_dark(report: str, visit: Open) -> None:

@@ -139,9 +139,101 @@ def test_a_url_restores_the_view(page: str, visit: Open) -> None:
 
 
 @pytest.mark.parametrize("view", ["links", "map"])
-def test_a_narrow_screen_needs_no_sideways_scrolling(both: str, visit: Open, view: str) -> None:
-    seen = visit(f"{both}#v={view}", width=360)
-    assert seen.evaluate("document.documentElement.scrollWidth") <= 360
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_page_needs_sideways_scrolling(
+    both: str, long_texts: str, visit: Open, view: str, width: int
+) -> None:
+    for address in (both, long_texts):
+        seen = visit(f"{address}#v={view}", width=width)
+        assert seen.evaluate("document.documentElement.scrollWidth") <= width
+
+
+LONG = " ".join(f"word{n} and" for n in range(20))
+BOXES = """[...document.querySelector('evenmatch-viewer').shadowRoot.querySelectorAll('.unit rect')]
+  .map((box) => box.getBoundingClientRect()).map((box) => [box.left, box.right, box.top])"""
+
+
+@pytest.fixture(scope="module")
+def long_texts(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two candidates of forty words."""
+    candidates = [LONG, LONG.replace("and", "or")]
+    also = align_all([("mine", METRIC)], candidates, LONG)
+    file = tmp_path_factory.mktemp("long") / "page.html"
+    file.write_text(alignment_page(em.align(LONG, LONG, METRIC), also=also), "utf-8")
+    return file.as_uri()
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+def test_a_long_sentence_wraps(long_texts: str, visit: Open, width: int) -> None:
+    boxes = visit(long_texts, width=width).evaluate(BOXES)
+    assert len(boxes) == 160
+    assert all(left >= 0 and right <= width for left, right, _ in boxes)
+    assert len({top for _, _, top in boxes[:40]}) > 1
+
+
+def test_two_candidates_stand_side_by_side_where_there_is_room(
+    long_texts: str, both: str, visit: Open
+) -> None:
+    def corners(seen: Any) -> list[tuple[float, float]]:
+        found = [figure.bounding_box() for figure in seen.locator(".viewer figure").all()]
+        return [(box["x"], box["y"]) for box in found]
+
+    (x, y), (u, v) = corners(visit(long_texts, width=1280))
+    assert (y, x < u) == (v, True)
+    (x, y), (u, v) = corners(visit(long_texts, width=800))
+    assert (x, y < v) == (u, True)
+    for address, beside in ((both, True), (long_texts, False)):  # a wide table keeps its width
+        (_, y), (_, v) = corners(visit(f"{address}#v=map", width=1280))
+        assert (y == v) == beside
+
+
+def test_a_picture_is_drawn_again_for_another_width(long_texts: str, visit: Open) -> None:
+    seen = visit(long_texts, width=1280)
+    seen.set_viewport_size({"width": 700, "height": 900})
+    seen.wait_for_function(f"{BOXES}.every(([, right]) => right <= 700)")
+
+
+def test_values_appear_at_the_cursor(page: str, visit: Open) -> None:
+    seen = visit(page)
+    tip = seen.locator(".tip")
+    assert not tip.is_visible()
+    unit = seen.locator(".unit").nth(3)
+    unit.hover()
+    assert tip.inner_text() == said(seen)
+    here, box = tip.bounding_box(), unit.bounding_box()
+    assert abs(here["x"] - box["x"]) < 100
+    assert 0 < here["y"] - box["y"] < 60
+    seen.mouse.move(0, 0)
+    assert not tip.is_visible()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_values_at_the_edge_stay_on_the_screen(long_texts: str, visit: Open, width: int) -> None:
+    seen = visit(long_texts, width=width)
+    lefts = [left for left, _, _ in seen.evaluate(BOXES)]
+    seen.locator(".unit").nth(lefts.index(max(lefts))).hover()
+    tip = seen.locator(".tip")
+    tip.wait_for()
+    box = tip.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert box["y"] + box["height"] <= 900
+
+
+def test_a_control_that_is_disabled_says_why(page: str, visit: Open) -> None:
+    seen = visit(page)
+    assert seen.get_by_label("Trees").is_disabled()
+    assert seen.get_by_text("this metric does not align parse trees").is_visible()
+    described = seen.get_by_label("Trees").get_attribute("aria-describedby")
+    assert seen.locator(f"#{described}").is_visible()
+
+
+@pytest.mark.model
+def test_sub_words_are_marked_in_the_viewer(tmp_path: Path, visit: Open) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(alignment_page(em.align("a walkathon", "a walk", "f_disc")), "utf-8")
+    texts = visit(file.as_uri()).locator(".unit text").all_text_contents()
+    assert texts == ["a", "walk", "##ath", "##on", "a", "walk"]
 
 
 def test_dark_is_dark_and_light_is_light(page: str, visit: Open) -> None:

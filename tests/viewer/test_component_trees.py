@@ -61,8 +61,19 @@ def test_a_metric_without_trees_shows_links_and_offers_none(page: str, visit: Op
     seen.get_by_label("Metric").select_option("flat")
     seen.locator("svg.links").wait_for()
     assert seen.get_by_label("Trees").is_disabled()
+    assert seen.get_by_text("this metric does not align parse trees").is_visible()
     seen.get_by_label("Metric").select_option("structure")
     seen.locator("svg.trees").wait_for()
+    assert not seen.get_by_text("this metric does not align parse trees").is_visible()
+
+
+def test_trees_are_named_and_their_links_say_their_values(page: str, visit: Open) -> None:
+    seen = visit(f"{page}#v=trees")
+    names = seen.locator("svg.trees .side").all_text_contents()
+    assert names == ["candidate", "reference"]
+    joint = seen.locator("svg.trees .joint").first
+    joint.dispatch_event("pointerover")
+    assert seen.locator(".tip").inner_text() == joint.locator("title").text_content()
 
 
 def test_trees_are_copied_as_svg(page: str, visit: Open) -> None:

@@ -18,7 +18,7 @@ How closely metrics agree with human ratings on public data sets, computed by
 `python -m tools.pages.agreement` with the embedded encoder (`minilm`, 22.7 million parameters,
 layers 4 and 6). Each value has its 95 % bootstrap interval below it. **Bold** marks the metrics of
 the first significance cluster: no metric is significantly better than those. A dash means that
-there is no value.
+there is no value. [Choose a metric](../choose-a-metric.md) draws the conclusions.
 
 Published numbers are listed beside ours, with their source. Most come from far larger encoders and
 some from other texts, so they show what is usual rather than what should be reproduced here; each
@@ -30,14 +30,18 @@ def write_page(results: Path, page: Path, names: Sequence[str]) -> None:
     """Write the page from the results that exist."""
     sections = [_INTRODUCTION]
     for name in names:
-        pieces = [
-            json.loads(path.read_text("utf-8"))
-            for path in sorted((results / "agreement").glob(f"{name}*.json"))
-            if path.name.split(".")[0] == name
-        ]
-        if pieces:
+        if pieces := read_pieces(results, name):
             sections.append("\n".join(_section(name, pieces)))
     page.write_text("\n".join(sections), "utf-8")
+
+
+def read_pieces(results: Path, name: str) -> list[dict[str, Any]]:
+    """Return the stored results of one task: one document per subset, or one for all."""
+    return [
+        json.loads(path.read_text("utf-8"))
+        for path in sorted((results / "agreement").glob(f"{name}*.json"))
+        if path.name.split(".")[0] == name
+    ]
 
 
 def _section(name: str, pieces: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -47,19 +51,19 @@ def _section(name: str, pieces: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield f"{recipe['method']}, level `{recipe['level']}`. {remark}\n"
     if segments := pieces[0]["segments"]:
         yield f"Only {segments} randomly sampled segments of each set.\n"
-    yield from _table(_entries(pieces, "entries"), "metric")
+    yield from _table(agreement_entries(pieces, "entries"), "metric")
     if paper := PAPERS.get(name):
         yield "\nPublished values:\n"
         yield from _paper(paper)
-    if contests := _entries(pieces, "differences"):
+    if contests := agreement_entries(pieces, "differences"):
         yield "\nGain in agreement of one-to-one and transport alignment over greedy alignment:\n"
         yield from _table(contests, "difference")
         yield "\n" + _verdict(contests)
     yield ""
 
 
-def _entries(pieces: Sequence[dict[str, Any]], kind: str) -> list[AgreementEntry]:
-    """All entries of one kind, with averages over the subsets."""
+def agreement_entries(pieces: Sequence[dict[str, Any]], kind: str) -> list[AgreementEntry]:
+    """Return all entries of one kind, with averages over the subsets."""
     by_set: dict[tuple[str, Any], list[AgreementEntry]] = {}
     for number, piece in enumerate(pieces):
         for row in piece[kind]:
@@ -91,13 +95,17 @@ def _table(entries: Sequence[AgreementEntry], what: str) -> Iterator[str]:
 def _cell(entry: AgreementEntry | None) -> str:
     if entry is None or math.isnan(entry.value):
         return "-"
-    value = f"**{_short(entry.value)}**" if entry.cluster == 1 else _short(entry.value)
+    value = (
+        f"**{format_correlation(entry.value)}**"
+        if entry.cluster == 1
+        else format_correlation(entry.value)
+    )
     if math.isnan(entry.low + entry.high):
         return value
-    return f"{value}<br>{_short(entry.low)} to {_short(entry.high)}"
+    return f"{value}<br>{format_correlation(entry.low)} to {format_correlation(entry.high)}"
 
 
-def _short(value: float) -> str:
+def format_correlation(value: float) -> str:
     """Format with three decimals and no leading zero, as papers print correlations."""
     text = f"{value:.3f}"
     return text.replace("0.", ".", 1) if abs(value) < 0.9995 else text
@@ -108,7 +116,7 @@ def _paper(paper: dict[str, Any]) -> Iterator[str]:
     yield f"| metric | {' | '.join(subsets)} | source |"
     yield "|---" * (len(subsets) + 2) + "|"
     for metric, values, source in paper["rows"]:
-        shown = [("-" if v is None else _short(v)) for v in values]
+        shown = [("-" if v is None else format_correlation(v)) for v in values]
         yield f"| {metric} | {' | '.join(shown)} | {source} |"
 
 

@@ -34,8 +34,8 @@ def options_page() -> str:
     lines = [
         "# Options of every command",
         "",
-        f"As `evenmatch COMMAND --help` prints them. [Command line](command-line.md) is an overview. "
-        f"{_WRITTEN}",
+        "As `evenmatch COMMAND --help` prints them. [Command line](command-line.md) is an "
+        f"overview. {_WRITTEN}",
     ]
     app: Any = typer.main.get_command(build_app(list(COMMANDS)))
     for name, command in app.commands.items():

@@ -177,8 +177,8 @@ def tune(
     print_text_or_json(_evaluation_lines(tuned), tuned.document, json=json)
     if tuned.history.ended:
         print_message(
-            f"wrote {tuned.model}; to write texts with it: evenmatch generate {tuned.model} DATA -o "
-            "FILE.jsonl; to train further, give it as model in the settings"
+            f"wrote {tuned.model}; to write texts with it: evenmatch generate {tuned.model} DATA "
+            "-o FILE.jsonl; to train further, give it as model in the settings"
         )
     else:
         print_message("stopped; run the same command again to continue")
@@ -230,7 +230,7 @@ def generate(
         opt.REQUIRED, "MODEL", "Folder written by evenmatch tune, or another encoder-decoder."
     ),
     data: str = opt.argument(
-        opt.REQUIRED, "DATA", "Graphs or lines of text, as for evenmatch tune; without references."
+        opt.REQUIRED, "DATA", "Graphs or lines, as for evenmatch tune; references are optional."
     ),
     out: str = opt.value(opt.REQUIRED, "--out -o FILE.jsonl", "File for the texts."),
     batch_size: int = opt.count(64, "Number of texts that are decoded together."),

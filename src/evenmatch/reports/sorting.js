@@ -21,7 +21,7 @@ for (const table of document.querySelectorAll("table.sorted")) {
   }));
 }
 
-// A long table gets a field that hides the rows without the text typed.
+// A long table gets a field that hides the rows without the typed text in a cell.
 const MANY_ROWS = 15;
 for (const table of document.querySelectorAll("table.sorted")) {
   const rows = [...table.tBodies[0].rows];
@@ -32,9 +32,9 @@ for (const table of document.querySelectorAll("table.sorted")) {
   Object.assign(field, { type: "search", ariaLabel: `Search: ${table.caption.textContent}` });
   label.append("Search", field, count);
   field.addEventListener("input", () => {
-    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
-    count.textContent = words.length ? `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows` : "";
+    const wanted = field.value.trim().toLowerCase();
+    for (const row of rows) row.hidden = ![...row.cells].some((cell) => cell.textContent.toLowerCase().includes(wanted));
+    count.textContent = wanted ? `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows` : "";
   });
   table.closest(".wide").before(label);
 }

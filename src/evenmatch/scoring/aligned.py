@@ -115,6 +115,9 @@ def align_texts(candidate: str, reference: str, metric: Any, run: Run = Run()) -
     similarity = check_similarity(metric.similarity(x, y), candidate)
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)
+    continued = frozenset[int](), frozenset[int]()
+    if units[0].by_model:  # a parser may split words too, but its parts are words
+        continued = continuations(candidate_units), continuations(reference_units)
     return Aligned(
         list(candidate_units.items),
         list(reference_units.items),
@@ -124,7 +127,7 @@ def align_texts(candidate: str, reference: str, metric: Any, run: Run = Run()) -
         make_signature(metric, context),
         x.weights,
         y.weights,
-        continued=(continuations(candidate_units), continuations(reference_units)),
+        continued=continued,
     )
 
 

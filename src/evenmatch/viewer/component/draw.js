@@ -85,6 +85,12 @@ const mapTable = (alignment) => {
     `<tbody>${body.join("")}</tbody></table>`;
 };
 
+// Estimated width of the table in pixels.
+const mapWidth = ({ candidate_units: rows, reference_units: columns }) => {
+  const cell = columns.length > 8 ? () => 46 : (unit) => Math.max(46, textWidth(shorten(unit)) + 16);
+  return columns.reduce((sum, unit) => sum + cell(unit), Math.max(40, ...rows.map((u) => textWidth(shorten(u)))) + 16);
+};
+
 const mapSvg = (alignment) => {
   const [rows, columns] = [alignment.candidate_units, alignment.reference_units];
   const weight = weights(alignment), alpha = scaleSimilarity(alignment);

@@ -26,12 +26,16 @@ Object.assign(Viewer.prototype, {
     return linksSvg(alignment, this.upright, this.room());
   },
 
-  // Two figures stand side by side where there is room; trees are too wide for that.
-  beside() { return this.found.length > 1 && this.view() !== "trees" && this.clientWidth >= SIDE_BY_SIDE; },
+  // Two figures stand side by side where there is room. Links wrap; trees and wide tables do not.
+  beside() {
+    const view = this.view(), half = this.at("drawn").clientWidth / 2;
+    const fits = view === "links" || (view === "map" && this.found.every((s) => mapWidth(s) <= half));
+    return this.found.length > 1 && this.clientWidth >= SIDE_BY_SIDE && fits;
+  },
 
   // Width of a figure.
   room() {
-    const inner = Math.min(this.at("drawn").clientWidth, this.clientWidth);
+    const inner = this.at("drawn").clientWidth;
     return this.beside() ? Math.floor((inner - 24) / 2) : inner;
   },
 
