@@ -198,7 +198,7 @@ def _host_name(given: str) -> str:
 
 def allowed_hosts(host: str, others: Iterable[str] = ()) -> frozenset[str]:
     """Return the values of Host that a server on this address accepts, beside loopback names."""
-    return frozenset(map(_host_name, (host, *others)))
+    return frozenset(map(_host_name, (host, *others))) - {""}
 
 
 def _add_headers(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
