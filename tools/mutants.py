@@ -37,7 +37,8 @@ def main() -> None:
     given = parser.parse_args()
     if not given.report:
         os.nice(10)
-        _run_mutmut([_ANY])
+        if not any(_FOLDER.rglob("*.meta")):
+            _run_mutmut([_ANY])
     sample = _draw_sample(given.size, given.seed)
     if not given.report:
         todo = [name for name, code in sample.items() if code is None or code in _SURVIVED]

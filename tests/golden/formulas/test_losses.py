@@ -67,7 +67,7 @@ def debias_loss(monkeypatch: pytest.MonkeyPatch, **settings: float) -> float:
     train_adapter(Differentiable(4, 1, "", scores), DATA, how)
     loss, recorded = steps[0](0)
     assert recorded == pytest.approx(float(loss))
-    return recorded
+    return float(recorded)
 
 
 @pytest.mark.parametrize(

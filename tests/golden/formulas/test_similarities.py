@@ -85,7 +85,7 @@ def test_torch_tensors_give_the_same_numbers_and_keep_their_gradient() -> None:
 
 def test_only_units_with_the_same_label_keep_their_similarity() -> None:
     x, y = side(X, ("a", "b", "a")), side(Y, ("a", "b"))
-    assert_allclose(SameLabel()(x, y), [[0.96, 0], [0, 0.0], [0, 0]], atol=1e-12)
+    assert_allclose(SameLabel()(x, y), [[0.96, 0.0], [0.0, 0.0], [0.0, 0.0]], atol=1e-12)
     assert_allclose(SameLabel(Dot())(x, y), [[24, 0], [0, 0], [0, 0]])
     assert_allclose(SameLabel()(side(X), y), COSINES, atol=1e-12)
     assert_allclose(SameLabel()(x, side(Y)), COSINES, atol=1e-12)

@@ -52,14 +52,14 @@ def test_a_transposed_matrix_has_the_transposed_plan(solver: str) -> None:
 def test_transport_sends_the_given_masses() -> None:
     """Rows 3/4 and 1/4, columns 1/4, 1/4 and 1/2: the second row serves the third column only."""
     found = em.solve(SIMILARITY, "emd", row_mass=[3, 1], col_mass=[1, 1, 2])
-    assert_allclose(found.rows, [[1 / 3, 1 / 3, 1 / 3], [0, 0, 1]], atol=1e-12)
-    assert_allclose(found.cols, [[1, 1, 0.5], [0, 0, 0.5]], atol=1e-12)
+    assert_allclose(found.rows, [[1 / 3, 1 / 3, 1 / 3], [0.0, 0.0, 1.0]], atol=1e-12)
+    assert_allclose(found.cols, [[1.0, 1.0, 0.5], [0.0, 0.0, 0.5]], atol=1e-12)
     assert found.exact
 
 
 def test_a_unit_without_mass_gets_nothing() -> None:
     found = em.solve(SIMILARITY, "emd", row_mass=[1, 0], col_mass=[1, 1, 0])
-    assert_allclose(found.rows, [[0.5, 0.5, 0], [0, 0, 0]], atol=1e-12)
+    assert_allclose(found.rows, [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]], atol=1e-12)
     assert_allclose(found.cols, [[1, 1, 0], [0, 0, 0]], atol=1e-12)
 
 
@@ -74,8 +74,8 @@ def test_masses_are_scaled_to_one_and_zeros_count_equally() -> None:
 def test_a_plan_becomes_shares_of_each_side() -> None:
     plan = np.array([[0.1, 0.2], [0.0, 0.7]])
     rows, cols = plan_to_shares(plan.copy(), np.array([0.3, 0.7]), np.array([0.1, 0.9]))
-    assert_allclose(rows, [[1 / 3, 2 / 3], [0, 1]])
-    assert_allclose(cols, [[1, 2 / 9], [0, 7 / 9]])
+    assert_allclose(rows, [[1 / 3, 2 / 3], [0.0, 1.0]])
+    assert_allclose(cols, [[1.0, 2 / 9], [0.0, 7 / 9]])
     rows, cols = plan_to_shares(plan * 0, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     assert_allclose(rows, 0)
     assert_allclose(cols, 0)

@@ -37,7 +37,7 @@ def test_a_partial_correlation_controls_for_the_third_variable() -> None:
     assert np.corrcoef([ONE, OTHER, HUMAN])[0, 1] == pytest.approx(0.3)
     expected = (0.3 - 0.8 * 0.8) / (1 - 0.8 * 0.8)
     assert partial_matrix([ONE, OTHER], HUMAN)[0, 1] == pytest.approx(expected)
-    ranked = partial_matrix([np.exp(ONE), OTHER], HUMAN, method="spearman")
+    ranked = partial_matrix(np.array([np.exp(ONE), OTHER]), HUMAN, method="spearman")
     assert ranked[0, 1] == pytest.approx(expected)
     assert partial_matrix([ONE, OTHER], [])[0, 1] == pytest.approx(0.3)
 
