@@ -85,7 +85,7 @@ def test_repetition_costs_as_one_to_one_and_new_content_less() -> None:
     repeated = f"{reference} the government announced new rules railways rules government"
     longer = f"{reference} while heavy rain flooded several villages near our coast"
     scores = em.score([reference, repeated, longer], [reference] * 3, ["f_disc", "f_partial"])
-    lost = {name: 1 - found.values for name, found in scores.items()}
+    lost = {name: [1 - each.value for each in found.segments] for name, found in scores.items()}
     assert lost["f_partial"][0] == pytest.approx(0, abs=1e-6)
     assert lost["f_partial"][1] > 0.9 * lost["f_disc"][1]
     assert lost["f_partial"][2] < 0.7 * lost["f_disc"][2]
