@@ -77,7 +77,7 @@ def test_partial_with_masses_is_the_linear_program(similarity: Array, seed: int)
     m, n = similarity.shape
     h, r = random.uniform(0.1, 2, m), random.uniform(0.1, 2, n)
     sums = np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))])
-    best = linprog(-(similarity - 0.4).ravel(), sums, np.concatenate([h, r]))
+    best: Any = linprog(-(similarity - 0.4).ravel(), sums, np.concatenate([h, r]))
     rows = em.solve(similarity, "partial", h, r).rows
     assert (rows * h[:, None] * (similarity - 0.4)).sum() == pytest.approx(-best.fun, abs=1e-9)
 
