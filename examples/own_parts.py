@@ -11,9 +11,9 @@ import numpy as np
 import evenmatch as em
 
 
-@em.register("alignment", "mutual")
+@em.register("alignment", "nearest")
 @dataclass(frozen=True)
-class Mutual:
+class Nearest:
     """Align only units that are each other's most similar partner."""
 
     def __call__(self, problems: Sequence[em.Problem]) -> list[em.Alignment]:
@@ -52,8 +52,8 @@ class Trigrams:
         return em.Embedded(units, vectors, ones, ones.copy())
 
 
-em.check_solver(Mutual())
+em.check_solver(Nearest())
 em.check_encoder(Trigrams())
 
-metric = "align(units=words, vectors=trigrams, alignment=mutual)"
+metric = "align(units=words, vectors=trigrams, alignment=nearest)"
 print(em.align("unbelievable performances", "an unbelievably good performance", metric))

@@ -158,9 +158,9 @@ from dataclasses import dataclass
 from evenmatch import Alignment, Greedy, register
 
 
-@register("alignment", "mutual")
+@register("alignment", "nearest")
 @dataclass(frozen=True)
-class Mutual:
+class Nearest:
     """Pairs only units that are each other's nearest."""
 
     def __call__(self, problems):
@@ -173,11 +173,11 @@ class Mutual:
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
     """A folder with an installed package that registers one solver."""
-    (tmp_path / "mutual_package.py").write_text(SOLVER)
-    info = tmp_path / "mutual_package-1.0.dist-info"
+    (tmp_path / "nearest_package.py").write_text(SOLVER)
+    info = tmp_path / "nearest_package-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mutual-package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[evenmatch]\nmutual = mutual_package\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: nearest-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[evenmatch]\nnearest = nearest_package\n")
     return tmp_path
 
 
@@ -189,25 +189,25 @@ def test_a_third_party_solver_is_found_by_name(plugin: Path) -> None:
     program = """
         import evenmatch as em
 
-        metric = "align(vectors=hashed, alignment=mutual)"
-        assert "mutual" in em.names("alignment")
+        metric = "align(vectors=hashed, alignment=nearest)"
+        assert "nearest" in em.names("alignment")
         scores = em.score(["a b b"], ["b a"], metric)
         print(em.build(scores.signature.split(" · ")[0]) == em.build(metric))
         print(em.align("a c", "c a d", metric).pairs)
-        print(em.solve([[1.0, 0.5], [0.9, 0.1]], "mutual").rows.tolist())
-        em.check_solver(em.build("mutual"))
+        print(em.solve([[1.0, 0.5], [0.9, 0.1]], "nearest").rows.tolist())
+        em.check_solver(em.build("nearest"))
     """
     lines = run(program, PYTHONPATH=str(plugin)).splitlines()
     assert lines == ["True", "[(0, 1, 1.0), (1, 0, 1.0)]", "[[1.0, 0.0], [0.0, 0.0]]"]
 
 
 def test_a_package_cannot_take_a_registered_name(plugin: Path) -> None:
-    (plugin / "mutual_package.py").write_text(SOLVER.replace('"mutual"', '"lsa"'))
+    (plugin / "nearest_package.py").write_text(SOLVER.replace('"nearest"', '"lsa"'))
     program = """
         import evenmatch as em
 
         try:
-            em.build("mutual")
+            em.build("nearest")
         except em.InputError as error:
             print(error)
     """
@@ -218,17 +218,17 @@ def test_a_package_cannot_take_a_registered_name(plugin: Path) -> None:
 
 
 def test_a_package_that_cannot_be_imported_affects_no_other(plugin: Path) -> None:
-    (plugin / "mutual_package.py").write_text("import a_package_nobody_has\n")
+    (plugin / "nearest_package.py").write_text("import a_package_nobody_has\n")
     program = """
         import evenmatch as em
 
         print(em.score(["a"], ["a"], "align(vectors=hashed)").mean > 0.99)
         try:
-            em.build("mutual")
+            em.build("nearest")
         except em.MissingExtraError as error:
             print(error)
     """
     output = run(program, PYTHONPATH=str(plugin)).splitlines()
     assert output[0] == "True"
-    assert "'mutual' cannot be loaded from mutual_package" in output[1]
+    assert "'nearest' cannot be loaded from nearest_package" in output[1]
     assert "a_package_nobody_has" in output[1]

@@ -21,7 +21,10 @@ TURNS = 9  # of whole calls: encoding alone differs by a tenth from one to the n
 USUAL, MARKS = 27, 2  # units a side; opening and closing tokens, which are no units
 TOKEN_METRICS = ("bertscore", "f_disc", "f_cont")
 APPROXIMATIONS = ("lisa_rowmask", "lisa_recursive", "lisa_topk", "lisa_auction")
-SOLVERS = ("greedy", "lsa", "emd", "sinkhorn", "row_mask", "recursive", "topk", "auction")
+SOLVERS = (
+    *("greedy", "mutual", "lsa", "partial", "emd", "sinkhorn", "unbalanced"),
+    *("row_mask", "recursive", "topk", "auction"),
+)
 LAST_ONLY = ("moverscore", "eot")  # these read the last layer, as their authors do
 
 
@@ -95,7 +98,7 @@ def _shares(
     encoders = {
         str(n): partial(body.open(CallContext(Run(threads=n))).encode, unique, [4]) for n in (1, 2)
     }
-    names = ("greedy", "lsa", "emd")
+    names = ("greedy", "mutual", "lsa", "partial", "emd", "unbalanced")
     solvers = {
         f"{name} {n}": _on(int(n), _solving(name, matrices)) for name in names for n in encoders
     }

@@ -77,7 +77,7 @@ def test_partial_with_masses_is_the_linear_program(similarity: Array, seed: int)
     m, n = similarity.shape
     h, r = random.uniform(0.1, 2, m), random.uniform(0.1, 2, n)
     sums = np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))])
-    best = linprog(-(similarity - 0.4).ravel(), sums, np.concatenate([h, r]))
+    best: Any = linprog(-(similarity - 0.4).ravel(), sums, np.concatenate([h, r]))
     rows = em.solve(similarity, "partial", h, r).rows
     assert (rows * h[:, None] * (similarity - 0.4)).sum() == pytest.approx(-best.fun, abs=1e-9)
 
@@ -115,7 +115,7 @@ def test_unbalanced_leaves_out_what_resembles_nothing() -> None:
     similarity = np.array([[0.95, -0.5], [-0.5, -0.6]])
     found = em.solve(similarity, "unbalanced")
     assert found.rows.sum(1)[0] > 0.9
-    assert found.rows.sum(1)[1] < 0.2
+    assert found.rows.sum(1)[1] < 0.3
     assert np.isfinite(em.solve(similarity, "unbalanced(epsilon=0.001)").rows).all()
 
 
@@ -147,8 +147,8 @@ def test_settings_without_a_meaning_are_refused(spec: str, words: str) -> None:
 
 @pytest.mark.parametrize("solver", ["partial", "unbalanced"])
 def test_a_negative_mass_is_refused(solver: str) -> None:
-    with pytest.raises(InputError, match="non-negative|not be negative"):
-        em.solve(np.eye(2), solver, [-1.0, 1.0], [1.0, 1.0])
+    with pytest.raises(InputError, match="a mass must not be negative"):
+        em.build(solver)([em.Problem(np.eye(2), np.array([-1.0, 1.0]), np.ones(2))])
 
 
 @pytest.mark.parametrize("spec", ["mutual", "partial", "partial(price=0.1)"])

@@ -27,8 +27,8 @@ def score(similarity: Array, weights: Array | None = None) -> Score:
     ("likeness", "precision"),
     [
         (0.3, (1.5 + 0.5) / 3),  # new content counts 0.5
-        (0.9, 1.5 / (3 + 0.6)),  # repetition counts 1.6 units
-        (0.7, (1.5 + 0.5 * 0.5) / (3 + 0.6 * 0.5)),  # half of each
+        (0.9, 1.5 / (3 + 1)),  # repetition counts two units
+        (0.7, (1.5 + 0.5 * 0.5) / (3 + 0.5)),  # half of each
     ],
 )
 def test_an_unmatched_unit_is_new_or_repeated(likeness: float, precision: float) -> None:
@@ -41,13 +41,15 @@ def test_an_unmatched_unit_is_new_or_repeated(likeness: float, precision: float)
 
 def test_weights_count_for_matched_and_unmatched_units() -> None:
     similarity = np.array([[1.0, 0.2], [0.9, 0.1], [0.3, 0.1]])
-    # 2 × 1.0 matched, 3 × 1.6 repeated, 4 × 0.5 new
+    # 2 × 1.0 matched, 3 × 2 repeated, 4 × 0.5 new
     found = score(similarity, np.array([2.0, 3.0, 4.0]))
-    assert found.precision == pytest.approx((2 + 4 * 0.5) / (9 + 0.6 * 3))
+    assert found.precision == pytest.approx((2 + 4 * 0.5) / (9 + 3))
 
 
 def test_missing_content_gets_nothing() -> None:
-    assert score(np.array([[1.0, 0.3]])) == Score(pytest.approx(2 / 3), 1.0, 0.5)
+    found = score(np.array([[1.0, 0.3]]))
+    assert (found.precision, found.recall) == (1.0, 0.5)
+    assert found.value == pytest.approx(2 / 3)
 
 
 def test_without_a_match_the_score_is_0_and_flagged() -> None:
@@ -85,7 +87,7 @@ def test_repetition_costs_as_one_to_one_and_new_content_less() -> None:
     repeated = f"{reference} the government announced new rules railways rules government"
     longer = f"{reference} while heavy rain flooded several villages near our coast"
     scores = em.score([reference, repeated, longer], [reference] * 3, ["f_disc", "f_partial"])
-    lost = {name: 1 - found.values for name, found in scores.items()}
+    lost = {name: [1 - each.value for each in found.segments] for name, found in scores.items()}
     assert lost["f_partial"][0] == pytest.approx(0, abs=1e-6)
     assert lost["f_partial"][1] > 0.9 * lost["f_disc"][1]
     assert lost["f_partial"][2] < 0.7 * lost["f_disc"][2]

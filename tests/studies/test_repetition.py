@@ -60,7 +60,7 @@ def test_curves_begin_undamaged_and_are_stored(tmp_path: Path) -> None:
     exact, greedy = (found.resistance("reference", "repeat", spec).value for spec in specs)
     assert greedy == pytest.approx(0, abs=1e-6)  # every repeated word has a partner
     assert exact == pytest.approx(1 - 12 / 28)  # F1 of precision 6 / 22 and recall 1
-    assert found.curve("reference", "drop", specs[0])[0] == (0, pytest.approx(1.0))
+    assert found.curve("reference", "drop", specs[0])[0][1] == pytest.approx(1.0)
     again = measure_attacks(PAIRS, tmp_path, metrics=specs)
     assert repetition_rows(again) == repetition_rows(found)
     assert set(repetition_report(found).tables) == {"resistance-reference", "resistance-candidate"}

@@ -96,7 +96,7 @@ PRESETS = (
     ),
     Preset(
         "f_partial",
-        AlignMetric(alignment=Partial(), scoring=PartialPrf()),
+        AlignMetric(alignment=Partial(0.5), scoring=PartialPrf()),
         f"{_TOKENS} price credit penalty new repeated adapter",
         """F_PARTIAL: one-to-one alignment in which tokens may stay unmatched.
 

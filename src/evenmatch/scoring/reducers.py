@@ -163,7 +163,7 @@ class PartialPrf:
     """
 
     credit: float = 0.5
-    penalty: float = 1.6
+    penalty: float = 2.0
     new: float = 0.6
     repeated: float = 0.8
 

@@ -222,7 +222,7 @@ def measure_word_alignment(
     layers = range(1, Transformer(model, "last").layer_index() + 1)
     facts = make_signature(Transformer(model, pool="mean"))
     sets = {each.name: each for each in (dev, *tests)}
-    recipes = {
+    recipes: dict[str, dict[str, Any]] = {
         f"{model} {solver}": {
             "encoder": facts,
             "solver": solver,
@@ -265,7 +265,9 @@ class _FlatCells:
         found = rule.links(self.strength, self.similarity)
         masks = (found, found & self.links, found & self.sure, self.links, self.sure)
         size = int(self.pair[-1]) + 1
-        return LinkCounts(*(np.bincount(self.pair, mask, size) for mask in masks))
+        return LinkCounts(
+            *(np.bincount(self.pair, mask, size).astype(np.float64) for mask in masks)
+        )
 
 
 def _flatten(
@@ -284,7 +286,7 @@ def _flatten(
         for several in (solve_words(solver, similarities), similarities)
     )
     number = np.repeat(np.arange(len(shapes)), [m * n for m, n in shapes])
-    return _FlatCells(strength, similarity, *masks, number)
+    return _FlatCells(strength, similarity, masks[0], masks[1], number)
 
 
 def _measure_solver(

@@ -97,7 +97,7 @@ def word_alignment_rows(found: Sequence[SolverLinks]) -> list[dict[str, Any]]:
     for solver in found:
         for name, by_rule in solver.counts.items():
             for rule, counts in by_rule.items():
-                row = {"solver": solver.solver, "data": name, "rule": rule}
+                row: dict[str, Any] = {"solver": solver.solver, "data": name, "rule": rule}
                 row |= {**asdict(solver.rules[rule]), "dev_f1": solver.dev_f1[rule]}
                 for key in ("precision", "recall", "f1", "aer"):
                     interval = bootstrap_interval(getattr(counts, key), len(counts.found))
