@@ -117,6 +117,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("bertscore", model=True),
         Row("bertscore(idf=True)", model=True),
         Row("f_disc", model=True),
+        Row("f_static", model=True),
+        Row("f_static(idf=False)", model=True),
         Row("f_cont", model=True),
         Row("lisa_rowmask", model=True),
         Row("lisa_recursive(iterations=7)", model=True),
