@@ -109,6 +109,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("blend(parts=[chrf, align(vectors=hashed(weights=idf))], weights=[1.0, -0.5])"),
         Row("monotone(base=ter, at=[0.0, 1.0], to=[5.0, 1.0])"),
         Row("reference_length"),
+        Row("sentinel_length"),
+        Row("sentinel_random(seed=1)"),
         Row("align(units=words(lower=True), vectors=hashed(dim=8), similarity=dot)"),
         Row("align(vectors=hashed, similarity=floor(low=0.2), alignment=lsa)"),
         Row("align(vectors=hashed(mass=norm), alignment=emd)"),
