@@ -18,7 +18,17 @@ from benchmarks.scale import page as scale_page
 from benchmarks.scale import workers as scale
 from benchmarks.serve import requests as serve
 from benchmarks.speed import batch_size as tune
-from benchmarks.speed import caching, job, peers, phrases, products, shapes, sharing, structure
+from benchmarks.speed import (
+    caching,
+    job,
+    peers,
+    phrases,
+    products,
+    shapes,
+    sharing,
+    static,
+    structure,
+)
 from benchmarks.speed_page import write_page
 from benchmarks.training import reward
 
@@ -27,6 +37,7 @@ ALL: dict[str, Callable[[], dict[str, Any]]] = {
     "peers": peers.run,
     "shapes": shapes.run,
     "sharing": sharing.run,
+    "static": static.run,
     "job": job.run,
     "caching": caching.run,
     "growth": growth.run,

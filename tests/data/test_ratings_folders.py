@@ -215,3 +215,19 @@ def test_webnlg_is_standardised_over_n_as_its_organisers_did(tmp_path: Path) -> 
     assert np.isnan(found[4].ratings).all()
     assert found[0].humans == {"WebNLG-2020-reference"}
     assert found[0].sources[0] == "a | b | c\nd | e | f"
+
+
+def test_mqm_ratings_have_the_texts_of_the_same_year(tmp_path: Path) -> None:
+    put_json(tmp_path / "wmt20-da" / "de-en.jsonl.gz", TEXTS)
+    rows = "sid\tsystem\tmqm\n1\tA\t-1.5\n2\tA\t0\n1\tHuman-A.0\t-25\n"
+    put(tmp_path / "wmt20-mqm" / "de-en.tsv.gz", rows)
+    rated = read(tmp_path / "wmt20-mqm")
+    assert (rated.systems, rated.humans) == (("A", "Human-A.0"), {"Human-A.0"})
+    np.testing.assert_array_equal(rated.ratings, [[-1.5, 0], [-25, np.nan]])
+    assert rated.references == (("one",), ())
+
+
+def test_mqm_ratings_without_their_texts_are_refused(tmp_path: Path) -> None:
+    put(tmp_path / "wmt20-mqm" / "de-en.tsv.gz", "sid\tsystem\tmqm\n1\tA\t-1.5\n")
+    with pytest.raises(DataError, match=r"the texts of .* are not in .*wmt20-da"):
+        read(tmp_path / "wmt20-mqm")

@@ -154,3 +154,10 @@ def test_a_folder_reads_as_its_name_does(data: Path) -> None:
     by_name = rated("wmt19-da")["kk-en"]
     assert (by_path.name, by_path.systems) == (by_name.name, by_name.systems)
     assert by_path.candidates == by_name.candidates
+
+
+def test_mqm_has_6400_rated_outputs_of_8_systems_with_a_reference() -> None:
+    chinese = rated("wmt20-mqm")["zh-en"]
+    assert chinese.humans == {"Human-A.0", "Human-B.0"}
+    systems, _ = chinese.cells(rated=True)
+    assert sum(chinese.systems[s] not in chinese.humans for s in systems) == 6400

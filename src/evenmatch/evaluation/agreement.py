@@ -164,7 +164,7 @@ def measure_agreement(
     Returns the entries and the name of the significance test, which is empty if none was made.
     """
     own = LEVELS[level]
-    panel = agreement_panel(scored, own)
+    panel = agreement_panel(scored, own, method)
     # criteria of the same texts share their resamples; language pairs are resampled independently
     settings = asdict(testing) | {"seed": testing.seed + scored.group}
     found = correlation_intervals(panel, level=own, method=method, **settings)
@@ -190,16 +190,20 @@ def measure_agreement(
     return entries, test
 
 
-def agreement_panel(scored: ScoredSet, level: Level) -> Panel:
+def agreement_panel(
+    scored: ScoredSet, level: Level, method: CorrelationMethod = "pearson"
+) -> Panel:
     """Scores and ratings of the included systems; scores are negated where lower is better.
 
     At the system level the panel has segments where both scores and ratings are means over them,
-    because the permutation test swaps segments; else it has one number for each system.
+    because the permutation test swaps segments, and for `soft_accuracy`, which tests systems on
+    segments; else it has one number for each system.
     """
     included, scores = scored.included, scored.scores.values()
     signs = np.array([1.0 if s.higher_is_better else -1.0 for s in scores])[:, None, None]
     official_ratings = not np.isnan(scored.rated.system_ratings).all()
-    if level == "system" and (official_ratings or any(s.by_corpus for s in scores)):
+    averaged = official_ratings or any(s.by_corpus for s in scores)
+    if level == "system" and method != "soft_accuracy" and averaged:
         systems = np.stack([s.systems[included] for s in scores])[:, :, None]
         return make_panel(signs * systems, scored.rated.by_system[included])
     segments = np.stack([s.segments[included] for s in scores])
@@ -291,9 +295,9 @@ def _bound_distance(sides: Sequence[tuple[float, int]]) -> float:
 def _difference(agreement: Agreement, scored: ScoredSet, one: str, other: str) -> AgreementEntry:
     first, testing, names = agreement.entries[0], agreement.testing, list(scored.scores)
     level = LEVELS[first.level]
-    panel = agreement_panel(scored, level)
-    a, b = names.index(one), names.index(other)
     method: Any = first.method  # checked by `correlate`
+    panel = agreement_panel(scored, level, method)
+    a, b = names.index(one), names.index(other)
     settings = asdict(testing) | {"seed": testing.seed + scored.group}
     found = difference_interval(panel, a, b, level=level, method=method, **settings)
     counts = count_points(panel, level)

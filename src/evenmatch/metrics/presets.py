@@ -39,6 +39,7 @@ from evenmatch.similarity.strings import Exact
 from evenmatch.similarity.vectors import Euclidean, SameLabel
 from evenmatch.units.subtrees import Constituents, Subtrees
 from evenmatch.units.text import Closing, Pieces
+from evenmatch.vectors.lookup import Lookup
 from evenmatch.vectors.mover import Mover
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.vectors.weighting import Idf, Norm, Uniform
@@ -108,6 +109,16 @@ PRESETS = (
         """,
         {option: f"scoring.{option}" for option in ("credit", "penalty", "new", "repeated")}
         | {"price": "alignment.price"},
+    ),
+    Preset(
+        "f_static",
+        AlignMetric(vectors=Lookup(model="minilm", weights=Idf("english")), alignment=Lsa()),
+        "idf",
+        """F_DISC on the input embeddings of the embedded encoder, weighted by idf: no forward pass.
+
+        `idf` names a table of document frequencies; 'english' comes with evenmatch. True counts the
+        call's references, and False weights tokens equally.
+        """,
     ),
     Preset(
         "eot",
@@ -438,7 +449,8 @@ def _parameter(metric: Any, option: str, path: list[str]) -> inspect.Parameter:
     factory: Any = type(owner)
     default, hint = getattr(owner, path[-1]), setting_types(factory)[path[-1]]
     if option == "idf":
-        default, hint = False, bool | str
+        default = (default.table or True) if isinstance(default, Idf) else False
+        hint = bool | str
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Parameter(option, kind, default=default, annotation=hint)
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +27,10 @@ NO_LIMIT = 1_000_000  # tokenizers without a known limit have absurdly large num
 T = TypeVar("T")
 
 _CHUNK_SIZE = 4096
+
+# With these, no token depends on text beyond the nearest space.
+_BERT_SPLITTING = {"BertNormalizer", "BertPreTokenizer"}
+_MAX_CACHED_WORDS = 1 << 16
 
 # Model types that number positions from after their padding id, so the table holds fewer tokens.
 _OFFSET_POSITIONS = frozenset(
@@ -57,6 +61,9 @@ class ModelTokenizer:
     closing_tokens: tuple[str, ...]
     unknown_id: int | None
     padding: tuple[int, str] | None = None  # id and name of the padding token, if there is one
+    # The token ids of words met so far, if words are tokenized independently of each other: a list
+    # of one dictionary, which is replaced when it is full. Else empty.
+    word_caches: list[dict[str, list[int]]] = field(default_factory=list)
 
     @property
     def max_text_tokens(self) -> int:
@@ -68,11 +75,26 @@ class ModelTokenizer:
         last = length - len(self.closing_tokens)
         return dict(enumerate(self.opening_tokens)) | dict(enumerate(self.closing_tokens, last))
 
-    def __call__(self, texts: Sequence[str]) -> list[HiddenStates]:
-        """Tokenize each text without padding or truncation; the result has no layers yet."""
+    def __call__(self, texts: Sequence[str], *, spans: bool = True) -> list[HiddenStates]:
+        """Tokenize each text without padding or truncation; the result has no layers yet.
+
+        Without `spans`, which take most of the time, all character offsets are 0.
+        """
+        if not spans:
+            ids = self.token_ids(texts)
+            return [
+                self._make_tokenized(text, own, np.zeros((len(own), 2), dtype=np.int32))
+                for text, own in zip(texts, ids, strict=True)
+            ]
         clean = [replace_surrogates(text).strip() for text in texts]
-        encodings = self.backend.encode_batch(clean)
-        return [self._make_tokenized(t, e) for t, e in zip(texts, encodings, strict=True)]
+        found = []
+        for text, encoding in zip(texts, self.backend.encode_batch(clean), strict=True):
+            ids = np.array(encoding.ids, dtype=np.int64)
+            offsets = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
+            last = len(ids) - len(self.closing_tokens)
+            offsets[len(self.opening_tokens) : last] += len(text) - len(text.lstrip())
+            found.append(self._make_tokenized(text, ids, offsets))
+        return found
 
     def truncate(self, tokenized: HiddenStates) -> HiddenStates:
         """Return the beginning of a text that is too long for the model."""
@@ -87,15 +109,33 @@ class ModelTokenizer:
         )
 
     def token_ids(self, texts: Sequence[str]) -> list[Array]:
-        """Return only the token ids of each text, in half the time."""
+        """Return only the token ids of each text, in half the time or less."""
         clean = [replace_surrogates(text).strip() for text in texts]
+        if self.word_caches:
+            return self._join_words([text.split(" ") for text in clean])
         return [np.array(e.ids, dtype=np.int64) for e in self.backend.encode_batch_fast(clean)]
 
-    def _make_tokenized(self, text: str, encoding: Any) -> HiddenStates:
-        ids = np.array(encoding.ids, dtype=np.int64)
-        spans = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
+    def _join_words(self, texts: Sequence[Sequence[str]]) -> list[Array]:
+        """Return the token ids of texts that are split at spaces; each word is tokenized once."""
+        if len(self.word_caches[0]) > _MAX_CACHED_WORDS:
+            self.word_caches[0] = {}  # another thread may still read the old one
+        known = self.word_caches[0]
+        new = [word for word in dict.fromkeys(chain.from_iterable(texts)) if word not in known]
+        encodings = self.backend.encode_batch_fast(new, add_special_tokens=False)
+        known.update((word, e.ids) for word, e in zip(new, encodings, strict=True))
+        opening, closing = (
+            [self.backend.token_to_id(token) for token in tokens]
+            for tokens in (self.opening_tokens, self.closing_tokens)
+        )
+        return [
+            np.array(
+                [*opening, *chain.from_iterable([known[w] for w in words]), *closing], np.int64
+            )
+            for words in texts
+        ]
+
+    def _make_tokenized(self, text: str, ids: Array, spans: Array) -> HiddenStates:
         first, last = len(self.opening_tokens), len(ids) - len(self.closing_tokens)
-        spans[first:last] += len(text) - len(text.lstrip())
         inner, unknown = ids[first:last], self.unknown_id
         unknown_only = unknown is not None and inner.size > 0 and (inner == unknown).all()
         flags = frozenset({"unknown_only"}) if unknown_only else NO_FLAGS
@@ -161,7 +201,9 @@ def _make_tokenizer(
         None if token is None else backend.token_to_id(str(token)) for token in (unknown, padding)
     )
     pad_token = None if pad_id is None else (pad_id, str(padding))
-    return ModelTokenizer(backend, limit, opening, closing, unknown_id, pad_token)
+    parts = (type(part).__name__ for part in (backend.normalizer, backend.pre_tokenizer))
+    word_caches: list[dict[str, list[int]]] = [{}] if {*parts} == _BERT_SPLITTING else []
+    return ModelTokenizer(backend, limit, opening, closing, unknown_id, pad_token, word_caches)
 
 
 def token_limit(checkpoint: Checkpoint, by_tokenizer: int = NO_LIMIT) -> int:

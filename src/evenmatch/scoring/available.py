@@ -13,10 +13,11 @@ from evenmatch.types import Pair, Run
 
 ALL_METRICS = "all"
 
-# `align` is what other metrics are made of, `reference_length` does not rate a candidate, and the
-# others score lists of phrases instead of texts.
+# `align` is what other metrics are made of, `reference_length` and the sentinels do not rate a
+# candidate, and the others score lists of phrases instead of texts.
 _NON_TEXT_METRICS = frozenset(
-    "align reference_length keyphrases keyphrase_f1 fg fb f1_at_5 f1_at_m phrase_scorer".split()
+    "align reference_length sentinel_length sentinel_random "
+    "keyphrases keyphrase_f1 fg fb f1_at_5 f1_at_m phrase_scorer".split()
 )
 
 

@@ -34,12 +34,14 @@ from evenmatch.stats.kendall import (
     prepare_kendall,
 )
 from evenmatch.stats.panel import Floats, Panel, as_floats, blocks, round_to_scale
+from evenmatch.stats.soft_accuracy import prepare_soft_accuracy
 
 # `kendall` is tau-b; `accuracy` is the share of pairs ordered the same way (Kocmi et al. 2021).
 CoefficientName: TypeAlias = Literal["pearson", "spearman", "kendall", "kendall_c", "accuracy"]
 
-# `calibrated_accuracy` is acc_eq of Deutsch, Foster & Freitag (2023).
-CorrelationMethod: TypeAlias = Literal[CoefficientName, "calibrated_accuracy"]
+# `calibrated_accuracy` is acc_eq of Deutsch, Foster & Freitag (2023); `soft_accuracy` is SPA, which
+# compares systems only.
+CorrelationMethod: TypeAlias = Literal[CoefficientName, "calibrated_accuracy", "soft_accuracy"]
 
 Level: TypeAlias = Literal["system", "pooled", "per_item", "per_system"]
 
@@ -76,6 +78,10 @@ def correlate_panel(panel: Panel, *, level: Level, method: CorrelationMethod) ->
 def prepare_level(panel: Panel, level: Level, method: CorrelationMethod) -> LevelStatistic:
     """Prepare each metric's correlation with the human ratings as a function of weights."""
     check_level(panel, level)
+    if method == "soft_accuracy":
+        if level != "system":
+            raise InputError(f"soft_accuracy compares systems, got level {level}; use level system")
+        return prepare_soft_accuracy(panel)
     if level == "system":
         return partial(_correlate_systems, panel, method)
     rows = prepare_statistic(*arrange_rows(panel.metrics[None], panel.human, level), method)
@@ -170,6 +176,7 @@ def prepare_statistic(x: Floats, y: Floats, method: CorrelationMethod) -> RowSta
     """
     if method == "calibrated_accuracy":
         return prepare_calibrated_accuracy(x, y)
+    assert method != "soft_accuracy"  # it is prepared from segments, by `prepare_level`
     metrics = [prepare_coefficient(x[:, m], y, method) for m in range(x.shape[1])]
     return lambda points, rows: np.stack(
         [_mean_correlation(metric, points, rows) for metric in metrics], axis=-1

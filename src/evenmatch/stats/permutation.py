@@ -30,6 +30,7 @@ from evenmatch.stats.levels import (
 )
 from evenmatch.stats.p_values import p_value
 from evenmatch.stats.panel import Flags, Floats, Panel, blocks, round_to_scale
+from evenmatch.stats.soft_accuracy import permute_soft_accuracy
 
 Swap: TypeAlias = Literal["both", "systems"]
 
@@ -53,7 +54,9 @@ def permutation_matrix(
     values = correlate_panel(common, level=level, method=method)
     p = np.full((len(values), len(values)), np.nan)
     masks = partial(_swap_masks, common.metrics.shape[1:], swap, resamples, seed)
-    if level == "system":
+    if method == "soft_accuracy":
+        swapped = permute_soft_accuracy(common, masks())
+    elif level == "system":
         swapped = _differences_by_system(common, method, masks())
     elif method == "pearson":
         swapped = permute_pearson(common, level, masks())

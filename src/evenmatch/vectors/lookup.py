@@ -36,7 +36,8 @@ from evenmatch.units.text import Words
 from evenmatch.vectors.pooling import embed_units, readable_units
 from evenmatch.vectors.weighting import Uniform, count_documents, store_idf_table, with_idf_table
 
-LookupFunction: TypeAlias = Callable[[Sequence[str]], list[HiddenStates]]
+# Looks up the tokens of texts; the second argument says whether their character offsets are needed.
+LookupFunction: TypeAlias = Callable[[Sequence[str], bool], list[HiddenStates]]
 
 
 @register("vectors", "lookup")
@@ -60,14 +61,18 @@ class Lookup:
 
     def __call__(self, batch: Sequence[Units]) -> list[Embedded]:
         """Embed each text by looking up its words or tokens, regardless of context."""
-        return self.open(CallContext())[0].encode(batch)
+        lookup = _load_lookup(self.table, self.model)
+        return _embed_readable(lookup, batch, self.weights, self.mass)
 
     def open(self, context: CallContext) -> tuple[OpenEncoder, OpenEncoder]:
         """Load the table, or the input embeddings; candidates and references are encoded alike."""
         lookup = context.once(_load_lookup, self.table, self.model)
+        # Tokens as readable units take longer than their scores, so they are made on demand.
+        embed = _embed_readable if self.table else _embed_batch
         encoder = OpenEncoder(
-            lambda batch: _embed_batch(lookup, batch, self.weights, self.mass),
+            lambda batch: embed(lookup, batch, self.weights, self.mass),
             dataclasses.replace(self, weights=Uniform(), mass=Uniform()),
+            readable=lambda units: readable_units(units, lookup([units.text], True)[0]),
         )
         return encoder, encoder
 
@@ -77,7 +82,9 @@ class Lookup:
         def count() -> str:
             lookup = context.once(_load_lookup, self.table, self.model)
             references = (reference for pair in context.pairs() for reference in pair.references)
-            documents = (s.token_ids for chunk in iter_chunks(references) for s in lookup(chunk))
+            documents = (
+                s.token_ids for chunk in iter_chunks(references) for s in lookup(chunk, False)
+            )
             return store_idf_table(count_documents(documents))
 
         return with_idf_table(self, count)
@@ -123,7 +130,7 @@ class LiveLookup:
 
         tokenizer = _cached_tokenizer(self.tokenizer, len(self.tokenizer))
         lookup = partial(_lookup_tokens, tokenizer, rows)
-        return _embed_batch(lookup, batch, self.weights, self.mass)
+        return _embed_readable(lookup, batch, self.weights, self.mass)
 
 
 @lru_cache(maxsize=4)
@@ -133,28 +140,41 @@ def _cached_tokenizer(tokenizer: Any, size: int) -> ModelTokenizer:
 
 
 def _lookup_tokens(
-    tokenizer: ModelTokenizer, rows: Callable[[Array], Array], texts: Sequence[str]
+    tokenizer: ModelTokenizer, rows: Callable[[Array], Array], texts: Sequence[str], spans: bool
 ) -> list[HiddenStates]:
     """Look up the tokens of texts in an embedding matrix; all rows are fetched together."""
-    tokenized = tokenizer(texts)
+    tokenized = tokenizer(texts, spans=spans)
     if not tokenized:
         return []
     found = rows(np.concatenate([t.token_ids for t in tokenized]))
     ends = np.cumsum([len(t.token_ids) for t in tokenized])
     vectors = np.split(found, ends[:-1])
-    return [dataclasses.replace(t, layers={0: v}) for t, v in zip(tokenized, vectors, strict=True)]
+    return [
+        HiddenStates(t.text, t.token_ids, t.spans, t.special_tokens, {0: v}, t.flags)
+        for t, v in zip(tokenized, vectors, strict=True)
+    ]
 
 
 def _embed_batch(
     lookup: LookupFunction, batch: Sequence[Units], weights: Weighting, mass: Weighting
 ) -> list[Embedded]:
-    """Embed the units of each text by the mean of their tokens; split the text if not yet split."""
+    """Embed the units of each text by the mean of their tokens."""
+    states = lookup([u.text for u in batch], not all(u.by_model for u in batch))
     return [
-        dataclasses.replace(
-            embed_units(u, s, s.layers[0], how="mean", weights=weights, mass=mass),
-            units=readable_units(u, s),
-        )
-        for u, s in zip(batch, lookup([u.text for u in batch]), strict=True)
+        embed_units(u, s, s.layers[0], how="mean", weights=weights, mass=mass)
+        for u, s in zip(batch, states, strict=True)
+    ]
+
+
+def _embed_readable(
+    lookup: LookupFunction, batch: Sequence[Units], weights: Weighting, mass: Weighting
+) -> list[Embedded]:
+    """Embed each text, with its tokens as readable units if splitting was left to the encoder."""
+    found = _embed_batch(lookup, batch, weights, mass)
+    states = lookup([u.text for u in batch], True)
+    return [
+        dataclasses.replace(e, units=readable_units(u, s))
+        for u, e, s in zip(batch, found, states, strict=True)
     ]
 
 
@@ -191,7 +211,7 @@ def read_word_table(table: LocalFile) -> LookupFunction:
     if not vectors:
         raise DataError(f"the vector table {table.path} is empty")
     matrix = np.vstack([*vectors, np.zeros_like(vectors[0])])
-    return lambda texts: [_lookup_words(rows, matrix, Words()(text)) for text in texts]
+    return lambda texts, spans: [_lookup_words(rows, matrix, Words()(text)) for text in texts]
 
 
 def _lookup_words(rows: Mapping[str, int], matrix: Array, units: Units) -> HiddenStates:

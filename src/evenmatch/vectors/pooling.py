@@ -155,6 +155,12 @@ def _is_empty(states: HiddenStates) -> bool:
 
 def _text_positions(states: HiddenStates) -> Array | slice:
     """Return the positions of text tokens; as a slice, which copies nothing, if contiguous."""
-    at = [i for i in range(len(states.token_ids)) if i not in states.special_tokens]
-    start, stop = (at[0], at[-1] + 1) if at else (0, 0)
-    return slice(start, stop) if stop - start == len(at) else np.array(at, dtype=np.int64)
+    special, count = states.special_tokens, len(states.token_ids)
+    start, stop = 0, count
+    while start in special:
+        start += 1
+    while stop > start and stop - 1 in special:
+        stop -= 1
+    if stop - start + len(special) == count:
+        return slice(start, stop)
+    return np.array([i for i in range(count) if i not in special], dtype=np.int64)

@@ -2,12 +2,14 @@
 
 An idf weighting needs a table of document frequencies (`IdfTable`). It is counted once
 (`count_documents`), stored (`store_idf_table`), and named by its content hash, so that a signature
-names exactly the table that was used. The tables on disk are bounded like other cached data.
+names exactly the table that was used. The tables on disk are bounded like other cached data; those
+of `SHIPPED_TABLES` come with evenmatch.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import hashlib
 import json
 import math
@@ -17,6 +19,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +30,12 @@ from evenmatch.files import DIGEST_PREFIX, cache_dir
 from evenmatch.registry import CallContext, register
 from evenmatch.store import Store, entry_key
 from evenmatch.types import Array
+
+# Names and content hashes of the files in `data`. `english` has the tokens of BERT's uncased
+# English vocabulary, which the embedded encoder uses; `tools/idf_table.py` counts it.
+SHIPPED_TABLES = {"english": "sha256:8c8321260d9f5d41"}
+
+_MAX_TOKEN_ID = 1 << 20  # hashes of words are far larger
 
 E = TypeVar("E")  # an encoder with `weights` and `mass`
 
@@ -65,8 +74,9 @@ class Norm:
 class Idf:
     """Inverse document frequency: log((N + 1) / (df + 1)) over N documents, as in bert_score.
 
-    `table` is a file of counts or the content hash of one. '' counts the references of the call;
-    the signature then names the resulting table.
+    `table` is a file of counts or the content hash of one, or 'english', which comes with evenmatch
+    and fits the embedded encoder. '' counts the references of the call; the signature then names
+    the resulting table.
     """
 
     table: str = ""
@@ -122,10 +132,21 @@ class IdfTable:
     def idf(self, keys: Array) -> Array:
         """Return log((N + 1) / (df + 1)) for each key."""
         keys = np.asarray(keys)
+        if self._by_key is not None:  # the same as below, in a fifth of the time
+            return self._by_key[np.minimum(keys, len(self._by_key) - 1)]
         if not self.keys.size:
             return np.full(keys.shape, self._unknown_idf)
         at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
         return np.where(self.keys[at] == keys, self._known_idf[at], self._unknown_idf)
+
+    @cached_property
+    def _by_key(self) -> Array | None:
+        """The idf of every key up to the largest, and of unknown keys; None for other than ids."""
+        if not self.keys.size or self.keys[0] < 0 or self.keys[-1] > _MAX_TOKEN_ID:
+            return None
+        table = np.full(self.keys[-1] + 2, self._unknown_idf)
+        table[self.keys] = self._known_idf
+        return table
 
     @cached_property
     def _known_idf(self) -> Array:
@@ -178,9 +199,10 @@ def store_idf_json(text: str) -> str:
 
 
 def load_idf_table(table: str) -> IdfTable:
-    """Load a table by file or content hash."""
+    """Load a table by name, file or content hash."""
     if not table:
         raise InputError("idf has no table yet; score with it, or set one: idf(table='FILE')")
+    table = SHIPPED_TABLES.get(table, table)
     if table in _unsaved_tables:
         return _unsaved_tables[table]
     try:
@@ -199,6 +221,10 @@ def load_idf_table(table: str) -> IdfTable:
 @lru_cache(maxsize=8)
 def _load_stored(name: str) -> IdfTable:
     """Load a stored table; cached, since every text needs it and its content never changes."""
+    shipped = next((own for own, digest in SHIPPED_TABLES.items() if digest == name), None)
+    if shipped:
+        file = files("evenmatch.vectors") / "data" / f"{shipped}.json.gz"
+        return _parse_table(gzip.decompress(file.read_bytes()), name)
     content = _read_stored(name)
     if content is None:
         raise FileNotFoundError(name)
@@ -237,5 +263,6 @@ def _parse_table(text: bytes, table: str) -> IdfTable:
 
 def pin_idf_table(table: str) -> str:
     """Return the content hash of a table; '' (not counted yet) stays ''."""
+    table = SHIPPED_TABLES.get(table, table)
     pinned = not table or table.startswith(DIGEST_PREFIX)
     return table if pinned else store_idf_table(load_idf_table(table))

@@ -11,7 +11,7 @@ from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
 from evenmatch.data.ratings.generated import read_data_to_text, read_summaries, read_webnlg
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.ratings.table import read_rating_table
-from evenmatch.data.ratings.wmt import SYSTEM_SCORES_FILE, read_daseg, read_wmt
+from evenmatch.data.ratings.wmt import SYSTEM_SCORES_FILE, read_daseg, read_mqm, read_wmt
 from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.registry.parts import check_arguments, suggest_name
 
@@ -32,6 +32,7 @@ RATING_READERS: Mapping[str, RatingsReader] = {
     "wmt18-da": read_wmt,
     "wmt19-da": read_wmt,
     "wmt20-da": read_wmt,
+    "wmt20-mqm": read_mqm,
 }
 
 

@@ -7,6 +7,7 @@ A folder has `system_scores.tsv` and, for each language pair, some of `PAIR.json
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,29 @@ def read_wmt(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
     for pair in rows:
         if not subsets or pair in subsets:
             yield _read_language_pair(folder, pair, rows[pair], published.get(pair, {}))
+
+
+def read_mqm(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
+    """Read MQM ratings, `PAIR.tsv.gz` with sid, system and mqm: a rated set per language pair.
+
+    The texts are in `PAIR.jsonl.gz`, in the folder of the same year's direct assessments.
+    """
+    for path in sorted(folder.glob("*.tsv.gz")):
+        pair = path.name.removesuffix(".tsv.gz")
+        if subsets and pair not in subsets:
+            continue
+        texts_path = folder.parent / f"{folder.name.removesuffix('-mqm')}-da" / f"{pair}.jsonl.gz"
+        if not texts_path.is_file():
+            raise DataError(f"the texts of {path} are not in {texts_path}; get that data set too")
+        texts = {segment.name: segment for segment in _read_segments(texts_path)}
+        ratings = list(_read_ratings(path, texts, "mqm"))
+        rated = {rating.system for rating in ratings}
+        segments = [
+            replace(s, outputs={name: o for name, o in s.outputs.items() if name in rated})
+            for s in texts.values()
+        ]
+        humans = frozenset(name for name in rated if name.startswith(_HUMAN_NAMES))
+        yield build_rated_set(folder.name, pair, segments, ratings, criterion="MQM", humans=humans)
 
 
 def read_daseg(folder: Path, subsets: Sequence[str]) -> Iterator[RatedSet]:
@@ -110,7 +134,9 @@ def _read_segments(path: Path) -> Iterator[RatedSegment]:
         )
 
 
-def _read_ratings(path: Path, texts: Mapping[str, RatedSegment]) -> Iterator[Rating]:
+def _read_ratings(
+    path: Path, texts: Mapping[str, RatedSegment], column: str = "z"
+) -> Iterator[Rating]:
     records = read_tsv_records(str(path)) if path.exists() else ()
     for where, record in records:
         segment = require_name(record, "sid", where)
@@ -118,7 +144,7 @@ def _read_ratings(path: Path, texts: Mapping[str, RatedSegment]) -> Iterator[Rat
             raise DataError(f"{where} rates segment {segment}, which is not among the texts")
         known = texts[segment].outputs if texts else {}
         system = _match_system(require_name(record, "system", where), known)
-        yield Rating(system, segment, require_number(record, "z", where))
+        yield Rating(system, segment, require_number(record, column, where))
 
 
 def _match_system(system: str, outputs: Mapping[str, Any]) -> str:

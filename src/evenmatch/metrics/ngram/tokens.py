@@ -1,4 +1,4 @@
-"""Tokenizers and library imports that the n-gram metrics share, and `reference_length`.
+"""Tokenizers and library imports that the n-gram metrics share, and metrics of length or chance.
 
 The usual tokenizers fail on some scripts: rouge-score drops all letters but a to z, so two equal
 Chinese sentences have nothing in common, and split at spaces a Chinese sentence is one word. The
@@ -8,6 +8,7 @@ where a script has no spaces, and single symbols.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.metadata
 import math
@@ -96,6 +97,43 @@ class ReferenceLength(EngineMetric):
         def score(pair: Pair) -> Score:
             words = max(len(reference.split()) for reference in pair.references)
             return Score(math.log1p(words), flags=empty_side_flags(pair))
+
+        return score_each_pair(score)
+
+
+@register("metric", "sentinel_length")
+@dataclass(frozen=True)
+class SentinelLength(EngineMetric):
+    """Minus the number of characters of the candidate: a sentinel, which reads no content.
+
+    A metric that agrees with ratings no better than this may measure length only (Perrella et al.
+    2024). Professional raters count errors, and long outputs have more of them.
+    """
+
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
+
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Nothing to load."""
+        return score_each_pair(
+            lambda pair: Score(-float(len(pair.candidate.strip())), flags=empty_side_flags(pair))
+        )
+
+
+@register("metric", "sentinel_random")
+@dataclass(frozen=True)
+class SentinelRandom(EngineMetric):
+    """A random number from 0 to 1 for each pair of texts, always the same: a sentinel of chance."""
+
+    seed: int = 0
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Nothing to load."""
+
+        def score(pair: Pair) -> Score:
+            text = "\0".join([str(self.seed), pair.candidate, *pair.references])
+            digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            return Score(int.from_bytes(digest, "little") / 2**64, flags=empty_side_flags(pair))
 
         return score_each_pair(score)
 
