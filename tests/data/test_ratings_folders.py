@@ -222,7 +222,8 @@ def test_mqm_ratings_have_the_texts_of_the_same_year(tmp_path: Path) -> None:
     rows = "sid\tsystem\tmqm\n1\tA\t-1.5\n2\tA\t0\n1\tHuman-A.0\t-25\n"
     put(tmp_path / "wmt20-mqm" / "de-en.tsv.gz", rows)
     rated = read(tmp_path / "wmt20-mqm")
-    assert (rated.systems, rated.humans) == (("A", "Human-A.0"), {"Human-A.0"})
+    assert rated.systems == ("A", "Human-A.0")
+    assert rated.humans == {"Human-A.0"}
     np.testing.assert_array_equal(rated.ratings, [[-1.5, 0], [-25, np.nan]])
     assert rated.references == (("one",), ())
 

@@ -90,7 +90,7 @@ def test_64_concurrent_calls_of_verl_are_one_pass() -> None:
     texts = [f"a dog {n}" if n % 3 else "a cat" for n in range(64)]
 
     async def all_at_once() -> list[float]:
-        return await asyncio.gather(*(ask(compute_score, text) for text in texts))
+        return [*await asyncio.gather(*(ask(compute_score, text) for text in texts))]
 
     assert asyncio.run(all_at_once()) == LSA([em.Pair(text, ("a cat",)) for text in texts])
     assert counting.passes == [64]

@@ -28,7 +28,7 @@ def test_it_equals_a_loop_over_all_exchanges() -> None:
         d = scores[i] - scores[j]
         sums = [float((np.array(s) * d).sum()) for s in product([1, -1], repeat=7)]
         equal = sum(abs(x - d.sum()) < 1e-9 for x in sums)
-        return (sum(x > d.sum() + 1e-9 for x in sums) + equal / 2) / len(sums)
+        return float((sum(x > d.sum() + 1e-9 for x in sums) + equal / 2) / len(sums))
 
     pairs = [(i, j) for i in range(4) for j in range(i)]
     wanted = np.mean([1 - abs(p_value(metric, *p) - p_value(human, *p)) for p in pairs])

@@ -195,8 +195,8 @@ def keyphrases(
         opt.REQUIRED,
         "DATA",
         "Documents: a JSONL, TSV, CSV or Parquet file with the fields title and abstract (or "
-        "text), keyphrases, and pred.NAME with the predictions of the system NAME (in JSONL: an object "
-        "pred); a folder of such files; or the name of a public data set.",
+        "text), keyphrases, and pred.NAME with the predictions of the system NAME (in JSONL: an "
+        "object pred); a folder of such files; or the name of a public data set.",
     ),
     metric: list[str] | None = opt.metric(
         None,

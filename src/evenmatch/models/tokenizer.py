@@ -89,11 +89,11 @@ class ModelTokenizer:
         clean = [replace_surrogates(text).strip() for text in texts]
         found = []
         for text, encoding in zip(texts, self.backend.encode_batch(clean), strict=True):
-            ids = np.array(encoding.ids, dtype=np.int64)
+            own = np.array(encoding.ids, dtype=np.int64)
             offsets = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
-            last = len(ids) - len(self.closing_tokens)
+            last = len(own) - len(self.closing_tokens)
             offsets[len(self.opening_tokens) : last] += len(text) - len(text.lstrip())
-            found.append(self._make_tokenized(text, ids, offsets))
+            found.append(self._make_tokenized(text, own, offsets))
         return found
 
     def truncate(self, tokenized: HiddenStates) -> HiddenStates:

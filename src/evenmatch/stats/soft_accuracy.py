@@ -47,7 +47,7 @@ def prepare_soft_accuracy(panel: Panel) -> Callable[[Floats, Floats], Floats]:
 def permute_soft_accuracy(
     panel: Panel, masks: Iterable[Flags]
 ) -> Iterator[tuple[int, int, Floats]]:
-    """Yield the differences in SPA of each pair of metrics, one for each mask of swapped outputs."""
+    """Yield the differences in SPA of each pair of metrics, one per mask of swapped outputs."""
     scores, human = _complete_segments(panel)
     complete = ~(np.isnan(panel.metrics).any((0, 1)) | np.isnan(panel.human).any(0))
     swaps = np.concatenate([mask[..., complete] for mask in masks])
@@ -56,8 +56,8 @@ def permute_soft_accuracy(
     upper = np.triu_indices(len(human), 1)
 
     def spa(some: Floats) -> Floats:
-        agreement: Floats = 1 - abs(system_p_values(some, signs) - q)
-        return agreement[:, *upper].mean(-1)
+        agreement: Floats = (1 - abs(system_p_values(some, signs) - q))[:, *upper].mean(-1)
+        return agreement
 
     for a, b in combinations(range(len(scores)), 2):
         parts = []

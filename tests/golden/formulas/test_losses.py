@@ -24,7 +24,7 @@ from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.differentiable import Differentiable
 from evenmatch.training.keyphrases import objectives
 from evenmatch.training.keyphrases.catseq import CatSeq, CatSeqShape
-from evenmatch.training.keyphrases.decoding import DecodedPhrases
+from evenmatch.training.keyphrases.decoding import DecodedPhrases, KeyphraseGenerator
 from evenmatch.training.keyphrases.objectives import (
     likelihood_loss,
     likelihood_objective,
@@ -41,9 +41,8 @@ from evenmatch.training.keyphrases.sequences import (
     Vocabulary,
     make_catseq_batch,
 )
-from evenmatch.training.loop import FitSettings
-from evenmatch.training.metrics import distil
-from evenmatch.types import Pair, Run, Score, Scores
+from evenmatch.training.metrics.distil import _similarity_loss
+from evenmatch.types import Pair, Score, Scores
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -113,27 +112,23 @@ def test_sentences_become_counterfactuals_anchors_and_contrasts() -> None:
     assert {("She sat.", "He sat."), ("He sat.", "She sat.")} <= set(data.contrasts)
 
 
-def test_a_student_imitates_similarities_and_states(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_student_imitates_similarities_and_states() -> None:
     """Cosines 0.6 and 0.8 against 0.8 and 0.8; one of two states differs by (1, 1).
 
     The second reference token is padding and must not count.
     """
-    losses: list[Any] = []
-    monkeypatch.setattr(distil, "fit_weights", lambda groups, n, s, loss, **o: losses.append(loss))
     x, y = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.tensor([[[3.0, 4.0], [7.0, 9.0]]])
     masks = torch.tensor([[True, True]]), torch.tensor([[True, False]])
+    teacher_states = torch.tensor([[[0.0, 1.0], [0.0, 2.0]], [[3.0, 4.0], [0.0, 0.0]]])
     student: Any = SimpleNamespace(
-        encoder=SimpleNamespace(height=1, parameters=list),
+        encoder=SimpleNamespace(height=1),
         encode_pairs=lambda examples, batch, layers: (({1: x}, masks[0]), ({1: y}, masks[1])),
-        pair_lengths=lambda examples: np.array([4]),
+        pad_states=lambda states, examples, batch: teacher_states,
     )
-    states = {0: np.array([[[0.0, 1.0], [0.0, 2.0]]]), 1: np.array([[[3.0, 4.0]]])}
-    teacher: Any = SimpleNamespace(read_padded=lambda texts: (states[int(texts[0])], None))
-    examples: Any = SimpleNamespace(candidates=np.array([0]), references=np.array([1]))
-    checkpoint: Any = None
-    distil.train_student(student, teacher, examples, FitSettings(), Run(), checkpoint)
+    examples: Any = None
+    loss = _similarity_loss(student, [], examples, np.array([0]))
     similarity_loss, state_loss = (0.2**2 + 0) / 2, ((1 + 1) / 2 / 2 + 0) / 2
-    assert float(losses[0](np.array([0]))) == pytest.approx(similarity_loss + 0.1 * state_loss)
+    assert float(loss) == pytest.approx(similarity_loss + 0.1 * state_loss)
 
 
 VOCABULARY = Vocabulary((*SPECIAL_TOKENS, "a", "b"))
@@ -164,7 +159,7 @@ def test_the_likelihood_loss_is_the_mean_over_words_that_are_not_padding() -> No
 def test_validation_counts_every_word_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objectives, "_LIKELIHOOD_BATCH", 1)
     model: Any = Fixed()
-    objective = likelihood_objective(model, VOCABULARY, [SHORT, LONG])
+    objective = likelihood_objective(KeyphraseGenerator(model, VOCABULARY), [SHORT, LONG])
     assert objective.evaluate() == pytest.approx(-(1 + 2 + 1 + 2 + 3 + 4) / 6)
     loss, recorded = objective.loss([SHORT, LONG], torch_generator(0))
     assert float(loss) == recorded == pytest.approx(13 / 6 + 100)
@@ -184,9 +179,9 @@ class Table:
 
 def test_the_reward_loss_is_self_critical(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gains over the greedy output are 0.75 - 0.5 (present) and 0.6 - 0.1 (absent)."""
-    greedy = DecodedPhrases(np.array([[A, END_ID]]), (("a", "<eos>"),))
+    greedy = DecodedPhrases(torch.tensor([[A, END_ID]]), (("a", "<eos>"),))
     sampled = DecodedPhrases(
-        np.array([[B, SPLIT_ID, B, END_ID, PAD_ID]]), (("b", "<peos>", "b", "<eos>"),)
+        torch.tensor([[B, SPLIT_ID, B, END_ID, PAD_ID]]), (("b", "<peos>", "b", "<eos>"),)
     )
 
     def decode(*given: Any, generator: Any = None, memory: Any = None) -> DecodedPhrases:
@@ -195,7 +190,7 @@ def test_the_reward_loss_is_self_critical(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(objectives, "decode_batch", decode)
     model: Any = Fixed()
     metric: Any = Table()
-    objective = reward_objective(model, VOCABULARY, [LONG], metric)
+    objective = reward_objective(KeyphraseGenerator(model, VOCABULARY), [LONG], metric)
     loss, recorded = objective.loss([LONG], torch_generator(0))
     assert float(loss) == pytest.approx((0.75 * 1 + 0.75 * 2 + 0.5 * 3 + 0.5 * 4) / 4)
     assert recorded == pytest.approx(0.75 + 0.6)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import evenmatch as em
-from evenmatch.fairness.bias import AuditTestSettings, measure_bias, normalised_gaps
+from evenmatch.fairness.bias import AttributeScores, measure_bias
 from evenmatch.stats.levels import CoefficientName, Level, correlate_panel, correlation
+from evenmatch.stats.paired import Resampling
 from evenmatch.stats.panel import make_panel
 from evenmatch.stats.partial import partial_matrix
 
@@ -64,8 +67,9 @@ def test_each_level_correlates_what_it_says() -> None:
 def test_bias_is_measured_in_percent_of_the_range() -> None:
     """Scores span 0.2 … 0.7, so that a difference of 0.1 is 20."""
     first, second = np.array([0.5, 0.7, 0.3]), np.array([0.4, 0.2, 0.5])
-    testing = AuditTestSettings(resamples=50, trials=100)
-    found = measure_bias("gender", "m", first, second, testing=testing)
+    testing = Resampling(0.95, 50, 100, seed=0)
+    scores = AttributeScores("gender", "m", first, second)
+    found = measure_bias(scores, testing)
     assert (found.attribute, found.metric, found.pairs) == ("gender", "m", 3)
     assert found.bias == pytest.approx((20 + 100 + 40) / 3)
     assert found.stereotype == pytest.approx((20 + 100 - 40) / 3)
@@ -74,15 +78,16 @@ def test_bias_is_measured_in_percent_of_the_range() -> None:
     assert (found.least, found.most) == (0.2, 0.7)
     assert found.low < found.bias < found.high
     assert found.stereotype_low < found.stereotype < found.stereotype_high
-    turned = measure_bias("gender", "m", first, second, higher_is_better=False, testing=testing)
+    turned = measure_bias(dataclasses.replace(scores, higher_is_better=False), testing)
     assert (turned.bias, turned.stereotype) == pytest.approx((found.bias, -found.stereotype))
-    assert normalised_gaps(first, second) == pytest.approx([20, 100, -40])
+    assert scores.normalised_gaps == pytest.approx([20, 100, -40])
 
 
 def test_a_preference_of_every_pair_has_the_p_value_of_its_swaps() -> None:
     """Of the 2⁴ ways to swap four equal differences two are as extreme."""
     first, second = np.array([2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0, 4.0])
-    found = measure_bias("x", "m", first, second, testing=AuditTestSettings(trials=20_000))
+    scores = AttributeScores("x", "m", first, second)
+    found = measure_bias(scores, Resampling(0.95, 1000, 20_000, seed=0))
     assert found.p == pytest.approx(2 / 16, abs=0.01)
     assert (found.bias, found.low, found.high) == pytest.approx((25, 25, 25))
 
