@@ -90,7 +90,7 @@ def test_64_concurrent_calls_of_verl_are_one_pass() -> None:
     texts = [f"a dog {n}" if n % 3 else "a cat" for n in range(64)]
 
     async def all_at_once() -> list[float]:
-        return [*await asyncio.gather(*(ask(compute_score, text) for text in texts))]
+        return list(await asyncio.gather(*(ask(compute_score, text) for text in texts)))
 
     assert asyncio.run(all_at_once()) == LSA([em.Pair(text, ("a cat",)) for text in texts])
     assert counting.passes == [64]
@@ -125,7 +125,7 @@ def test_an_invalid_call_of_verl_fails_alone() -> None:
 
     async def one_invalid() -> list[Any]:
         calls = [ask(compute_score, "a dog"), ask(compute_score, None), ask(compute_score, "a", 3)]
-        return await asyncio.gather(*calls, return_exceptions=True)
+        return list(await asyncio.gather(*calls, return_exceptions=True))
 
     good, *bad = asyncio.run(one_invalid())
     assert good == LESS
@@ -136,9 +136,8 @@ def test_a_reward_that_fails_raises_in_every_call_of_verl() -> None:
     compute_score = for_verl("bertscore(model='./none')").compute_async
 
     async def two() -> list[Any]:
-        return await asyncio.gather(
-            *(ask(compute_score, "a") for _ in range(2)), return_exceptions=True
-        )
+        calls = (ask(compute_score, "a") for _ in range(2))
+        return list(await asyncio.gather(*calls, return_exceptions=True))
 
     assert [type(error) for error in asyncio.run(two())] == [em.DataError] * 2
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 import evenmatch as em
 from evenmatch.cli.main import COMMANDS, build_app
@@ -37,7 +38,7 @@ def options_page() -> str:
         "As `evenmatch COMMAND --help` prints them. [Command line](command-line.md) is an "
         f"overview. {_WRITTEN}",
     ]
-    app: Any = typer.main.get_command(build_app(list(COMMANDS)))
+    app: Any = get_command(build_app(list(COMMANDS)))
     for name, command in app.commands.items():
         for full, each in _leaves(f"evenmatch {name}", command):
             lines += ["", f"## {full}", "", *_command_lines(full, each)]
@@ -45,7 +46,7 @@ def options_page() -> str:
 
 
 def _leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(command, typer.core.TyperGroup):
+    if isinstance(command, TyperGroup):
         for part, each in command.commands.items():
             yield from _leaves(f"{name} {part}", each)
     else:
