@@ -360,9 +360,7 @@ class WorkerOptions:
         for_ray = any((self.ray_address, self.ray_working_dir, self.ray_models))
         needs_on = any((*others, self.workers, self.max_failures is not None, for_ray))
         if self.on is None and needs_on:
-            raise typer.BadParameter(
-                "--workers, --parts and other worker options need --on"
-            )
+            raise typer.BadParameter("--workers, --parts and other worker options need --on")
         if self.on != "ray" and for_ray:
             raise typer.BadParameter(
                 "--ray-address, --ray-working-dir and --ray-models need --on ray"

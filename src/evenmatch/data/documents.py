@@ -60,8 +60,9 @@ def read_documents(
 
     A file is JSONL, TSV, CSV or Parquet with the fields `title`, `abstract` (or `text`),
     `keyphrases`, and predictions under `pred.NAME` or in other fields, which `predictions` must
-    then name. A line that is not a record is left out, and a field that is not a list of phrases counts as empty;
-    both are listed in `DocumentSet.errors`. With `strict`, they raise an `InputError`.
+    then name. A line that is not a record is left out, and a field that is not a list of phrases
+    counts as empty; both are listed in `DocumentSet.errors`. With `strict`, they raise an
+    `InputError`.
     """
     sets = tuple(
         _read_document_set(path, name, predictions) for name, path in _find_files(str(data))

@@ -66,7 +66,10 @@ def systems_page(document: Mapping[str, Any]) -> str:
     systems = document["systems"]
     first = next(iter(systems.values()))["metrics"]
     rows = [
-        [name, *(format_number(each.get("corpus", each["mean"])) for each in own["metrics"].values())]
+        [
+            name,
+            *(format_number(each.get("corpus", each["mean"])) for each in own["metrics"].values()),
+        ]
         for name, own in systems.items()
     ]
     corpus = [name for name, each in first.items() if "corpus" in each]

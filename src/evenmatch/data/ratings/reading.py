@@ -40,8 +40,8 @@ def read_ratings(data: str | PathLike[str], *, subsets: Sequence[str] = ()) -> l
 
     `data` is a name in the catalogue, a folder with `system_scores.tsv` and `PAIR.jsonl.gz`, or a
     JSONL, TSV, CSV or Parquet table of `system, segment, candidate, references, rating`. Names in
-    the catalogue take precedence over folders of the same name; write ./NAME for the folder. `subsets`
-    selects some of the language pairs or criteria.
+    the catalogue take precedence over folders of the same name; write ./NAME for the folder.
+    `subsets` selects some of the language pairs or criteria.
     """
     given = fspath(data)
     path, reader = _find_reader(given)
