@@ -58,7 +58,7 @@ def test_a_corrupt_row_is_one_line_and_the_rest_is_kept(command: Command) -> Non
     [
         (
             ["x.jsonl", "--workers", "2"],
-            "--workers, --resume, --parts and other worker options need --on",
+            "--workers, --parts and other worker options need --on",
         ),
         (["x.jsonl", "--on", "ray"], "--on needs --out"),
         (["-c", "a", "-r", "b", "--on", "ray"], "--on needs FILE or a folder, not -c and -r"),

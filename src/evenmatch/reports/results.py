@@ -227,19 +227,21 @@ def _keyphrase_row(row: Mapping[str, Any]) -> KeyphraseRow:
 class ResultKind:
     """A kind of JSON document: the command that prints it, its page, the fields that identify it.
 
-    `row_fields` are fields of the first of its `rows`.
+    `row_fields` are fields of the first of its `rows`, `lacking` fields that it does not have.
     """
 
     command: str
     page: Callable[..., str]
     fields: str
     row_fields: str = ""
+    lacking: str = ""
 
     def matches(self, document: Mapping[str, Any]) -> bool:
-        """Whether a document has all these fields."""
+        """Whether a document has all these fields, and none of those that are lacking."""
         rows = document.get("rows")
         first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
         known = set(self.fields.split()) <= set(document)
+        known = known and not set(self.lacking.split()) & set(document)
         return known and set(self.row_fields.split()) <= set(first)
 
 
@@ -250,7 +252,7 @@ _KEYPHRASES = "prediction metric present absent"
 RESULT_KINDS = (
     ResultKind("score", score_page, "metrics"),
     ResultKind("compare", comparison_page_from_json, "rows systems testing", _COMPARE),
-    ResultKind("score", systems_page, "systems"),
+    ResultKind("score", systems_page, "systems", lacking="rows"),
     ResultKind("meta", agreement_page_from_json, "rows testing", _META),
     ResultKind("audit", audit_page_from_json, "rows draws", "attribute metric bias stereotype"),
     ResultKind("keyphrases", keyphrase_page_from_json, "rows resampling", _KEYPHRASES),
