@@ -186,8 +186,9 @@ def test_every_public_name_has_a_reference() -> None:
 
 
 def test_every_field_of_tune_has_a_meaning() -> None:
-    from evenmatch.training.generator.tune_settings import T5Shape
     from tools.pages.reference import field_meanings
+
+    from evenmatch.training.generator.tune_settings import T5Shape
 
     for settings in (em.TuneSettings, T5Shape):
         assert list(field_meanings(settings)) == [f.name for f in dataclasses.fields(settings)]
