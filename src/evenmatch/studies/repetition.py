@@ -200,6 +200,7 @@ def repetition_report(found: AttackScores) -> StudyReport:
         f"resistance: 1 - mean score after {LAST} words / mean score before; near 0 the metric "
         "does not notice the damage; below 0 the damage pays",
         "in brackets: 95 % bootstrap intervals over pairs, 1000 resamples",
+        "not run: other encoders, other languages, and more than one draw of damaged words",
     )
     title = "Repetition and other damage: what each alignment notices"
     return StudyReport(title, describe_resistance(found), tables, figures, notes)

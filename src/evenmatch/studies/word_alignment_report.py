@@ -60,6 +60,8 @@ def word_alignment_report(
         "sentences; AER is the alignment error rate of Och & Ney (2003)",
         "in brackets: 95 % bootstrap intervals over sentences, 1000 resamples; differences are "
         "paired",
+        "not run: other encoders, and other settings of the solvers than their defaults; the "
+        "intervals do not cover the choice of layer, share and threshold",
     )
     title = "Word alignments of the solvers and of people"
     return StudyReport(title, list(describe_findings(found, tests)), tables, figures, notes)
