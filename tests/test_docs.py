@@ -89,7 +89,7 @@ def run_python(block: Block, page: Path, names: dict[str, object]) -> str:
 
 def run_commands(block: Block, page: Path) -> None:
     for command in re.split(r"^\$ ", block.content, flags=re.MULTILINE)[1:]:
-        line, _, shown = command.replace("\\\n", " ").partition("\n")
+        line, _, shown = re.sub(r"(?<!\\)\\\n", " ", command).partition("\n")
         printed = run_command(line)
         if shown.strip():
             check(shown, printed, page, block.line)

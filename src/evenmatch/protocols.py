@@ -88,6 +88,7 @@ class Metric(Protocol):
     def __call__(self, pairs: Sequence[Pair], /) -> Scores: ...
 
 
+@runtime_checkable
 class TextColumn(Protocol):
     """A column of a polars or pandas frame, accepted wherever a list of texts is."""
 

@@ -66,7 +66,7 @@ def test_subsets_can_be_named(command: Command, table: str) -> None:
 def test_a_mistake_in_the_metric_is_said_before_any_data_is_read(command: Command) -> None:
     said = command("choose-layer", "nowhere.tsv", "-m", "bertscre")
     assert said.code == 1
-    assert "did you mean 'bertscore'?" in said.err
+    assert "did you mean 'bertscore'" in said.err
 
 
 def test_data_that_is_not_there_is_said(command: Command) -> None:

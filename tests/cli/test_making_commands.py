@@ -98,4 +98,4 @@ def test_distil_says_how_closely_the_student_follows(
 def test_distil_tells_a_mistake_in_the_teacher_before_reading_texts(command: Command) -> None:
     said = command("distil", "nowhere.jsonl", "-m", "f_dics", "-o", "mine")
     assert said.code == 1
-    assert "did you mean 'f_disc'?" in said.err
+    assert "did you mean 'f_disc'" in said.err

@@ -40,7 +40,7 @@ def test_texts_bring_examples(command: Command, result: str) -> None:
     assert command("report", result, "-o", "b.html", "-c", "c.txt", "-r", "r.txt").code == 0
     page = Path("a.html").read_text("utf-8")
     assert page == Path("b.html").read_text("utf-8")
-    assert page.count("<evenmatch-viewer style") == 2
+    assert page.count("<evenmatch-viewer><script") == 2
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_an_upload_that_failed_is_all_that_is_done_again(
         broken.setattr(type(memory), "put_file", _fail)
         with pytest.raises(OSError, match="the line is dead"):
             score_files("memory://in", out, METRICS, on=Here(), shard_rows=7)
-    score_files("memory://in", out, METRICS, on=None, resume=True, shard_rows=7)  # type: ignore[arg-type]  # no worker is needed
+    score_files("memory://in", out, METRICS, on=_fail, resume=True, shard_rows=7)  # type: ignore[arg-type]  # no worker is needed
     assert len(memory.cat("/out/o.jsonl").splitlines()) == 60
 
 

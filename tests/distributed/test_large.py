@@ -99,7 +99,11 @@ def test_a_second_run_does_only_what_is_missing(given: Path, tmp_path: Path) -> 
 
 def test_a_run_that_is_done_starts_no_worker(given: Path, tmp_path: Path) -> None:
     run(given, tmp_path / "out.jsonl")
-    run(given, tmp_path / "out.jsonl", on=None, resume=True)
+    run(given, tmp_path / "out.jsonl", on=_refuse, resume=True)
+
+
+def _refuse(*_: Any, **__: Any) -> Any:
+    raise AssertionError("no worker is needed")
 
 
 def test_another_metric_is_refused_with_the_reason(given: Path, tmp_path: Path) -> None:

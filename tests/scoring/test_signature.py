@@ -18,7 +18,8 @@ def test_a_signature_rebuilds_the_metric(row: Row) -> None:
     scores = em.score(CANDIDATES, REFERENCES, row.spec)
     rebuilt = em.build(scores.signature.split(" · ")[0])
     assert em.score(CANDIDATES, REFERENCES, rebuilt).signature == scores.signature
-    assert rebuilt.signature == scores.signature
+    # only a call knows the number of references
+    assert rebuilt.signature == scores.signature.replace("nrefs:1", "nrefs:var")
 
 
 @pytest.mark.parametrize("row", rows("metric"))

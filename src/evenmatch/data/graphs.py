@@ -126,7 +126,10 @@ def write_graphs(graphs: Iterable[GraphText], path: str | PathLike[str]) -> None
     if not (_is_penman(name) or is_json(name)):
         raise InputError(f"cannot write graphs to {name}; name it .jsonl, .amr, .penman or .txt")
     write = _format_penman_block if _is_penman(name) else _format_json_line
-    text = "".join(map(write, graphs))
+    given = list(graphs)
+    if not all(isinstance(each, GraphText) for each in given):
+        raise InputError("expected graphs with texts, as `read_graphs` returns them")
+    text = "".join(map(write, given))
     with atomic_write(name) as place:
         raw = text.encode()
         Path(place).write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)

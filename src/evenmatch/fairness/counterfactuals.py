@@ -68,6 +68,8 @@ def counterfactuals(
         raise InputError(f"expected a parser, such as em.Spacy(), got {parser!r:.60}")
     words = terms or builtin_terms(attribute)
     texts = list(dict.fromkeys(sentences))
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError("the sentences must be strings")
     possessives: list[frozenset[int] | None] = [None] * len(texts)
     if parser is not None:
         tagged = (zip(parse.spans, parse.tags, strict=True) for parse in parser(texts))

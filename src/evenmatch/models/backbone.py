@@ -284,7 +284,8 @@ def run_in_threads(one: Callable[[list[int]], None], batches: list[list[int]], r
     import torch
 
     def checked(batch: list[int]) -> None:
-        run.check()
+        if run.check_cost:
+            run.check()
         one(batch)
 
     before = torch.get_num_threads()

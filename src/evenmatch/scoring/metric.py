@@ -113,7 +113,8 @@ class AlignMetric(EngineMetric):
                 for candidate, (x, y) in zip(candidates, embedded, strict=True)
             ]
 
-        chunk.run.check(*(len(x.weights) * len(y.weights) for x, y in embedded))
+        if chunk.run.check_cost:
+            chunk.run.check(*(len(x.weights) * len(y.weights) for x, y in embedded))
         # A similarity reads vectors only, so encoders that differ in weights or mass share it.
         keys = tuple(side.vectors_key for side in sides)
         with small_matrix_threads(chunk.run):

@@ -104,6 +104,9 @@ class SameLabel:
 
     base: Similarity = Cosine()
 
+    def __post_init__(self) -> None:
+        check_settings(self)
+
     def __call__(self, x: Embedded, y: Embedded) -> Array:
         """If either text has no labels, nothing is set to 0."""
         similarity = self.base(x, y)

@@ -152,8 +152,10 @@ def bootstrap_counts(count: int, resamples: int, rng: np.random.Generator) -> Fl
 
 def check_confidence(confidence: float) -> None:
     """Raise if the confidence is not between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence {confidence}; give a share between 0 and 1, such as 0.95")
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(
+            f"confidence {confidence!r:.60}; give a share between 0 and 1, such as 0.95"
+        )
 
 
 def name_bounds(confidence: float) -> tuple[str, str]:

@@ -130,10 +130,13 @@ class SentinelRandom(EngineMetric):
     def open(self, context: CallContext) -> ReadyMetric:
         """Nothing to load."""
 
+        def draw(candidate: str, reference: str) -> float:
+            text = f"{self.seed}\0{candidate}\0{reference}".encode("utf-8", "surrogatepass")
+            return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") / 2**64
+
         def score(pair: Pair) -> Score:
-            text = "\0".join([str(self.seed), pair.candidate, *pair.references])
-            digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-            return Score(int.from_bytes(digest, "little") / 2**64, flags=empty_side_flags(pair))
+            best = max(draw(pair.candidate, reference) for reference in pair.references)
+            return Score(best, flags=empty_side_flags(pair))
 
         return score_each_pair(score)
 

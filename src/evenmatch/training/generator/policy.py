@@ -21,7 +21,7 @@ from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.models.heads import language_model_head
 from evenmatch.models.loading import load_auto_model, quiet_transformers
 from evenmatch.models.tokenizer import load_transformers_tokenizer
-from evenmatch.registry.parts import check_at_least
+from evenmatch.registry.parts import check_arguments, check_at_least
 from evenmatch.training.generator.tune_settings import DecodingSettings, T5Shape
 
 DECODING_FILE = "decoding.json"
@@ -71,6 +71,7 @@ class Policy:
         fresh.rename(folder)
 
 
+@check_arguments
 def generate(
     model: str | PathLike[str], sources: Sequence[str], *, batch_size: int = 64
 ) -> list[str]:
