@@ -82,7 +82,7 @@ def test_generate_refuses_a_model_that_cannot_write(command: Command, tmp_path: 
     told = command("generate", "./none", "new.jsonl", "-o", "texts.jsonl")
     assert told.code == 1
     assert "there is no folder ./none" in told.err
-    with pytest.raises(em.InputError, match="sources must be a list of strings"):
+    with pytest.raises(em.InputError, match="sources takes a list"):
         em.generate("./none", "a text")
 
 

@@ -47,6 +47,8 @@ class Resampling:
     seed: int
 
     def __post_init__(self) -> None:
+        if type(self.seed) is not int or self.seed < 0:
+            raise InputError(f"seed {self.seed!r:.40}; give a whole number from 0")
         for what, count in (("resamples", self.resamples), ("trials", self.trials)):
             if type(count) is not int or count < 1:
                 raise InputError(f"{what} must be an integer of at least 1, got {count!r}")
