@@ -64,7 +64,8 @@ def main() -> None:
     STORED.mkdir(parents=True, exist_ok=True)
     for name in given.study:
         report, rows = STUDIES[name][2](make_study_folder(given.out / name))
-        document = {"command": STUDIES[name][1], **report.document, "rows": rows}
+        document: dict[str, Any] = {"command": STUDIES[name][1], **report.document, "rows": rows}
+        document["figures"].pop("links", None)  # it shows sentences of the data set
         (STORED / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     for name, (page, _, _) in STUDIES.items():
         if (path := STORED / f"{name}.json").exists():
