@@ -158,6 +158,15 @@ def test_a_client_that_was_answered_keeps_its_connection() -> None:
         assert same == first.get_extra_info("client_addr")
 
 
+def test_idle_clients_that_were_answered_make_room_for_others() -> None:
+    with served(max_connections=20) as server, ExitStack() as stack:
+        for _ in range(20):
+            idle = stack.enter_context(server.connect(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+            assert idle.recv(12) == b"HTTP/1.1 200"
+        for _ in range(5):
+            assert httpx.get(f"http://127.0.0.1:{server.port}/", timeout=5).text == "ok"
+
+
 def test_a_response_that_is_not_read_is_given_up() -> None:
     head = b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with served(head_timeout=0.1, timeout=0.5) as server, server.connect(head) as client:

@@ -71,9 +71,9 @@ class LimitedProtocol(H11Protocol):
         own = cast(set[LimitedProtocol], self.connections)
         if sum(not each._dropped for each in own) > self._limits.max_connections:
             # Of those that wait: first one that has sent no request yet, the oldest first. This
-            # connection waits as well, so there is always one.
-            waiting = (each for each in own if not (each._in_progress or each._dropped))
-            oldest = min(waiting, key=lambda each: (each._answered, each._since))
+            # connection has just come, so it is refused only if requests use all others.
+            waiting = (e for e in own if e is not self and not (e._in_progress or e._dropped))
+            oldest = min(waiting, key=lambda each: (each._answered, each._since), default=self)
             oldest._drop(b"503 Service Unavailable", "too many connections")
 
     def data_received(self, data: bytes) -> None:
