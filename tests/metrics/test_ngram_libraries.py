@@ -77,6 +77,10 @@ def nltk_wordnet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A reader of nltk itself over the WordNet that METEOR here reads."""
     root = tmp_path_factory.mktemp("nltk_data")
     shutil.copytree(find_package("wordnet"), root / "corpora" / "wordnet")
+    # nltk insists on two more files, on which synonyms do not depend
+    names = "".join(f"{number:02}\tfile{number}\t1\n" for number in range(45))
+    (root / "corpora" / "wordnet" / "lexnames").write_text(names)
+    (root / "corpora" / "wordnet" / "index.sense").touch()
     nltk.data.path.insert(0, str(root))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it misses the other languages

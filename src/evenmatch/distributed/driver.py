@@ -162,7 +162,7 @@ class Driver:
             "form": self.suffix,
             "tallies": done.tallies,
             "flags": done.flags,
-            "seconds": {k: round(v, 4) for k, v in done.seconds.items()},
+            "seconds": {k: round(v, 6) for k, v in done.seconds.items()},
         }
         stored = f"{len(self.manifest.done)} of {len(self.shards)} shards are scored and stored"
         with explain_full_disk(stored):
