@@ -268,6 +268,18 @@ def test_the_cheat_sheet_fits_on_a_screen_and_its_names_exist() -> None:
     assert set(commands) <= set(COMMANDS)
 
 
+def test_the_installation_section_lists_every_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    section = (ROOT / "docs" / "index.md").read_text("utf-8").partition("## Installation")[2]
+    rows = re.findall(r"^\| (`.*`) \|", section, re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`([\w-]+)`", row)]
+    assert sorted(listed) == sorted(project["optional-dependencies"].keys() - {"all"})
+    packages = re.search(r"itself depends on (.*?)\.", section, re.DOTALL)
+    assert packages
+    required = {re.split(r"[<>=]", name)[0] for name in project["dependencies"]}
+    assert set(re.split(r",\s+|\s+and\s+", packages[1])) == required
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 100
 
