@@ -1,4 +1,4 @@
-"""How well FB's phrase scorer agrees with FG's phrase similarity, and what degenerate phrases score.
+"""How well FB's phrase scorer agrees with FG's phrase similarity, also on degenerate phrases.
 
     python -m benchmarks.training.phrase_scorer [--pairs 40000] [--folder FOLDER]
 

@@ -74,10 +74,10 @@ def read_documents(
     A file is JSONL, TSV, CSV or Parquet with the fields `title`, `abstract` (or `text`),
     `keyphrases`, and predictions under `pred.NAME` or in other fields, which `predictions` must
     then name. KPEval's fields are read too: `source`, `target` and `prediction`. Phrases are a
-    list, or text with `;` between them; a gold phrase may itself be a list of variants. A line that is not a record is left out, and a field that is not a list of phrases
-    counts as empty; both are listed in `DocumentSet.errors`. With `strict`, they raise an
-    `InputError`, and so does a file in which no record has gold keyphrases or one of the
-    predictions.
+    list, or text with `;` between them; a gold phrase may itself be a list of variants. A line that
+    is not a record is left out, and a field that is not a list of phrases counts as empty; both are
+    listed in `DocumentSet.errors`. With `strict`, they raise an `InputError`, and so does a file in
+    which no record has gold keyphrases or one of the predictions.
     """
     sets = tuple(
         _read_document_set(path, name, predictions) for name, path in _find_files(str(data))

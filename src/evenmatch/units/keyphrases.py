@@ -22,7 +22,7 @@ PHRASE_SEPARATOR = ";"
 # In a joined list, a separator inside a phrase: the Greek question mark, which Unicode defines as
 # equivalent to a semicolon and which looks the same.
 _INNER_SEPARATOR = "\u037e"
-# In a joined list, what separates the variants of a phrase: a control character, the unit separator.
+# In a joined list, what separates the variants of a phrase: the control character for this.
 VARIANT_SEPARATOR = "\x1f"
 # Separator that generators put between present and absent phrases; it is not a phrase.
 PEOS_TOKEN = "<peos>"

@@ -138,6 +138,12 @@ class KeyphraseMetric(EngineMetric):
             return self.scoring.score_totals(totals)
         return ratio(totals[..., 0], totals[..., 1])  # totals of (score, 1)
 
+    def precision_recall(self, totals: Array) -> tuple[Array, Array] | None:
+        """Precision and recall of a corpus from its totals; None where the reducer has none."""
+        if isinstance(self.scoring, CountingReducer):
+            return self.scoring.precision_recall(totals)
+        return None
+
     @property
     def selection(self) -> tuple[PhraseSubset, PhrasePolicy, PhrasePolicy, PhrasePolicy]:
         """The last arguments of `select_phrases`; metrics with equal ones share the lists."""
@@ -162,6 +168,7 @@ class CountingReducer(Protocol):
     ) -> Counts: ...
     def score_counts(self, counts: Counts, x: Embedded, y: Embedded, /) -> Score: ...
     def score_totals(self, totals: Array, /) -> Array: ...
+    def precision_recall(self, totals: Array, /) -> tuple[Array, Array]: ...
 
 
 @runtime_checkable
@@ -171,9 +178,7 @@ class BatchSimilarity(Protocol):
     def prepare(self, sides: Sequence[EmbeddedPhrases], /) -> Similarity: ...
 
 
-def _choose_variants(
-    similarity: Array, x: Embedded, y: Embedded
-) -> tuple[Array, EmbeddedPhrases]:
+def _choose_variants(similarity: Array, x: Embedded, y: Embedded) -> tuple[Array, EmbeddedPhrases]:
     """Represent each reference phrase by its variant that is most similar to a candidate phrase."""
     phrases = variant_groups(y.units)
     if len(phrases) == len(y.units.groups):

@@ -1,4 +1,4 @@
-"""Semantic similarity of phrases: by any metric (`ByMetric`) or by a trained model.
+"""Semantic similarity of phrases: by embeddings, by any metric, or by a trained model.
 
 `PhraseScorer` is the trained model of the FB score (Luo et al. 2021). It is a metric of two
 phrases, so `ByMetric` takes it.
@@ -20,14 +20,60 @@ from evenmatch.errors import DataError
 from evenmatch.files import DIGEST_PREFIX, models_dir
 from evenmatch.metrics.regression import Regression
 from evenmatch.models.checkpoints import Checkpoint, find_checkpoint
-from evenmatch.protocols import Metric, Similarity
+from evenmatch.protocols import Encoder, Metric, Similarity
 from evenmatch.registry import CallContext, register
-from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric, open_metric
+from evenmatch.scoring.engine import (
+    Chunk,
+    ChunkScores,
+    EngineMetric,
+    ReadyMetric,
+    open_encoder,
+    open_metric,
+)
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import best_over_references, overlap_score
-from evenmatch.similarity.strings import Phrase
+from evenmatch.similarity.strings import Exact, Phrase
 from evenmatch.types import Array, Embedded, Pair, Units
 from evenmatch.units.keyphrases import Phrases, restore_separators
+from evenmatch.units.text import WholeText
+from evenmatch.vectors.transformer import Transformer
+
+
+@register("similarity", "semantic")
+@dataclass(frozen=True)
+class Semantic:
+    """Cosine of the embeddings of two units, each embedded alone; from 0 to 1.
+
+    Units with the same words, after stemming where `units` stems, have similarity 1, and a negative
+    cosine counts as 0, as in KPEval's semantic F1 (Wu et al. 2024).
+    """
+
+    vectors: Encoder = Transformer(layer="last", pool="mean")
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __call__(self, x: Embedded, y: Embedded) -> Array:
+        """Similarity matrix: rows are the units of `x`, columns those of `y`."""
+        return self.prepare([(x, y)])(x, y)
+
+    def prepare(self, sides: Sequence[tuple[Embedded, Embedded]]) -> Similarity:
+        """Embed every distinct text once; return a similarity that looks the vectors up."""
+        texts = dict.fromkeys(p for pair in sides for side in pair for p in unit_texts(side.units))
+        encoder = open_encoder(self.vectors, CallContext())[0]
+        embedded = encoder.encode([*map(WholeText(), texts)])
+        width = max((each.vectors.shape[1] for each in embedded), default=0)
+        vectors = np.zeros((len(texts), width))
+        for row, each in enumerate(embedded):
+            if len(each.vectors):  # a text without words has no unit
+                vectors[row] = each.vectors[0]
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = vectors / np.where(lengths, lengths, 1.0)
+        rows = {text: row for row, text in enumerate(texts)}
+
+        def look_up(x: Embedded, y: Embedded) -> Array:
+            a, b = (vectors[[rows[p] for p in unit_texts(side.units)]] for side in (x, y))
+            return np.maximum(Exact()(x, y), np.clip(a @ b.T, 0.0, 1.0))
+
+        return look_up
 
 
 @register("similarity", "by_metric")
@@ -145,7 +191,7 @@ class PhraseScorer(EngineMetric):
 
 
 def similarity_ceiling(p: Phrase, q: Phrase) -> float:
-    """The highest FG similarity to `q` that a phrase with the length and repetitions of `p` can have.
+    """The highest FG similarity to `q` that a phrase as long and as repetitive as `p` can have.
 
     A word of `p` can match once, or as often as `q` has it. Phrases that are not longer than `q`
     and repeat no word have no ceiling, since one word can mean the same as several.
