@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from evenmatch.training.metrics.phrase_scorer import (
 )
 
 RESULT = Path(__file__).parents[2] / "results" / "benchmarks" / "phrase-scorer.json"
-_MOST_PAIRS = 10_000  # of each published set
+_MOST_PAIRS = 2_000  # sampled from each published set
 
 
 def rows(table: TextTable) -> list[dict[str, Any]]:
@@ -41,22 +41,20 @@ def measure(folder: Path, pairs: int) -> dict[str, Any]:
     sets = [
         each for name in ("train", "valid") for each in read_documents(place / f"{name}.jsonl.gz")
     ]
-    start = time.process_time()
     card = fit_keyphrases(sets, folder, most=pairs)
-    seconds = time.process_time() - start
     tests = {what: rows(table) for what, table in card.evaluations.items()}
     for each in read_documents("kp-predictions"):
         for kind, make in (
             ("predicted", make_phrase_pairs),
             ("degenerate", make_degenerate_pairs),
         ):
-            found = dict(list(make(each.documents).items())[:_MOST_PAIRS])
+            every = list(make(each.documents).items())
+            found = dict(random.Random(0).sample(every, min(_MOST_PAIRS, len(every))))
             what = f"{len(found)} pairs with {kind} phrases of {each.name}"
             tests[what] = rows(evaluate_scorer(found, str(folder)))
     return {
         "command": f"python -m benchmarks.training.phrase_scorer --pairs {pairs}",
         "facts": {name: value for name, value in card.facts.items() if name != "seconds"},
-        "cpu seconds with the held-out test": round(seconds),
         "agreement with FG": tests,
     }
 
