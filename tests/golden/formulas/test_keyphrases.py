@@ -6,10 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.metrics.keyphrases.phrase_reducers import BestMatch, F1At, FineGrained, TokenMatch
 from evenmatch.metrics.keyphrases.phrase_similarity import similarity_ceiling
+from evenmatch.similarity.strings import edit_similarity, token_f1
 from evenmatch.training.keyphrases.objectives import group_rewards, reward_metric
 from evenmatch.training.keyphrases.sequences import KeyphraseExample, build_vocabulary
 from evenmatch.types import Alignment, Array, Embedded, Score, Units
@@ -225,6 +228,11 @@ def test_the_ceiling_of_a_phrase_is_what_fg_can_give_to_its_length() -> None:
         wanted = score(whole, " ".join(best), "a b").value
         assert similarity_ceiling(best, ("a", "b")) == pytest.approx(wanted)
         assert similarity_ceiling(("z",) * count, ("a", "b")) < wanted
+
+
+@given(*[st.lists(st.sampled_from("abc"), min_size=1, max_size=6).map(tuple)] * 2)
+def test_fgs_similarity_never_exceeds_the_ceiling(p: tuple[str, ...], q: tuple[str, ...]) -> None:
+    assert (edit_similarity(p, q) + token_f1(p, q)) / 2 <= similarity_ceiling(p, q) + 1e-12
 
 
 @pytest.mark.parametrize(

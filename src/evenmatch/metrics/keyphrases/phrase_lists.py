@@ -83,11 +83,10 @@ def select_phrases(
 
     def select(units: Units, policy: PhrasePolicy) -> Units:
         if which != "all":
-            found = [_join_words(p) in source for p in unit_phrases(units)]
-            present = [False] * len(found)
+            present = [_join_words(p) in source for p in unit_phrases(units)]
             for variants in variant_groups(units):
-                for i in variants:
-                    present[i] = any(found[j] for j in variants)
+                if any(present[i] for i in variants):
+                    present[variants[0] : variants[-1] + 1] = [True] * len(variants)
             units = _apply_policy(units, (each is absent for each in present), "drop")
         first: dict[Phrase, int] = {}
         repeated = (first.setdefault(p, i) != i for i, p in enumerate(unit_phrases(units)))

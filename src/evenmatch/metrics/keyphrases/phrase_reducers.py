@@ -137,7 +137,10 @@ class F1At:
         """(precision, recall, F1, 1, correct, precision's denominator, reference phrases)."""
         predicted, expected = len(x.weights), len(y.weights)
         taken, denominator = self._cutoff(predicted, expected)
-        credit = _ranked_credit(similarity, alignment)[:taken]
+        if taken < predicted:
+            credit = _ranked_credit(similarity, alignment)[:taken]
+        else:
+            credit = _credit(similarity, alignment)
         # Clipped at the number of references, since a many-to-one alignment credits a reference
         # more than once.
         correct = min(float(credit.sum()), float(expected))
@@ -175,13 +178,18 @@ class F1At:
         return (0.0, max(high, 1.0))
 
 
-def _ranked_credit(similarity: Array, alignment: Alignment) -> Array:
-    """Return the credit of each candidate phrase; of equal phrases, the first gets it.
+def _credit(similarity: Array, alignment: Alignment) -> Array:
+    """The credit of each candidate phrase; a negative one would be worse than a wrong phrase."""
+    credit: Array = np.maximum((alignment.rows * similarity).sum(1), 0.0)
+    return credit
 
-    A solver may give a partner to any one of several phrases with identical similarities, even to
-    one beyond a cutoff. Credit is at least 0: a negative one would be worse than a wrong phrase.
+
+def _ranked_credit(similarity: Array, alignment: Alignment) -> Array:
+    """The same, but of several phrases with identical similarities, the first get the credit.
+
+    A solver may give a partner to any one of them, even to one beyond a cutoff.
     """
-    credit = np.maximum((alignment.rows * similarity).sum(1), 0.0)
+    credit = _credit(similarity, alignment)
     groups: dict[bytes, list[int]] = {}
     for row, values in enumerate(similarity):
         groups.setdefault(values.tobytes(), []).append(row)
