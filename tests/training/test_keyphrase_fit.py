@@ -88,6 +88,12 @@ def test_degenerate_phrases_are_repetitive_shuffled_long_or_cut() -> None:
     assert max(map(len, first)) >= 20
 
 
+def test_a_very_long_phrase_can_be_made_degenerate() -> None:
+    draw = np.random.default_rng(0)
+    long = " ".join(f"word{i}" for i in range(60))
+    assert all(degenerate_phrases([long], draw)[0] for _ in range(40))
+
+
 def test_degenerate_pairs_have_the_similarity_of_fg() -> None:
     found = make_degenerate_pairs(documents(20))
     fg = em.build("keyphrases(scoring=fine_grained(mode='paper', repetition=False))")
@@ -106,7 +112,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scorers") / "fb"
     sets = [DocumentSet("made", tuple(documents(40)), ("system",))]
     settings = FitSettings(epochs=2, batch=8, rate=3e-4, head_rate=3e-3)
-    made = fit_keyphrases(sets, folder, settings=settings, frozen=4, hold_out=0.2, most=200)
+    made = fit_keyphrases(sets, folder, settings=settings, frozen=5, hold_out=0.2, most=160)
     assert made.folder == folder
     return folder
 

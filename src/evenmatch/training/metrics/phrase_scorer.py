@@ -219,7 +219,7 @@ def degenerate_phrases(phrases: Sequence[str], draw: np.random.Generator) -> lis
             case 0:
                 words = [words[draw.integers(len(words))]] * int(draw.integers(2, _LONGEST))
             case 1:
-                words = words * int(draw.integers(2, 2 + _LONGEST // len(words)))
+                words = words * int(draw.integers(2, 2 + max(1, _LONGEST // len(words))))
             case 2:
                 words = draw.permutation(words).tolist()
             case 3:
