@@ -3,9 +3,8 @@
     python -m benchmarks.training.phrase_scorer [--pairs 40000] [--folder FOLDER]
 
 The scorer is trained on the documents of kp20k-small (train and valid), nine tenths of them; the
-others are held out. The second test are predictions of published systems (kp-predictions), whose
-documents are in none of these. The result is results/benchmarks/phrase-scorer.json. Needs
-EVENMATCH_DATA.
+others are held out. The second test are predictions of published systems (kp-predictions) on other
+documents. The result is results/benchmarks/phrase-scorer.json. Needs EVENMATCH_DATA.
 """
 
 from __future__ import annotations

@@ -334,3 +334,11 @@ def test_a_phrase_is_present_if_one_of_its_variants_is() -> None:
 def test_variants_are_one_gold_phrase_in_the_counts() -> None:
     document = variants(("neural network", "nn", "net"), "parsing", predicted=("nn",))
     assert table([document], "fg")["gold_phrases"].cells["all"].value == 2
+
+
+def test_the_page_of_scores_is_that_of_the_results() -> None:
+    from tools.pages import keyphrase_scores as pages
+
+    rows = json.loads(pages.ROWS.read_text("utf-8"))["rows"]
+    scorer = json.loads(pages.SCORER.read_text("utf-8"))
+    assert pages.PAGE.read_text("utf-8") == pages.page(rows, scorer)
