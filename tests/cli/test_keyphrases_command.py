@@ -51,6 +51,57 @@ def test_only_the_predictions_named_are_scored(command: Command, file: str) -> N
     assert [row["prediction"] for row in found["rows"]] == ["b"]
 
 
+@pytest.mark.model
+def test_all_scores_are_printed_on_request(command: Command, file: str) -> None:
+    short = command("keyphrases", file, "--json", "--resamples", "5", "--trials", "5")
+    full = command("keyphrases", file, "--all", "--json", "--resamples", "5", "--trials", "5")
+    assert (full.code, full.err) == (0, "")
+    few, many = (json.loads(done.out)["rows"] for done in (short, full))
+    assert len(few) == 6
+    assert [row for row in many if row["metric"] in {each["metric"] for each in few}] == few
+    names = {row["metric"] for row in many}
+    assert {"recall_at_50", "f1_at_o", "keyphrase_map", "sem_f1", "count_error"} < names
+    f1 = next(row for row in many if (row["prediction"], row["metric"]) == ("a", "f1_at_m"))
+    assert (f1["precision"]["all"], f1["recall"]["all"]) == (1, 3 / 4)
+    text = command("keyphrases", file, "--all", "--resamples", "5", "--trials", "5").out
+    assert "P/R present" in text.splitlines()[0]
+    assert "duplicate_phrases" in text
+
+
+@pytest.mark.model
+def test_another_metric_joins_all_of_them(command: Command, file: str) -> None:
+    done = command("keyphrases", file, "--all", "-m", "keyphrase_f1(k=3)", "-m", "fg", "-f", "tsv")
+    header, *rows = (line.split("\t") for line in done.out.splitlines())
+    assert header[-2:] == ["recall_absent", "recall_all"]
+    names = [row[2] for row in rows if row[1] == "a"]
+    assert names.count("keyphrase_f1(k=3)") == names.count("fg") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--pred", "c"), "has a prediction 'c'; found: text, keyphrases, pred, a, b"),
+        ((), "has no predictions; put them in a field pred.NAME"),
+    ],
+)
+def test_a_field_that_no_row_has_is_refused_with_those_there_are(
+    command: Command, file: str, options: tuple[str, ...], words: str
+) -> None:
+    if not options:
+        Path(file).write_text('{"text": "a", "keyphrases": ["a"], "mine": ["a"]}\n')
+    done = command("keyphrases", file, *options)
+    assert (done.code, done.out) == (1, "")
+    assert words in done.err
+    assert "found: text, keyphrases, " in done.err
+
+
+def test_a_file_without_gold_phrases_is_refused(command: Command, file: str) -> None:
+    Path(file).write_text('{"text": "a", "gold": ["a"], "pred": {"a": ["a"]}}\n')
+    done = command("keyphrases", file)
+    assert (done.code, done.out) == (1, "")
+    assert "rename the field (found: text, gold, pred, a)" in done.err
+
+
 def test_a_malformed_line_is_told_and_counted(command: Command, file: str) -> None:
     with open(file, "a", encoding="utf-8") as more:
         more.write('{"text": 1, "keyphrases": 2, "pred": {"a": 3}}\n{nonsense\n' * 4)

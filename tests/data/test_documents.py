@@ -174,3 +174,54 @@ def test_gold_phrases_that_no_record_has_are_refused(tmp_path: Path) -> None:
         InputError, match=r"has gold keyphrases in a field keyphrases .*found: text, gold"
     ):
         read_documents(path)
+
+
+def test_the_records_of_kpeval_are_read(tmp_path: Path) -> None:
+    record = {
+        "id": 3,
+        "source": "fast trees [sep] we parse q ; a .",
+        "target": "parsing;fast trees",
+        "prediction": "parse ; nets",
+    }
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record))
+    (document,) = found.documents
+    assert (found.predictions, found.errors) == (("prediction",), ())
+    assert document.text == "fast trees we parse q ; a ."
+    assert document.keyphrases == ("parsing", "fast trees")
+    assert document.predictions == {"prediction": ("parse", "nets")}
+
+
+def test_a_gold_phrase_may_be_a_list_of_its_variants(tmp_path: Path) -> None:
+    record = {**RECORD, "keyphrases": [["neural nets", "nn; net", " "], "parsing", [], [""]]}
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record))
+    (document,) = found.documents
+    assert document.keyphrases == ("neural nets", "parsing")
+    assert document.variants == (("neural nets", "nn; net"), ("parsing",))
+    assert not document.flags
+    units = Phrases()(document.to_pair("one").references[0])
+    assert units.items == ("neural net", "nn; net", "pars")
+
+
+def test_phrases_without_variants_have_none(tmp_path: Path) -> None:
+    (found,) = read_documents(write(tmp_path / "d.jsonl", RECORD))
+    assert found.documents[0].variants == ()
+
+
+def test_a_variant_that_is_no_text_is_malformed(tmp_path: Path) -> None:
+    record = {**RECORD, "keyphrases": [["a", 1], "b"]}
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record))
+    assert found.documents[0].keyphrases == ("b",)
+    assert "keyphrases must be a list of phrases" in found.errors[0]
+
+
+def test_a_file_without_texts_is_told(tmp_path: Path) -> None:
+    record = {"keyphrases": ["a"], "pred": {"x": ["a"]}}
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record))
+    assert found.errors[-1].endswith(
+        "has a text in a field title, abstract, text, source; every phrase counts as absent"
+    )
+
+
+def test_a_set_knows_its_fields(tmp_path: Path) -> None:
+    (found,) = read_documents(write(tmp_path / "d.jsonl", RECORD, {**RECORD, "mine": "a"}))
+    assert found.fields == ("title", "abstract", "keyphrases", "pred", "one", "two", "mine")

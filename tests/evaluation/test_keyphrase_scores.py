@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -168,9 +169,11 @@ def test_what_makes_no_sense_is_refused(
 def test_a_set_without_predictions_is_refused() -> None:
     bare = DocumentSet("bare", (Document("a", ("a",)),), ())
     with pytest.raises(
-        InputError, match=r"bare has no predictions; put them in a field pred\.NAME"
+        InputError, match=r"bare has no predictions; put them in a field pred\.NAME.* --pred$"
     ):
         score_keyphrases(bare)
+    with pytest.raises(InputError, match=r"with --pred \(found: text, keyphrases, mine\)$"):
+        score_keyphrases(replace(bare, fields=("text", "keyphrases", "mine")))
 
 
 def test_the_published_table_comes_out_with_the_mean_of_its_seeds(data: Path) -> None:

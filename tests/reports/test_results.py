@@ -178,6 +178,18 @@ def small_keyphrases(folder: Path) -> em.KeyphraseTable:
     return em.score_keyphrases(str(folder / "docs.jsonl"), "fg", resamples=5, trials=5)
 
 
+@pytest.mark.model
+def test_the_page_of_all_keyphrase_scores_shows_precision_and_recall(tmp_path: Path) -> None:
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(d) + "\n" for d in DOCUMENTS))
+    found = em.score_keyphrases(tmp_path / "docs.jsonl", full=True, resamples=5, trials=5)
+    em.write_report(found, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "P/R present" in page
+    assert "self_similarity" in page
+    em.write_report(json.loads(json.dumps(found.document())), tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text("utf-8") == page
+
+
 RESULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "scores": (lambda _: em.score(["a cat"], ["the cat"], made.LSA), "Scores: align(vectors="),
     "scores by metric": (

@@ -20,8 +20,11 @@ from evenmatch.evaluation.agreement import METHODS, AgreementLevel, OutlierRule,
 from evenmatch.evaluation.agreement_result import Agreement
 from evenmatch.evaluation.compare import Comparison
 from evenmatch.evaluation.compare import compare as compare_systems
-from evenmatch.evaluation.keyphrase_scores import DEFAULT_KEYPHRASE_METRICS, score_keyphrases
-from evenmatch.evaluation.keyphrase_table import KeyphraseTable
+from evenmatch.evaluation.keyphrase_scores import (
+    ALL_KEYPHRASE_METRICS,
+    DEFAULT_KEYPHRASE_METRICS,
+    score_keyphrases,
+)
 from evenmatch.stats.levels import CorrelationMethod
 
 
@@ -196,12 +199,19 @@ def keyphrases(
         "DATA",
         "Documents: a JSONL, TSV, CSV or Parquet file with the fields title and abstract (or "
         "text), keyphrases, and pred.NAME with the predictions of the system NAME (in JSONL: an "
-        "object pred); a folder of such files; or the name of a public data set.",
+        "object pred), or with the fields source, target and prediction; a folder of such files; "
+        "or the name of a public data set.",
     ),
     metric: list[str] | None = opt.metric(
         None,
         "Name or spec of a keyphrase metric; may be given several times.",
         ", ".join(DEFAULT_KEYPHRASE_METRICS),
+    ),
+    everything: bool = opt.flag(
+        False,
+        "--all",
+        "Score by all metrics that are common in the field, and by those of --metric; also print "
+        "precision and recall, numbers of phrases, duplicates and self-similarity.",
     ),
     pred: list[str] | None = opt.repeatable(
         None,
@@ -233,10 +243,12 @@ def keyphrases(
     with confidence intervals, and significance tests between systems.
     """
     opt.check_out(out)
+    metrics = [*(ALL_KEYPHRASE_METRICS if everything else ()), *(metric or ())]
     with scaling.settings(running, parts) as settings:
         found = score_keyphrases(
             data,
-            list(dict.fromkeys(metric or DEFAULT_KEYPHRASE_METRICS)),
+            list(dict.fromkeys(metrics)) or None,
+            full=everything,
             predictions=pred or (),
             strict=strict,
             mean_seeds=mean_seeds,
@@ -248,13 +260,7 @@ def keyphrases(
     printing.print_result(
         found,
         document=found.document(),
-        records=_tsv_records(found),
+        records=found.flat_records(),
         latex="\n".join(map(table_to_latex, tables)),
         out=out,
     )
-
-
-def _tsv_records(found: KeyphraseTable) -> list[dict[str, Any]]:
-    """Return the rows without their intervals."""
-    records = [row.record() for row in found.rows]
-    return [{k: v for k, v in each.items() if k != "intervals"} for each in records]

@@ -7,6 +7,7 @@ they are listed in `DocumentSet.errors`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,17 +20,23 @@ from evenmatch.registry.parts import check_arguments
 from evenmatch.types import NO_FLAGS, Pair
 from evenmatch.units.keyphrases import PHRASE_SEPARATOR, join_phrases
 
-KEYPHRASE_FIELDS = ("keyphrases", "keywords", "keyword", "references")
+TEXT_FIELDS = ("title", "abstract", "text", "source")
+
+KEYPHRASE_FIELDS = ("keyphrases", "keywords", "keyword", "references", "target")
 
 PHRASE_LIST_FIELDS = ("present", "absent")
 
 PREDICTION_FIELDS = ("pred", "predictions", "prediction")
+
+# Between title and body of a `source`: in KPEval's records, and in those of Chan et al. (2019).
+_TITLE_SEPARATORS = re.compile(r"\s*(?:\[sep\]|<eos>)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document: its text, its gold keyphrases and the predicted ones by system.
 
+    `variants` are the spellings of each gold phrase, if there are any: each counts as the phrase.
     `flags` contains 'malformed' if a field was not text or a list of phrases; such a field is
     treated as empty.
     """
@@ -38,21 +45,24 @@ class Document:
     keyphrases: tuple[str, ...]
     predictions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     flags: frozenset[str] = NO_FLAGS
+    variants: tuple[tuple[str, ...], ...] = ()
 
     def to_pair(self, prediction: str) -> Pair:
         """Pair a system's phrases with the gold phrases, for scoring by a metric."""
         given = self.predictions.get(prediction, ())
-        return Pair(join_phrases(given), (join_phrases(self.keyphrases),), self.text)
+        gold = join_phrases(self.variants or self.keyphrases)
+        return Pair(join_phrases(given), (gold,), self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentSet:
-    """The documents of one test set, with the errors found in its file."""
+    """The documents of one test set, with the errors found in its file and the fields it has."""
 
     name: str
     documents: tuple[Document, ...]
     predictions: tuple[str, ...]
     errors: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 @check_arguments
@@ -63,10 +73,11 @@ def read_documents(
 
     A file is JSONL, TSV, CSV or Parquet with the fields `title`, `abstract` (or `text`),
     `keyphrases`, and predictions under `pred.NAME` or in other fields, which `predictions` must
-    then name. A line that is not a record is left out, and a field that is not a list of phrases
-    counts as empty; both are listed in `DocumentSet.errors`. With `strict`, they raise an
-    `InputError`, and so does a file in which no record has gold keyphrases or one of the
-    predictions.
+    then name. KPEval's fields are read too: `source`, `target` and `prediction`. Phrases are a
+    list, or text with `;` between them; a gold phrase may itself be a list of variants. A line that
+    is not a record is left out, and a field that is not a list of phrases counts as empty; both are
+    listed in `DocumentSet.errors`. With `strict`, they raise an `InputError`, and so does a file in
+    which no record has gold keyphrases or one of the predictions.
     """
     sets = tuple(
         _read_document_set(path, name, predictions) for name, path in _find_files(str(data))
@@ -92,7 +103,9 @@ def document_from_record(
     """
     reader = _RecordReader(record, where)
     title, body = reader.text("title"), reader.text("abstract") or reader.text("text")
+    body = body or _TITLE_SEPARATORS.sub(" ", reader.text("source"))
     gold = _gold_phrases(reader)
+    variants = tuple(gold) if any(len(each) > 1 for each in gold) else ()
     given = dict(iter_predictions(record))
     names = list(wanted) or list(given)
     predictions = {}
@@ -105,7 +118,8 @@ def document_from_record(
             predictions[name] = ()
     flags = frozenset({"malformed"}) if reader.errors else NO_FLAGS
     text = f"{title} {body}".strip()
-    return Document(text, gold, predictions, flags), reader.errors
+    first = tuple(each[0] for each in gold)
+    return Document(text, first, predictions, flags, variants), reader.errors
 
 
 def iter_predictions(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -149,6 +163,11 @@ def _read_document_set(path: str, name: str, wanted: Sequence[str]) -> DocumentS
         names |= dict.fromkeys([*record, *dict(iter_predictions(record))])
     if documents:
         _check_names(display_path(path), names, wanted)
+        if not names.keys() & set(TEXT_FIELDS):
+            errors.append(
+                f"no record of {display_path(path)} has a text in a field "
+                f"{', '.join(TEXT_FIELDS)}; every phrase counts as absent"
+            )
     systems = dict.fromkeys(system for each in documents for system in each.predictions)
     for system in systems:
         missing = sum(system not in each.predictions for each in documents)
@@ -156,7 +175,7 @@ def _read_document_set(path: str, name: str, wanted: Sequence[str]) -> DocumentS
             errors.append(
                 f"{display_path(path)}: {missing} documents have no prediction {system!r}"
             )
-    return DocumentSet(name, tuple(documents), tuple(systems), tuple(errors))
+    return DocumentSet(name, tuple(documents), tuple(systems), tuple(errors), tuple(names))
 
 
 def _check_names(where: str, names: Mapping[str, None], wanted: Sequence[str]) -> None:
@@ -208,24 +227,32 @@ class _RecordReader:
     def phrases(self, name: str, value: Any) -> tuple[str, ...]:
         """Read phrases from a list, or from text with separators between them."""
         if isinstance(value, str):
-            return tuple(filter(None, map(str.strip, value.split(PHRASE_SEPARATOR))))
+            value = value.split(PHRASE_SEPARATOR)
         if isinstance(value, list) and all(isinstance(each, str) for each in value):
-            return tuple(each.strip() for each in value if each.strip())
+            return tuple(filter(None, map(str.strip, value)))
         self._add_error(
             name, f"a list of phrases, or text with {PHRASE_SEPARATOR} between them", value
         )
         return ()
 
+    def variants(self, name: str) -> tuple[tuple[str, ...], ...]:
+        """Read gold phrases, each with its variants: one unless the phrase is a list itself."""
+        value = self.record[name]
+        if not isinstance(value, list) or not any(isinstance(each, list) for each in value):
+            return tuple((phrase,) for phrase in self.phrases(name, value))
+        lists = (each if isinstance(each, list) else [each] for each in value)
+        return tuple(filter(None, (self.phrases(name, each) for each in lists)))
+
     def _add_error(self, name: str, wanted: str, value: Any) -> None:
         self.errors.append(f"{self.where}: {name} must be {wanted}, got {short_repr(value)}")
 
 
-def _gold_phrases(reader: _RecordReader) -> tuple[str, ...]:
+def _gold_phrases(reader: _RecordReader) -> tuple[tuple[str, ...], ...]:
     """Read the gold phrases from one field, or from the two lists `present` and `absent`."""
     for name in KEYPHRASE_FIELDS:
         if name in reader.record:
-            return reader.phrases(name, reader.record[name])
+            return reader.variants(name)
     lists = [name for name in PHRASE_LIST_FIELDS if name in reader.record]
     if not lists:
         reader.errors.append(f"{reader.where} has no field 'keyphrases'")
-    return tuple(p for name in lists for p in reader.phrases(name, reader.record[name]))
+    return tuple(phrase for name in lists for phrase in reader.variants(name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -27,34 +27,62 @@ from evenmatch.evaluation.keyphrase_table import (
     KeyphraseTable,
 )
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
+from evenmatch.metrics.keyphrases.phrase_lists import select_phrases, split_pair
+from evenmatch.metrics.keyphrases.phrase_similarity import Semantic
 from evenmatch.protocols import Metric
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric, score_metrics
+from evenmatch.similarity.strings import unit_phrases
 from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.paired import (
     ResampledScore,
     Resampling,
     compare_pairs,
     mean_of_seeds,
+    mean_score,
     percentile_bounds,
     randomisation_p_value,
     resample_scores,
 )
-from evenmatch.types import Array, Run
-from evenmatch.units.keyphrases import PHRASE_SEPARATOR
+from evenmatch.types import Array, Pair, Run
+from evenmatch.units.keyphrases import PHRASE_SEPARATOR, variant_groups
+from evenmatch.vectors.hashed import Bare
 
 DocumentSource: TypeAlias = str | Path | DocumentSet
 ScoresByKey: TypeAlias = Mapping[Any, ResampledScore]
 DEFAULT_KEYPHRASE_METRICS = ("fg", "f1_at_5", "f1_at_m")
+ALL_KEYPHRASE_METRICS = (
+    *DEFAULT_KEYPHRASE_METRICS,
+    "f1_at_10",
+    "f1_at_o",
+    "recall_at_10",
+    "recall_at_50",
+    "keyphrase_map",
+    "keyphrase_ndcg",
+    "keyphrase_ndcg(ideal='predictions')",
+    "keyphrase_alpha_ndcg",
+    "sem_f1",
+)
+# Means over documents that describe the lists of phrases; see `_describe_lists`.
+LIST_STATISTICS = (
+    "predicted_phrases",
+    "gold_phrases",
+    "count_error",
+    "duplicate_phrases",
+    "duplicate_words",
+    "self_similarity",
+)
+_DOCUMENTS_AT_ONCE = 500  # whose phrases are embedded together
 _SEED_NAME = re.compile(r"(.+?)[-_. ]?seed[-_ ]?\d+")
 
 
 @check_arguments
 def score_keyphrases(
     data: DocumentSource | Sequence[DocumentSource],
-    metric: str | Metric | Sequence[str | Metric] = DEFAULT_KEYPHRASE_METRICS,
+    metric: str | Metric | Sequence[str | Metric] | None = None,
     *,
+    full: bool = False,
     predictions: Sequence[str] = (),
     strict: bool = False,
     mean_seeds: bool = False,
@@ -67,29 +95,37 @@ def score_keyphrases(
     """Score the keyphrases of every system with every metric: present, absent and all phrases.
 
     `data` is a path or name, or the result of `read_documents`, or a list of these; `predictions`
-    and `strict` are settings of `read_documents`. With `mean_seeds`, systems whose names differ
+    and `strict` are settings of `read_documents`. The metrics are `fg`, `f1_at_5` and `f1_at_m`
+    unless others are given. With `full` they are all that are common in the field; the table then
+    also has rows about the lists (numbers of phrases, duplicates, self-similarity), and shows
+    precision and recall. With `mean_seeds`, systems whose names differ
     only in the number after 'seed' also get a row with their mean. `resamples` is the number of
     bootstrap resamples of documents, for intervals and paired tests; `trials` is the number of
     random swaps. `run` takes the run settings of `score`.
     """
     resampling = Resampling(confidence, resamples, trials, seed)
+    if metric is None:
+        metric = ALL_KEYPHRASE_METRICS if full else DEFAULT_KEYPHRASE_METRICS
     metrics = build_keyphrase_metrics(metric if isinstance(metric, (list, tuple)) else [metric])  # type: ignore[list-item]  # one metric
     how = make_run(**run)
     counted = [
-        score_document_set(each, metrics, how) for each in _document_sets(data, predictions, strict)
+        score_document_set(each, metrics, how, full)
+        for each in _document_sets(data, predictions, strict)
     ]
+    scores = {name: each.score_totals for name, each in metrics.items()}
+    scores |= dict.fromkeys(LIST_STATISTICS if full else (), mean_score)
     rows: list[KeyphraseRow] = []
     gaps: list[KeyphraseGap] = []
     for each in counted:
         scored = resample_scores(
             each.counts,
-            {key: metrics[key[0]].score_totals for key in each.counts},
+            {key: scores[key[0]] for key in each.counts},
             resamples=resamples,
             trials=trials if len(each.systems) > 1 else 0,
             seed=seed,
         )
-        rows += _rows(each, scored, metrics, resampling, mean_seeds)
-        gaps += _gaps(each, scored, metrics, resampling)
+        rows += _rows(each, scored, scores, metrics, resampling, mean_seeds)
+        gaps += _gaps(each, scored, scores, resampling)
     return KeyphraseTable(
         tuple(rows),
         tuple(gaps),
@@ -97,6 +133,7 @@ def score_keyphrases(
         tuple(line for each in counted for line in each.errors),
         {name: replace(each, which="all").signature for name, each in metrics.items()},
         resampling,
+        full,
     )
 
 
@@ -122,14 +159,18 @@ def build_keyphrase_metrics(given: Sequence[str | Metric]) -> dict[str, Keyphras
 
 
 def score_document_set(
-    documents: DocumentSet, metrics: Mapping[str, KeyphraseMetric], run: Run
+    documents: DocumentSet, metrics: Mapping[str, KeyphraseMetric], run: Run, full: bool = False
 ) -> KeyphraseCounts:
-    """Count matches for each metric and system, over present, absent and all phrases."""
+    """Count matches for each metric and system, over present, absent and all phrases.
+
+    With `full`, the counts include those of `LIST_STATISTICS`.
+    """
     systems = documents.predictions
     if not systems:
+        found = f" (found: {', '.join(documents.fields)})" if documents.fields else ""
         raise InputError(
             f"{documents.name} has no predictions; put them in a field pred.NAME, "
-            "or name their field with --pred"
+            f"or name their field with --pred{found}"
         )
     # Document by document, so that each document is tokenized once for all systems.
     pairs = [each.to_pair(system) for each in documents.documents for system in systems]
@@ -141,6 +182,8 @@ def score_document_set(
         for (name, column), scores in zip(keys, results, strict=True)
         for index, system in enumerate(systems)
     }
+    if full:
+        counts |= _describe_lists(documents, pairs)
     all_phrases = results[keys.index((keys[0][0], "all"))].segments
     flagged = {
         system: _count_flags(documents, [s.flags for s in all_phrases[index :: len(systems)]])
@@ -174,10 +217,63 @@ def _document_sets(
             yield from read_documents(each, predictions=predictions, strict=strict)
 
 
+def _describe_lists(
+    documents: DocumentSet, pairs: Sequence[Pair]
+) -> dict[tuple[str, Column, str], Array]:
+    """Counts (sum, number) of `LIST_STATISTICS`, with a row for each document.
+
+    Numbers of phrases are those after cleaning, without duplicates, and `count_error` is their
+    absolute difference. Duplicates are shares of all phrases that a system predicted, and of all
+    their words. `self_similarity` is the mean semantic similarity of every two of them. A document
+    with too few phrases for a share or a mean is left out of it.
+    """
+    systems, usual = documents.predictions, KeyphraseMetric()
+    found = {
+        (name, column, system): np.zeros((len(documents.documents), 2))
+        for name in LIST_STATISTICS
+        for column in COLUMNS
+        for system in systems
+    }
+    step = _DOCUMENTS_AT_ONCE * len(systems)
+    for start in range(0, len(pairs), step):
+        split = [split_pair(pair, usual.units, usual.most) for pair in pairs[start : start + step]]
+        embedded = Bare()([each.candidate for each in split])
+        similarity = Semantic().prepare([(x, x) for x in embedded])
+        for number, lists in enumerate(split, start):
+            row, system = divmod(number, len(systems))
+            for column in COLUMNS:
+                cleaned = select_phrases(lists, row, column, "drop", "drop", "drop")
+                everything = select_phrases(lists, row, column, "keep", "keep", "keep").candidate
+                predicted = len(cleaned.candidate.groups)
+                gold = len(variant_groups(cleaned.references[0]))
+                phrases = unit_phrases(everything)
+                words = [word for phrase in phrases for word in phrase]
+                (x,) = Bare()([everything])
+                upper = np.triu_indices(len(phrases), 1)
+                values = {
+                    "predicted_phrases": [predicted],
+                    "gold_phrases": [gold],
+                    "count_error": [abs(predicted - gold)],
+                    "duplicate_phrases": _duplicate_share(phrases),
+                    "duplicate_words": _duplicate_share(words),
+                    "self_similarity": similarity(x, x)[upper] if len(phrases) > 1 else [],
+                }
+                for name, value in values.items():
+                    if len(value):
+                        found[name, column, systems[system]][row] = float(np.mean(value)), 1.0
+    return found
+
+
+def _duplicate_share(items: Sequence[Any]) -> list[float]:
+    """The share of items that equal an earlier one, as a list; empty without items."""
+    return [1 - len(set(items)) / len(items)] if items else []
+
+
 def _rows(
     counted: KeyphraseCounts,
     scored: ScoresByKey,
-    metrics: Mapping[str, Any],
+    names: Iterable[str],
+    metrics: Mapping[str, KeyphraseMetric],
     r: Resampling,
     mean_seeds: bool,
 ) -> Iterator[KeyphraseRow]:
@@ -185,12 +281,26 @@ def _rows(
     if mean_seeds:
         groups |= _group_seeds(counted.systems)
     for name, members in groups.items():
-        for metric in metrics:
-            cells = {}
+        for metric in names:
+            cells, parts = {}, {}
             for column in COLUMNS:
-                value, draws = mean_of_seeds([scored[metric, column, s] for s in members])
+                found = [scored[metric, column, s] for s in members]
+                value, draws = mean_of_seeds(found)
                 cells[column] = Interval(value, *percentile_bounds(draws, r.confidence))
-            yield KeyphraseRow(counted.data, name, metric, cells, counted.documents)
+                if metric in metrics:
+                    pairs = [metrics[metric].precision_recall(each.total) for each in found]
+                    known = [pair for pair in pairs if pair is not None]
+                    if known:
+                        parts[column] = tuple(map(float, np.mean(known, axis=0)))
+            yield KeyphraseRow(
+                counted.data,
+                name,
+                metric,
+                cells,
+                counted.documents,
+                {column: precision for column, (precision, _) in parts.items()},
+                {column: recall for column, (_, recall) in parts.items()},
+            )
 
 
 def _group_seeds(systems: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -211,10 +321,10 @@ def _group_seeds(systems: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _gaps(
-    counted: KeyphraseCounts, scored: ScoresByKey, metrics: Mapping[str, Any], r: Resampling
+    counted: KeyphraseCounts, scored: ScoresByKey, names: Iterable[str], r: Resampling
 ) -> Iterator[KeyphraseGap]:
     """Test every pair of systems by each metric and column, with p-values adjusted within them."""
-    for metric in metrics:
+    for metric in names:
         for column in COLUMNS:
             scores = {system: scored[metric, column, system] for system in counted.systems}
             swap_p = [randomisation_p_value(b, a) for a, b in combinations(scores.values(), 2)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from evenmatch.data.tables import TextTable, table_to_text
@@ -12,17 +12,23 @@ from evenmatch.stats.paired import Resampling
 
 Column: TypeAlias = Literal["present", "absent", "all"]
 COLUMNS: tuple[Column, ...] = get_args(Column)
+_FLAT_FIELDS = ("data", "prediction", "metric", *COLUMNS, "documents")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyphraseRow:
-    """Scores of one system by one metric, over present, absent and all phrases."""
+    """Scores of one system by one metric, over present, absent and all phrases.
+
+    `precision` and `recall` are empty where the metric has none.
+    """
 
     data: str
     prediction: str
     metric: str
     cells: Mapping[Column, Interval]
     documents: int
+    precision: Mapping[Column, float] = field(default_factory=dict)
+    recall: Mapping[Column, float] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """The row as a JSON object."""
@@ -33,6 +39,8 @@ class KeyphraseRow:
             **{column: self.cells[column].value for column in COLUMNS},
             "documents": self.documents,
             "intervals": {c: [self.cells[c].low, self.cells[c].high] for c in COLUMNS},
+            "precision": dict(self.precision) or None,
+            "recall": dict(self.recall) or None,
         }
 
 
@@ -65,7 +73,10 @@ class KeyphraseGap:
 
 @dataclass(frozen=True, slots=True)
 class KeyphraseTable:
-    """Scores by data set, system and metric, and the differences between systems."""
+    """Scores by data set, system and metric, and the differences between systems.
+
+    With `full`, the table of scores shows precision and recall.
+    """
 
     rows: tuple[KeyphraseRow, ...]
     gaps: tuple[KeyphraseGap, ...]
@@ -73,15 +84,21 @@ class KeyphraseTable:
     errors: tuple[str, ...]
     signatures: Mapping[str, str]
     resampling: Resampling
+    full: bool = False
 
     def score_table(self) -> TextTable:
         """Table of scores with a row for each data set, system and metric."""
-        header = ["data", "prediction", "metric", *COLUMNS, "documents"]
-        table = [header]
+        table = [[*_FLAT_FIELDS, *(f"P/R {column}" for column in COLUMNS if self.full)]]
         for row in self.rows:
             cells = [row.cells[column] for column in COLUMNS]
             scores = [f"{c.value:.3f} ({c.low:.3f}-{c.high:.3f})" for c in cells]
-            table.append([row.data, row.prediction, row.metric, *scores, str(row.documents)])
+            line = [row.data, row.prediction, row.metric, *scores, str(row.documents)]
+            if self.full:
+                line += [
+                    f"{row.precision[c]:.3f}/{row.recall[c]:.3f}" if row.precision else "-"
+                    for c in COLUMNS
+                ]
+            table.append(line)
         return table
 
     def gap_table(self) -> TextTable:
@@ -92,6 +109,17 @@ class KeyphraseTable:
             key = (gap.data, gap.metric, gap.system, gap.baseline)
             by_pair.setdefault(key, {})[gap.column] = str(gap)
         return [header, *([*key, *(gaps[c] for c in COLUMNS)] for key, gaps in by_pair.items())]
+
+    def flat_records(self) -> list[dict[str, Any]]:
+        """The rows as those of a TSV file: without intervals, precision and recall if `full`."""
+        records = []
+        for row in self.rows:
+            record = {name: row.record()[name] for name in _FLAT_FIELDS}
+            if self.full:
+                for name, values in (("precision", row.precision), ("recall", row.recall)):
+                    record |= {f"{name}_{column}": values.get(column, "") for column in COLUMNS}
+            records.append(record)
+        return records
 
     def notes(self) -> list[str]:
         """How the numbers are computed, and problems with the documents."""
@@ -121,6 +149,7 @@ class KeyphraseTable:
             "trouble": list(self.errors),
             "signatures": dict(self.signatures),
             "resampling": asdict(self.resampling),
+            "full": self.full,
         }
 
     def __str__(self) -> str:

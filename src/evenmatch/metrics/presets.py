@@ -22,8 +22,15 @@ from evenmatch.alignment.partial import Partial
 from evenmatch.alignment.transport import Emd
 from evenmatch.errors import InputError
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
-from evenmatch.metrics.keyphrases.phrase_reducers import F1At, FineGrained
-from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric, PhraseScorer
+from evenmatch.metrics.keyphrases.phrase_reducers import (
+    AlphaNdcg,
+    AveragePrecision,
+    BestMatch,
+    F1At,
+    FineGrained,
+    Ndcg,
+)
+from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric, PhraseScorer, Semantic
 from evenmatch.metrics.likelihood import Likelihood
 from evenmatch.metrics.ngram.rouge import Rouge
 from evenmatch.metrics.regression import Regression
@@ -35,7 +42,7 @@ from evenmatch.registry.parts import find_entry, setting_types
 from evenmatch.scoring.ensembles import Blend
 from evenmatch.scoring.metric import AlignMetric, read_metric
 from evenmatch.scoring.reducers import Average, Nearness, PartialPrf
-from evenmatch.similarity.strings import Exact
+from evenmatch.similarity.strings import Exact, Substring
 from evenmatch.similarity.vectors import Euclidean, SameLabel
 from evenmatch.units.subtrees import Constituents, Subtrees
 from evenmatch.units.text import Closing, Pieces
@@ -250,10 +257,10 @@ PRESETS = (
     Preset(
         "keyphrase_f1",
         KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At()),
-        f"k which pad average similarity {_PHRASES}",
+        f"k which pad average report similarity {_PHRASES}",
         """F1 of the first `k` phrases, matched one to one after stemming.
 
-        `k`, `pad` and `average` are settings of `f1_at`. `which`, `duplicates`,
+        `k`, `pad`, `average` and `report` are settings of `f1_at`. `which`, `duplicates`,
         `reference_duplicates`, `invalid`, `most` and `no_reference` are policies of `keyphrases`.
         `stem` and `tokens` are settings of `phrases`. The defaults are those of Chan et al. (2019).
         """,
@@ -269,6 +276,70 @@ PRESETS = (
         KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At("M")),
         f"which average similarity {_PHRASES}",
         "F1@M: F1 of all predicted phrases (see `keyphrase_f1`).",
+    ),
+    Preset(
+        "f1_at_10",
+        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At(10)),
+        f"which pad average similarity {_PHRASES}",
+        "F1@10: F1 of the first ten phrases, padded to ten with wrong ones (see `keyphrase_f1`).",
+    ),
+    Preset(
+        "f1_at_o",
+        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At("O")),
+        f"which pad average similarity {_PHRASES}",
+        "F1@O: F1 of as many phrases as the reference has (see `keyphrase_f1`; Yuan et al. 2020).",
+    ),
+    Preset(
+        "recall_at_10",
+        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At(10, report="recall")),
+        f"which average similarity {_PHRASES}",
+        "R@10: share of the reference phrases among the first ten phrases (see `keyphrase_f1`).",
+    ),
+    Preset(
+        "recall_at_50",
+        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At(50, report="recall")),
+        f"which average similarity {_PHRASES}",
+        "R@50: share of the reference phrases among the first fifty phrases (see `keyphrase_f1`).",
+    ),
+    Preset(
+        "keyphrase_map",
+        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=AveragePrecision()),
+        f"k which similarity {_PHRASES}",
+        """MAP: average precision of the phrases as a ranking, averaged over documents.
+
+        `k` is a setting of `average_precision`; the other settings are those of `keyphrase_f1`.
+        """,
+    ),
+    Preset(
+        "keyphrase_ndcg",
+        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=Ndcg()),
+        f"k ideal which similarity {_PHRASES}",
+        """NDCG of the phrases as a ranking.
+
+        `k` and `ideal` are settings of `ndcg`; the other settings are those of `keyphrase_f1`.
+        """,
+    ),
+    Preset(
+        "keyphrase_alpha_ndcg",
+        KeyphraseMetric(similarity=Substring(), scoring=AlphaNdcg()),
+        f"k alpha which similarity {_PHRASES}",
+        """α-NDCG of the phrases as a ranking: phrases that match the same references gain less.
+
+        A phrase matches every reference phrase that it is a part of. `k` and `alpha` are settings
+        of `alpha_ndcg`; the other settings are those of `keyphrase_f1`.
+        """,
+    ),
+    Preset(
+        "sem_f1",
+        KeyphraseMetric(similarity=Semantic(), scoring=BestMatch()),
+        f"model layer which {_PHRASES}",
+        """Semantic F1: each phrase counts by its most similar phrase of the other list (KPEval).
+
+        Phrases are compared by the cosine of their embeddings, and several may have the same
+        partner (Wu et al. 2024). `model` and `layer` are those of the encoder, which embeds each
+        phrase alone; the other settings are those of `keyphrase_f1`.
+        """,
+        {option: f"similarity.vectors.{option}" for option in ("model", "layer")},
     ),
     # N-grams
     Preset("rouge1", Rouge("1"), "stemmer tokenizer", "ROUGE-1: overlap of words (see `rouge`)."),
@@ -398,7 +469,7 @@ _OWNERS = {
         "units": "marks parser multiset lower weight most_words stem tokens",
         "vectors": "model layer mass long trust_remote_code adapter",
         "alignment": "iterations factor legacy",
-        "scoring": "mode repetition quantity both_empty k pad average",
+        "scoring": "mode repetition quantity both_empty k pad average report ideal alpha",
     }.items()
     for option in names.split()
 }

@@ -214,13 +214,22 @@ def keyphrase_page_from_json(document: Mapping[str, Any]) -> str:
         tuple(document.get("trouble", ())),
         document["signatures"],
         Resampling(**document["resampling"]),
+        document.get("full", False),
     )
     return keyphrase_page(table, command=document.get("command", ""))
 
 
 def _keyphrase_row(row: Mapping[str, Any]) -> KeyphraseRow:
     cells = {column: Interval(row[column], *row["intervals"][column]) for column in COLUMNS}
-    return KeyphraseRow(row["data"], row["prediction"], row["metric"], cells, row["documents"])
+    return KeyphraseRow(
+        row["data"],
+        row["prediction"],
+        row["metric"],
+        cells,
+        row["documents"],
+        row.get("precision") or {},
+        row.get("recall") or {},
+    )
 
 
 @dataclass(frozen=True, slots=True)

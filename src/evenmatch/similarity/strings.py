@@ -1,4 +1,4 @@
-"""Similarities of units by their words: exact, token_f1, edit, and phrase.
+"""Similarities of units by their words: exact, substring, token_f1, edit, and phrase.
 
 `phrase`, the mean of `edit` and `token_f1`, is the phrase similarity of the FG score
 (Luo et al., 2021).
@@ -37,6 +37,23 @@ class Exact:
         for i, p in enumerate(rows):
             found[i, at[p] if p else []] = 1.0
         return found
+
+
+@register("similarity", "substring")
+@dataclass(frozen=True)
+class Substring:
+    """1 if the text of the first unit's words occurs in that of the second's, else 0.
+
+    Characters are compared, as in published α-NDCG scores: 'net' occurs in 'neural network'.
+    """
+
+    bounds: ClassVar[tuple[float, float]] = _UNIT_BOUNDS
+
+    def __call__(self, x: Embedded, y: Embedded) -> Array:
+        """Rows are `x`'s units, columns `y`'s; units without words match nothing."""
+        rows, cols = x.units.items, y.units.items
+        found = [[float(p in q) if p else 0.0 for q in cols] for p in rows]
+        return np.array(found).reshape(len(rows), len(cols))
 
 
 @register("similarity", "token_f1")

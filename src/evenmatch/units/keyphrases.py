@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias
@@ -22,6 +22,8 @@ PHRASE_SEPARATOR = ";"
 # In a joined list, a separator inside a phrase: the Greek question mark, which Unicode defines as
 # equivalent to a semicolon and which looks the same.
 _INNER_SEPARATOR = "\u037e"
+# In a joined list, what separates the variants of a phrase: the control character for this.
+VARIANT_SEPARATOR = "\x1f"
 # Separator that generators put between present and absent phrases; it is not a phrase.
 PEOS_TOKEN = "<peos>"
 _NON_SPACE = re.compile(r"\S+")
@@ -71,16 +73,17 @@ class Phrases:
         spans: list[Span] = []
         groups: list[tuple[int, ...]] = []
         start = 0
-        for phrase in text.split(self.separator):
-            token_spans = list(resolved._token_spans(phrase))
-            tokens = [
-                phrase[a:b].replace(_INNER_SEPARATOR, PHRASE_SEPARATOR) for a, b in token_spans
-            ]
-            if tokens and tokens != [PEOS_TOKEN]:
-                groups.append(tuple(range(len(words), len(words) + len(tokens))))
-                words += map(resolved._normalizer, tokens)
-                spans += [(start + a, start + b) for a, b in token_spans]
-            start += len(phrase) + len(self.separator)
+        for part in text.split(self.separator):
+            at = start
+            for phrase in part.split(VARIANT_SEPARATOR):
+                token_spans = list(resolved._token_spans(phrase))
+                tokens = [restore_separators(phrase[a:b]) for a, b in token_spans]
+                if tokens and tokens != [PEOS_TOKEN]:
+                    groups.append(tuple(range(len(words), len(words) + len(tokens))))
+                    words += map(resolved._normalizer, tokens)
+                    spans += [(at + a, at + b) for a, b in token_spans]
+                at += len(phrase) + len(VARIANT_SEPARATOR)
+            start += len(part) + len(self.separator)
         return Units(text, tuple(words), tuple(spans), tuple(groups))
 
     def resolve_tokens(self, *texts: str) -> Phrases:
@@ -113,14 +116,46 @@ class Phrases:
             at += len(part)
 
 
-def join_phrases(phrases: Iterable[str]) -> str:
+def join_phrases(phrases: Iterable[str | Sequence[str]]) -> str:
     """Join phrases to a text that `Phrases` splits into the same phrases.
+
+    A phrase may be a list of its variants, each of which becomes a unit; `variant_groups` tells
+    which units belong together.
 
     >>> Phrases(stem="none")(join_phrases(["q&amp;a; fast", "parsing"])).items
     ('q&amp;a; fast', 'parsing')
     """
-    inner = (phrase.replace(PHRASE_SEPARATOR, _INNER_SEPARATOR) for phrase in phrases)
-    return f"{PHRASE_SEPARATOR} ".join(inner)
+    return f"{PHRASE_SEPARATOR} ".join(
+        VARIANT_SEPARATOR.join(map(_hide_separators, [each] if isinstance(each, str) else each))
+        for each in phrases
+    )
+
+
+def variant_groups(units: Units) -> list[list[int]]:
+    """Return the numbers of the units that are variants of one phrase, for each phrase.
+
+    >>> variant_groups(Phrases()(join_phrases([["neural nets", "nn"], "parsing"])))
+    [[0, 1], [2]]
+    """
+    if VARIANT_SEPARATOR not in units.text:
+        return [[i] for i in range(len(units.groups))]
+    found: dict[int, list[int]] = {}
+    for i, group in enumerate(units.groups):
+        if group:
+            number = units.text.count(PHRASE_SEPARATOR, 0, units.spans[group[0]][0])
+            found.setdefault(number, []).append(i)
+        else:
+            found[-1 - i] = [i]  # a phrase without words has no place in the text
+    return list(found.values())
+
+
+def restore_separators(text: str) -> str:
+    """Undo what `join_phrases` does to a separator inside a phrase."""
+    return text.replace(_INNER_SEPARATOR, PHRASE_SEPARATOR)
+
+
+def _hide_separators(phrase: str) -> str:
+    return phrase.replace(PHRASE_SEPARATOR, _INNER_SEPARATOR).replace(VARIANT_SEPARATOR, " ")
 
 
 @cache

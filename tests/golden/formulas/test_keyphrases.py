@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.metrics.keyphrases.phrase_reducers import F1At, FineGrained, TokenMatch
+from evenmatch.metrics.keyphrases.phrase_reducers import BestMatch, F1At, FineGrained, TokenMatch
+from evenmatch.metrics.keyphrases.phrase_similarity import similarity_ceiling
+from evenmatch.similarity.strings import edit_similarity, token_f1
 from evenmatch.training.keyphrases.objectives import group_rewards, reward_metric
 from evenmatch.training.keyphrases.sequences import KeyphraseExample, build_vocabulary
 from evenmatch.types import Alignment, Array, Embedded, Score, Units
 
+LOG3 = math.log2(3)
 SOURCE = "fast parsing of trees . neural nets parse graphs"
 
 
@@ -50,6 +57,48 @@ def score(spec: str, candidate: str, reference: str, source: str = SOURCE) -> Sc
         ("fg", "neural tree", "neural nets; logic", 0.5 * 0.75),
         ("fg(quantity=False)", "neural tree", "neural nets; logic", 0.5),
         ("fg(similarity=exact)", "neural tree", "neural nets", 0),
+        ("f1_at_10", "trees; neural nets; x", "tree; neural net; y; z", 2 * 0.2 * 0.5 / 0.7),
+        ("f1_at_o", "x; trees; neural nets", "tree; neural net", 1 / 2),
+        ("recall_at_10", "trees; x", "tree; y; z", 1 / 3),
+        ("recall_at_10", "a; b; c; d; e; f; g; h; i; j; trees", "tree", 0),
+        ("recall_at_50", "a; b; c; d; e; f; g; h; i; j; trees", "tree", 1),
+        ("keyphrase_f1(k=2, report='precision')", "trees; x; y", "tree; y; z", 1 / 2),
+        # correct at ranks 1, 3 and 4: precisions 1, 2/3 and 3/4, over four references
+        ("keyphrase_map", "a; x; b; c", "a; b; c; d", (1 + 2 / 3 + 3 / 4) / 4),
+        ("keyphrase_map(k=3)", "a; x; b; c", "a; b; c; d", (1 + 2 / 3) / 4),
+        ("keyphrase_map", "x; a", "a", 1 / 2),
+        # gains at ranks 1 and 3; the ideal has three references at ranks 1 to 3
+        ("keyphrase_ndcg", "a; x; b", "a; b; c", (1 + 1 / 2) / (1 + 1 / LOG3 + 1 / 2)),
+        ("keyphrase_ndcg(k=2)", "a; x; b", "a; b; c", 1 / (1 + 1 / LOG3)),
+        # the best order of its own phrases has both correct ones first
+        ("keyphrase_ndcg(ideal='predictions')", "a; x; b", "a; b; c", 1.5 / (1 + 1 / LOG3)),
+        ("keyphrase_ndcg(ideal='predictions')", "x; a; b", "a", 1 / LOG3),
+        # 'net' is a part of both references, 'deep net' of one, which is matched already
+        (
+            "keyphrase_alpha_ndcg",
+            "x; net; deep net",
+            "deep nets; neural nets",
+            (2 / LOG3 + 0.5 / 2) / (2 + 0.5 / LOG3),
+        ),
+        (
+            "keyphrase_alpha_ndcg(alpha=0.0)",
+            "x; net; deep net",
+            "deep nets; neural nets",
+            (2 / LOG3 + 1 / 2) / (2 + 1 / LOG3),
+        ),
+        (
+            "keyphrase_alpha_ndcg(k=2)",
+            "x; net; deep net",
+            "deep nets; neural nets",
+            2 / LOG3 / (2 + 0.5 / LOG3),
+        ),
+        # 'deep net' alone would come first in a worse order, and is penalised there
+        (
+            "keyphrase_alpha_ndcg",
+            "deep net; net",
+            "deep net; neural net",
+            (1 + 1.5 / LOG3) / (2 + 0.5 / LOG3),
+        ),
     ],
 )
 def test_each_setting_has_its_score(
@@ -137,6 +186,71 @@ def test_token_match_averages_over_phrases() -> None:
     assert (only.precision, only.recall) == pytest.approx((1 / 2, 1))
     totals = np.array(TokenMatch().count_matches(np.zeros((3, 2)), cells, x, y))
     assert TokenMatch().score_totals(totals) == pytest.approx(4 / 9)
+
+
+def test_best_match_is_many_to_one_on_both_sides() -> None:
+    """Both candidates are closest to the first reference, whose best one is the second."""
+    x, y = phrases("a", "b"), phrases("c", "d", "e")
+    similarity = np.array([[0.6, 0.5, 0.0], [0.8, 0.3, 0.1]])
+    found = BestMatch()(similarity, em.solve(similarity, "greedy"), x, y)
+    precision, recall = (0.6 + 0.8) / 2, (0.8 + 0.5 + 0.1) / 3
+    assert (found.precision, found.recall) == pytest.approx((precision, recall))
+    assert found.value == pytest.approx(2 * precision * recall / (precision + recall))
+    totals = np.array([precision + 0.5, recall + 0.1, found.value + 0.3, 2.0])
+    assert BestMatch().score_totals(totals) == pytest.approx((found.value + 0.3) / 2)
+    wanted = (precision + 0.5) / 2, (recall + 0.1) / 2
+    assert BestMatch().precision_recall(totals) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("spec", "precision", "recall"),
+    [
+        # documents of (2/3, 1/2), (0, 0) and (1, 1); 3 of 5 predicted, 3 of 6 references
+        ("f1_at_m", 5 / 9, 1 / 2),
+        ("f1_at_m(average='mean')", 5 / 9, 1 / 2),
+        ("f1_at_m(average='micro')", 3 / 5, 3 / 6),
+    ],
+)
+def test_precision_and_recall_of_a_corpus_follow_the_average(
+    spec: str, precision: float, recall: float
+) -> None:
+    metric = em.build(spec)
+    lists = [("a; b; x", "a; b; c; d"), ("x", "y"), ("a", "a")]
+    totals = metric([em.Pair(p, (g,)) for p, g in lists]).counts.sum(0)
+    assert metric.precision_recall(totals) == pytest.approx((precision, recall))
+
+
+def test_the_ceiling_of_a_phrase_is_what_fg_can_give_to_its_length() -> None:
+    """The best phrase of that length has all words of the reference, in order."""
+    for count in range(3, 12):
+        best = ("a", "b", *(f"x{i}" for i in range(count - 2)))
+        whole = "fg(stem='none', mode='paper', quantity=False)"
+        wanted = score(whole, " ".join(best), "a b").value
+        assert similarity_ceiling(best, ("a", "b")) == pytest.approx(wanted)
+        assert similarity_ceiling(("z",) * count, ("a", "b")) < wanted
+
+
+@given(*[st.lists(st.sampled_from("abc"), min_size=1, max_size=6).map(tuple)] * 2)
+def test_fgs_similarity_never_exceeds_the_ceiling(p: tuple[str, ...], q: tuple[str, ...]) -> None:
+    assert (edit_similarity(p, q) + token_f1(p, q)) / 2 <= similarity_ceiling(p, q) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "value"),
+    [
+        ("nlp", "natural language processing", 1),
+        ("a b", "c d", 1),
+        ("a a", "b c", (1 / 2 + 2 / 4) / 2),
+        ("a a", "a a", 1),
+        ("a b c", "d", (1 / 3 + 2 / 4) / 2),
+        ("a a a a", "a b", (1 / 4 + 2 / 6) / 2),
+    ],
+)
+def test_only_long_and_repetitive_phrases_have_a_ceiling(
+    candidate: str, reference: str, value: float
+) -> None:
+    found = similarity_ceiling(tuple(candidate.split()), tuple(reference.split()))
+    assert found == pytest.approx(value)
 
 
 def test_two_empty_groups_are_worth_one_half_as_a_reward() -> None:

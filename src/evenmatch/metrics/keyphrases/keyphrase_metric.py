@@ -30,7 +30,7 @@ from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetr
 from evenmatch.scoring.reducers import ratio, reducer_bounds
 from evenmatch.similarity.strings import PhraseStringSimilarity
 from evenmatch.types import Alignment, Array, Embedded, OpenEncoder, Problem, Score
-from evenmatch.units.keyphrases import Phrases
+from evenmatch.units.keyphrases import Phrases, variant_groups
 from evenmatch.vectors.hashed import Bare
 
 EmbeddedPhrases: TypeAlias = tuple[Embedded, Embedded]  # of a candidate and of one reference
@@ -48,7 +48,8 @@ class KeyphraseMetric(EngineMetric):
     the policy for candidate phrases with a comma, a full stop or `<unk>` as a word. `most` is the
     number of candidate phrases that are read, from the first; 0 reads all. `no_reference` 'count'
     includes documents without reference phrases in the corpus score, as the reducer scores them;
-    'skip' leaves them out. The other parts are those of `align`.
+    'skip' leaves them out. A reference phrase with variants counts as the one that is most similar
+    to a candidate phrase. The other parts are those of `align`.
     """
 
     units: Phrases = Phrases()
@@ -117,24 +118,31 @@ class KeyphraseMetric(EngineMetric):
             rows = zip(split, chunk.rows, strict=True)
             return [select_phrases(each, row, *self.selection) for each, row in rows]
 
+        def compare() -> list[tuple[Array, EmbeddedPhrases]]:
+            return [_choose_variants(similarity(x, y), x, y) for x, y in embedded]
+
         def align() -> list[Alignment]:
-            sides = zip(matrices, embedded, strict=True)
-            return self.alignment([Problem(s, x.mass, y.mass) for s, (x, y) in sides])
+            return self.alignment([Problem(s, x.mass, y.mass) for s, (x, y) in compared])
 
         selected = chunk.share((splitting, self.selection), select_lists)
         key = (splitting, self.selection, encoder)
         embedded = chunk.share(key, lambda: _embed_lists(selected, encoder))
-        matrices = chunk.share(
-            (*key, self.similarity), lambda: [similarity(x, y) for x, y in embedded]
-        )
+        compared = chunk.share((*key, self.similarity), compare)
         alignments = chunk.share((*key, self.similarity, self.alignment), align)
-        yield from zip(matrices, alignments, embedded, strict=True)
+        for (matrix, sides), alignment in zip(compared, alignments, strict=True):
+            yield matrix, alignment, sides
 
     def score_totals(self, totals: Array) -> Array:
         """Corpus score of each row of totals."""
         if isinstance(self.scoring, CountingReducer):
             return self.scoring.score_totals(totals)
         return ratio(totals[..., 0], totals[..., 1])  # totals of (score, 1)
+
+    def precision_recall(self, totals: Array) -> tuple[Array, Array] | None:
+        """Precision and recall of a corpus from its totals; None where the reducer has none."""
+        if isinstance(self.scoring, CountingReducer):
+            return self.scoring.precision_recall(totals)
+        return None
 
     @property
     def selection(self) -> tuple[PhraseSubset, PhrasePolicy, PhrasePolicy, PhrasePolicy]:
@@ -160,6 +168,7 @@ class CountingReducer(Protocol):
     ) -> Counts: ...
     def score_counts(self, counts: Counts, x: Embedded, y: Embedded, /) -> Score: ...
     def score_totals(self, totals: Array, /) -> Array: ...
+    def precision_recall(self, totals: Array, /) -> tuple[Array, Array]: ...
 
 
 @runtime_checkable
@@ -167,6 +176,24 @@ class BatchSimilarity(Protocol):
     """A similarity that is faster when it is prepared with all pairs of texts at once."""
 
     def prepare(self, sides: Sequence[EmbeddedPhrases], /) -> Similarity: ...
+
+
+def _choose_variants(similarity: Array, x: Embedded, y: Embedded) -> tuple[Array, EmbeddedPhrases]:
+    """Represent each reference phrase by its variant that is most similar to a candidate phrase."""
+    phrases = variant_groups(y.units)
+    if len(phrases) == len(y.units.groups):
+        return similarity, (x, y)
+    best = np.asarray(similarity).max(0, initial=0.0)
+    chosen = [max(variants, key=lambda i: float(best[i])) for variants in phrases]
+    groups = tuple(y.units.groups[i] for i in chosen)
+    one_each = replace(
+        y,
+        units=replace(y.units, groups=groups),
+        vectors=y.vectors[chosen],
+        weights=y.weights[chosen],
+        mass=y.mass[chosen],
+    )
+    return similarity[:, chosen], (x, one_each)
 
 
 def _embed_lists(lists: Sequence[PairPhrases], encoder: OpenEncoder) -> list[EmbeddedPhrases]:

@@ -14,12 +14,12 @@ from evenmatch.errors import InputError
 from evenmatch.scoring.inputs import likely_other_language
 from evenmatch.similarity.strings import Phrase, unit_phrases
 from evenmatch.types import NO_FLAGS, Pair, Units
-from evenmatch.units.keyphrases import Phrases
+from evenmatch.units.keyphrases import Phrases, variant_groups
 
 PhraseSubset: TypeAlias = Literal["all", "present", "absent"]
 PhrasePolicy: TypeAlias = Literal["drop", "wrong", "keep"]
 
-INVALID_WORDS = frozenset({",", ".", "<unk>"})
+INVALID_WORDS = frozenset({",", ".", "<unk>", "[unk]"})
 
 _LANGUAGE_CHARACTERS = 400  # length of the sample from which the language is guessed
 
@@ -70,8 +70,9 @@ def select_phrases(
 ) -> PairPhrases:
     """Select the present phrases, the absent ones or all, and apply the policies to them.
 
-    A phrase is present if its stemmed words occur consecutively in the source. The policy for
-    invalid phrases applies to the candidate only: reference phrases count as correct.
+    A phrase is present if its stemmed words, or those of one of its variants, occur consecutively
+    in the source. The policy for invalid phrases applies to the candidate only: reference phrases
+    count as correct.
     """
     if which != "all" and lists.source is None:
         raise InputError(
@@ -82,8 +83,11 @@ def select_phrases(
 
     def select(units: Units, policy: PhrasePolicy) -> Units:
         if which != "all":
-            wrong = ((_join_words(p) in source) is absent for p in unit_phrases(units))
-            units = _apply_policy(units, wrong, "drop")
+            present = [_join_words(p) in source for p in unit_phrases(units)]
+            for variants in variant_groups(units):
+                if any(present[i] for i in variants):
+                    present[variants[0] : variants[-1] + 1] = [True] * len(variants)
+            units = _apply_policy(units, (each is absent for each in present), "drop")
         first: dict[Phrase, int] = {}
         repeated = (first.setdefault(p, i) != i for i, p in enumerate(unit_phrases(units)))
         return _apply_policy(units, repeated, policy)

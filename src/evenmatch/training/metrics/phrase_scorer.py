@@ -1,15 +1,16 @@
 """fit_keyphrases: train the cross-encoder that compares keyphrases in the FB score.
 
 FB replaces the lexical phrase similarity of FG by a trained one. The training data are pairs of
-predicted and gold phrases with their FG similarity (`make_phrase_pairs`); the model encodes both
-phrases together and predicts that similarity (`train_phrase_scorer`).
+predicted and gold phrases with their FG similarity (`make_phrase_pairs`), and of phrases made
+degenerate on purpose (`make_degenerate_pairs`); the model encodes both phrases together and
+predicts that similarity (`train_phrase_scorer`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike
 from typing import Any, TypeAlias
 
@@ -32,6 +33,7 @@ from evenmatch.training.checkpoints import CheckpointFile, check_run_folder, con
 from evenmatch.training.loop import FitSettings
 from evenmatch.training.metrics.cross_encoder import load_cross_encoder
 from evenmatch.types import Array, Pair, Run
+from evenmatch.units.keyphrases import get_stemmer
 from evenmatch.vectors.hashed import Bare
 
 PHRASE_SCORER_SETTINGS = FitSettings(epochs=1, batch=32, rate=1e-4, head_rate=1e-3)
@@ -42,6 +44,9 @@ PhrasePairs: TypeAlias = dict[tuple[str, str], float]
 # Nine in ten pairs have no word in common. As in the authors' released code, one such pair per
 # predicted phrase is used, with half the weight.
 _NEGATIVE_WEIGHT = 0.5
+
+_LONGEST = 24  # words of a degenerate phrase, about
+_TEXT_PHRASES = 12  # phrases sampled from the text of a document without predictions
 
 
 def fit_keyphrases(
@@ -57,20 +62,22 @@ def fit_keyphrases(
 ) -> MetricCard:
     """Train a phrase scorer on FG's similarities, save it in `out`, evaluate it on held-out data.
 
-    `data` is anything that `read_documents` takes or returns, with predictions. At most `most`
-    pairs of phrases, sampled at random, are used for training. The encoder's embeddings and first
-    `frozen` blocks are not trained. The share `hold_out` of the documents is held out; on it, the
-    scorer is compared with FG on unseen pairs of phrases, and FB with FG on whole documents.
+    `data` is anything that `read_documents` takes or returns, best with predictions. At most
+    `most` pairs of phrases, sampled at random, are used for training; some have a phrase made
+    degenerate, so that the scorer learns what such phrases are worth. The encoder's embeddings and
+    first `frozen` blocks are not trained. The share `hold_out` of the documents is held out; on it,
+    the scorer is compared with FG on unseen pairs of phrases, and FB with FG on whole documents.
     `run` is as in `score`.
     """
     folder, run_settings = check_run_folder(out), make_run(**run)
     sets = read_documents(data) if isinstance(data, str) else data
     documents = [document for each in sets for document in each.documents]
     train, test = split_documents(documents, hold_out, settings.seed)
-    train_pairs = make_phrase_pairs(train, seed=settings.seed)
+    seed = settings.seed
+    train_pairs = make_phrase_pairs(train, seed=seed) | make_degenerate_pairs(train, seed=seed)
     sampled = train_pairs
     if len(train_pairs) > most:
-        order = np.random.default_rng(settings.seed).permutation(len(train_pairs))[:most]
+        order = np.random.default_rng(seed).permutation(len(train_pairs))[:most]
         phrases = list(train_pairs)
         sampled = {phrases[i]: train_pairs[phrases[i]] for i in order}
     scores = list(sampled.values())
@@ -89,14 +96,17 @@ def fit_keyphrases(
     )
     seconds, tenth = time.monotonic() - start, -(-len(losses) // 10)
     write_metric(folder, f"fb(model={FOLDER_PLACEHOLDER})")
-    test_pairs = make_phrase_pairs(test, seed=settings.seed)
-    unseen = {pair: score for pair, score in test_pairs.items() if pair not in train_pairs}
-    evaluations = {
-        f"{len(unseen)} unseen pairs of phrases of {len(test)} held-out documents": (
-            _evaluate_pairs(unseen, str(folder))
-        ),
-        "FB and FG on the held-out documents": _evaluate_documents(test, str(folder)),
-    }
+    evaluations = {}
+    for kind, pairs in (
+        ("pairs of phrases", make_phrase_pairs(test, seed=seed)),
+        ("pairs with degenerate phrases", make_degenerate_pairs(test, seed=seed)),
+    ):
+        unseen = {pair: score for pair, score in pairs.items() if pair not in train_pairs}
+        what = f"{len(unseen)} unseen {kind} of {len(test)} held-out documents"
+        evaluations[what] = evaluate_scorer(unseen, str(folder))
+    if any(each.predictions for each in sets):
+        what = "FB and FG on the held-out documents"
+        evaluations[what] = _evaluate_documents(test, str(folder))
     facts = {
         "trained on": f"{len(sampled)} pairs of phrases of {len(train)} documents of "
         + ", ".join(each.name for each in sets),
@@ -155,25 +165,83 @@ def make_phrase_pairs(documents: Sequence[Document], *, seed: int = 0) -> Phrase
     """Return the distinct pairs of predicted and gold phrases of a document with a common word.
 
     In addition, each predicted phrase is paired with one random gold phrase of its document that
-    has no word in common with it.
+    has no word in common with it. A document without predictions is used with its gold phrases and
+    with phrases of its text as predictions.
     """
-    draw, metric = np.random.default_rng(seed), KeyphraseMetric()
+    draw = np.random.default_rng(seed)
     found: PhrasePairs = {}
     for document in documents:
-        for prediction in document.predictions:
-            split = split_pair(document.to_pair(prediction), metric.units, metric.most)
-            lists = select_phrases(split, 0, *metric.selection)
-            x, y = Bare()([lists.candidate, lists.references[0]])
-            predicted, gold = unit_texts(x.units), unit_texts(y.units)
-            for phrase, similar in zip(predicted, metric.similarity(x, y), strict=True):
-                found.update(
-                    {(phrase, gold[j]): float(similar[j]) for j in np.flatnonzero(similar)}
-                )
-                if (wrong := np.flatnonzero(similar == 0)).size:
-                    found[phrase, gold[int(draw.choice(wrong))]] = 0.0
+        given = [*document.predictions.values()]
+        for phrases in given or [(*document.keyphrases, *_text_phrases(document, draw))]:
+            found |= _compare_with_gold(document, phrases, draw)
     if not found:
-        raise InputError("no document has both predicted and gold phrases to train on")
+        raise InputError("no document has gold phrases to train on")
     return found
+
+
+def make_degenerate_pairs(documents: Sequence[Document], *, seed: int = 0) -> PhrasePairs:
+    """Return the same pairs with `degenerate_phrases` in place of predicted ones."""
+    draw = np.random.default_rng(seed)
+    found: PhrasePairs = {}
+    for document in documents:
+        found |= _compare_with_gold(document, degenerate_phrases(document.keyphrases, draw), draw)
+    return found
+
+
+def _compare_with_gold(
+    document: Document, phrases: Sequence[str], draw: np.random.Generator
+) -> PhrasePairs:
+    metric = KeyphraseMetric()
+    pair = replace(document, predictions={"": tuple(phrases)}).to_pair("")
+    split = split_pair(pair, metric.units, metric.most)
+    lists = select_phrases(split, 0, *metric.selection)
+    x, y = Bare()([lists.candidate, lists.references[0]])
+    predicted, gold = unit_texts(x.units), unit_texts(y.units)
+    found: PhrasePairs = {}
+    for phrase, similar in zip(predicted, metric.similarity(x, y), strict=True):
+        found.update({(phrase, gold[j]): float(similar[j]) for j in np.flatnonzero(similar)})
+        if (wrong := np.flatnonzero(similar == 0)).size:
+            found[phrase, gold[int(draw.choice(wrong))]] = 0.0
+    return found
+
+
+def degenerate_phrases(phrases: Sequence[str], draw: np.random.Generator) -> list[str]:
+    """Return phrases that a generator may write to please a scorer, one for each phrase.
+
+    A word or the whole phrase is repeated, the words are shuffled, words of the other phrases are
+    added, or words are cut off at one end. Their FG similarity to the phrase is the training
+    target, so that a scorer learns what such phrases are worth.
+    """
+    others = [word for phrase in phrases for word in phrase.split()]
+    made = []
+    for words in filter(None, map(str.split, phrases)):
+        match draw.integers(5):
+            case 0:
+                words = [words[draw.integers(len(words))]] * int(draw.integers(2, _LONGEST))
+            case 1:
+                words = words * int(draw.integers(2, 2 + max(1, _LONGEST // len(words))))
+            case 2:
+                words = draw.permutation(words).tolist()
+            case 3:
+                words = words + draw.choice(others, int(draw.integers(2, _LONGEST))).tolist()
+            case _:
+                cut = int(draw.integers(len(words)))
+                words = words[cut:] if draw.random() < 0.5 else words[: len(words) - cut]
+        made.append(" ".join(words))
+    return made
+
+
+def _text_phrases(document: Document, draw: np.random.Generator) -> tuple[str, ...]:
+    """Sample phrases of one to four words of the text, each with a word of a gold phrase."""
+    words, stem = document.text.split(), get_stemmer().stem
+    gold = {stem(word) for phrase in document.keyphrases for word in phrase.split()}
+    at = [i for i, word in enumerate(words) if stem(word) in gold]
+    starts = [
+        (max(0, i - int(draw.integers(length))), length)
+        for i in (draw.choice(at, _TEXT_PHRASES) if at else ())
+        for length in [int(draw.integers(1, 5))]
+    ]
+    return tuple(" ".join(words[start : start + length]) for start, length in starts)
 
 
 def split_documents(
@@ -193,10 +261,11 @@ def split_documents(
     )
 
 
-def _evaluate_pairs(pairs: PhrasePairs, folder: str) -> TextTable:
+def evaluate_scorer(pairs: PhrasePairs, folder: str) -> TextTable:
     """Compare scorer, untrained encoder and the constant median with FG's phrase similarities."""
     metrics: dict[str, Metric] = {
         "the scorer": PhraseScorer(folder),
+        "the scorer without its guard": PhraseScorer(folder, guard=False),
         "f_disc, untrained": make_metric("f_disc"),
     }
     header = ["compared by", "Pearson", "Spearman", "mean error"]
