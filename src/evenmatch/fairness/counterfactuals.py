@@ -27,6 +27,7 @@ from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.metric import score_metrics
 from evenmatch.types import Pair, Parse, Run
 from evenmatch.units.parsers.spacy import Spacy, load_pipeline
+from evenmatch.units.text import replace_surrogates
 
 # Counterparts of "her" and "his" by use.
 _PRONOUNS = {
@@ -192,12 +193,28 @@ def choose_article(word: str) -> str:
 
 @cache
 def _default_tagger() -> Parser | None:
-    tagger = Spacy()
+    """Return a tagger if the spaCy pipeline is installed."""
     try:
-        load_pipeline(tagger.pipeline)
+        load_pipeline(Spacy().pipeline)
     except (DataError, MissingExtraError):
         return None
-    return tagger
+    return _spacy_tags
+
+
+def _spacy_tags(texts: Sequence[str]) -> list[Parse]:
+    """Tag texts without building trees, in half the time of a parse."""
+    nlp = load_pipeline(Spacy().pipeline)
+    docs = nlp.pipe(map(replace_surrogates, texts), disable=["parser", "attribute_ruler"])
+    return [
+        Parse(
+            text,
+            tuple(token.text for token in doc),
+            tuple((token.idx, token.idx + len(token)) for token in doc),
+            tuple(token.tag_ for token in doc),
+            (),
+        )
+        for text, doc in zip(texts, docs, strict=True)
+    ]
 
 
 def _counterpart(mention: Mention, old: str) -> str:
