@@ -166,10 +166,25 @@ def word_lists() -> Mapping[str, frozenset[str]]:
     }
 
 
-def has_no_counterpart(text: str, attribute: str) -> bool:
-    """Whether a text says what is said of one group only, such as "pregnant"."""
-    words = {token.low for token in tokenize(text)}
-    return not words.isdisjoint(_senses()["impossible"].get(attribute, "").split())
+def has_no_counterpart(text: str, attribute: str, mentions: Sequence[Mention]) -> bool:
+    """Whether a text says what is said of one group only, or names a person by an unswapped title.
+
+    The first is "pregnant", the second "Prince Harry and his brother".
+    """
+    impossible, titles = (
+        _senses()[name].get(attribute, "").split() for name in ("impossible", "unswappable")
+    )
+    swapped = {mention.start for mention in mentions}
+    sentence = _Sentence(text, tokenize(text), {})
+    return any(
+        token.low in impossible
+        or (
+            token.text in titles
+            and token.start not in swapped
+            and (sentence.is_capital(at) or sentence.is_capital(at + 1))
+        )
+        for at, token in enumerate(sentence.tokens)
+    )
 
 
 class _Sentence:
@@ -269,10 +284,10 @@ class _Sentence:
         after, before = self.token(at + 1), self.verb_before(at)
         if self.low(at + 1) in ("or", "and", "/") and self.low(at + 2) == "his":
             return self.his_owns(at + 2)
+        if self.low(at + 1) == "own" or (before.startswith("g") and self.low(at + 1) == "all"):
+            return True  # "she gave her all"
         if after is None or not self.begins_phrase(at + 1):
             return False
-        if after.low == "own":
-            return True
         if after.low.endswith("ing") and before in self.lists["perception"]:
             beyond = self.token(at + 2)
             return beyond is not None and beyond.is_noun
@@ -293,7 +308,7 @@ class _Sentence:
             return False
         if noun == at + 1:
             person = after.low in self.lists["persons"]
-            if person and not (before in self.lists["naming"] and after.low not in _kin_words()):
+            if person and not (before in self.lists["naming"] and after.low not in _gender_words()):
                 return True
             if person or (two_objects and after.tag in ("NNS", "NNPS")):
                 return False
@@ -449,13 +464,10 @@ class _Sentence:
 
     def name_place(self, at: int) -> str:
         """Whether a given name stands before a surname, or after a relative."""
-        after = self.token(at + 1)
-        if after is not None and after.is_word and after.text[0].isupper() and not self.titled:
+        after = self.low(at + 1)
+        if self.is_capital(at + 1) or after in ("von", "van", "de", "der", "di", "del", "bin"):
             return "before a name"
-        related = (
-            self.low(at - 1) in _kin_words() and self.tokens[at - 1].text not in _given_names()
-        )
-        return "after a relative" if related else ""
+        return "after a relative" if self.low(at - 1) in _kin_words() else ""
 
     def is_person_in_context(self, at: int, term: GroupTerm) -> bool:
         """Whether a name that is also a word or a place is a person, by the words around it."""
@@ -567,6 +579,9 @@ class _Sentence:
                 nouns.append(j)
             elif nouns or not (token.tag[:2] in ("JJ", "CD") or token.tag in ("VBN", "VBG")):
                 break
+        has_verb = any(token.tag in ("VBD", "VBZ", "VBP", "MD") for token in self.tokens)
+        if len(nouns) > 1 and not has_verb and self.low(nouns[-2]) in self.lists["persons"]:
+            nouns.pop()  # what follows a person must be the verb: "the old teacher paints"
         return (nouns[-1], [self.low(j) for j in nouns[:-1]]) if nouns else (None, [])
 
     def is_predicate_of_person(self, at: int) -> bool:
@@ -661,10 +676,16 @@ def _closed_classes() -> Mapping[str, str]:
 
 
 @cache
-def _kin_words() -> frozenset[str]:
-    """Relatives and other words of the built-in gender terms: "called her mother"."""
+def _gender_words() -> frozenset[str]:
+    """Return the words of the built-in gender terms: "called her mother"."""
     terms = builtin_terms("gender")
     return frozenset(word for term in terms for word in (term.one.lower(), term.other.lower()))
+
+
+@cache
+def _kin_words() -> frozenset[str]:
+    kin = (term for term in builtin_terms("gender") if term.kind == "kin")
+    return frozenset(word for term in kin for word in (term.one, term.other))
 
 
 @cache
