@@ -106,6 +106,23 @@ def may_mention(text: str, terms: Sequence[GroupTerm]) -> bool:
     )
 
 
+def infer_direction(first: str, second: str, terms: Sequence[GroupTerm]) -> int:
+    """Return 1 if what only the first text says is about the first group, -1 if about the second.
+
+    0 if neither is clear. Senses are not checked, because the texts are known to differ in a group.
+
+    >>> infer_direction("The nurse said he left.", "The nurse said she left.", builtin_terms())
+    1
+    """
+    table = _term_table(tuple(terms))
+    phrases = [_phrases(text) for text in (first, second)]
+    own = (phrases[0] - phrases[1], phrases[1] - phrases[0])
+    one, other = ({side for phrase in some for _, side in table.get(phrase, ())} for some in own)
+    if one | other and one <= {0} and other <= {1}:
+        return 1
+    return -1 if one | other and one <= {1} and other <= {0} else 0
+
+
 def tokenize(text: str, parse: Parse | None = None) -> list[Token]:
     """Split a text into tokens, tagged by a parse or by rules."""
     matches = list(_TOKEN.finditer(text))
@@ -637,6 +654,12 @@ class _Sentence:
     def low(self, at: int) -> str:
         """Return a token in lower case, or '' outside the text."""
         return self.tokens[at].low if 0 <= at < len(self.tokens) else ""
+
+
+def _phrases(text: str) -> set[str]:
+    words = [match[0].lower() for match in _TOKEN.finditer(text)]
+    lengths = range(1, _LONGEST_TERM + 1)
+    return {" ".join(words[i : i + n]) for n in lengths for i in range(len(words))}
 
 
 @lru_cache(maxsize=32)
