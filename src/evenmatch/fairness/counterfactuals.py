@@ -248,7 +248,8 @@ def _replace_mentions(
         if new:
             made = _with_article(made, old, new) + new
             bare = re.match(r"['’](?!\w)", text[end:])
-            if bare and old.endswith("s") and not new.endswith("s"):
+            quoted = re.search(r"(?:^|[\s(])['‘]\w", text[: mention.start + 1])
+            if bare and not quoted and old.endswith("s") and not new.endswith("s"):
                 made, end = f"{made}{bare[0]}s", end + 1
         else:
             made, end = _leave_out(made, text, mention, end)

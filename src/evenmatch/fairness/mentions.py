@@ -380,7 +380,11 @@ class _Sentence:
         noun_phrase = before is not None and before.tag in ("DT", "PRP$", "JJ", "CD", "POS")
         if token.tag[:2] in ("VB", "MD") and length == 1 and not noun_phrase:
             return False
+        if after is not None and after.is_noun and term.attribute in ("age", "socioeconomic"):
+            return False  # "the millionaire sophisticate"
         if token.low in ("male", "female", "males") and after is not None and after.is_noun:
+            return False
+        if token.low in ("mother", "father", "king", "queen") and self.is_origin(at):
             return False
         if token.tag == "UH" or (token.low in ("man", "boy") and self.is_exclamation(at)):
             return False
@@ -418,6 +422,16 @@ class _Sentence:
             self.low(at - 1) == "-" and self.tokens[at - 1].end == self.tokens[at].start
         )
 
+    def is_origin(self, at: int) -> bool:
+        """Whether a parent or a ruler is one of things: "the mother of parliaments"."""
+        if self.low(at + 1) != "of":
+            return False
+        start = at + 2 + (self.low(at + 2) in ("the", "a", "an", "all", "modern"))
+        head, _ = self.head_after(start)
+        if head is None or self.is_capital(head) or self.tokens[start].tag == "CD":
+            return False
+        return self.low(head) not in self.lists["persons"]
+
     def is_exclamation(self, at: int) -> bool:
         """Whether "man" is said in surprise: "Man, that hurt"."""
         if self.low(at - 1) in ("oh", "wow", "damn", "ah", "hey", "yo"):
@@ -427,7 +441,8 @@ class _Sentence:
     def is_proper_noun(self, at: int, length: int, term: GroupTerm) -> bool:
         """Whether the name of a people or a faith is a noun: "a Nigerian", "many Jews"."""
         after, before = self.token(at + length), self.token(at - 1)
-        if self.is_capital(at - 1) or (before is not None and before.tag == "NNP"):
+        named = before is not None and before.tag == "NNP"
+        if named or self.is_capital(at - 1) or self.is_capital(at + length):
             return False
         things = ("Islam", "Judaism", "Hinduism", "Quran", "Koran", "Qur'an")
         if term.one in things:
@@ -454,7 +469,7 @@ class _Sentence:
     def is_name(self, at: int, length: int, term: GroupTerm) -> bool:
         """Whether a given name is that of a person, and not a surname, a place or a word."""
         token, before, after = self.tokens[at], self.token(at - 1), self.token(at + 1)
-        if not token.text[0].isupper():
+        if not token.text[0].isupper() or (token.text.isupper() and not self.capitals):
             return False
         if after is not None and after.low in self.lists["places"] and after.text[0].isupper():
             return False
@@ -475,7 +490,7 @@ class _Sentence:
             middle = before.text in _given_names() and after is not None and after.text[0].isupper()
             if not middle:
                 return False
-        if token.text not in ambiguous_names():
+        if token.text.capitalize() not in ambiguous_names():
             return True
         return self.is_person_in_context(at, term)
 
