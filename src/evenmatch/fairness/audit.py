@@ -230,6 +230,7 @@ class WorstPair:
     ref_b: str
 
 
+@check_arguments
 def pair_directions(attribute: str, pairs: Sequence[FairnessPair]) -> Floats:
     """Return which of two groups the stereotypical candidates are about: 1, -1, or 0 if unknown.
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenmatch.errors import InputError
+from evenmatch.registry.parts import check_arguments
 from evenmatch.stats.bootstrap import (
     Interval,
     WeightedStatistic,
@@ -136,6 +137,7 @@ class AttributeScores:
         return self.gaps * self.scale
 
 
+@check_arguments
 def measure_bias(scores: AttributeScores, testing: Resampling) -> Bias:
     """Measure the bias from the scores of the first and of the second candidates."""
     _check_scores(scores)

@@ -92,7 +92,7 @@ def swap_groups(text: str, terms: Sequence[GroupTerm] = (), parse: Parse | None 
     >>> swap_groups("HIS sister's dog saw him, and the book is his.")
     "HER brother's dog saw her, and the book is hers."
     """
-    mentions = find_mentions(text, terms or builtin_terms(), parse)
+    mentions = find_mentions(text, builtin_terms() if terms == () else terms, parse)
     return _replace_mentions(text, mentions, _counterpart)
 
 
@@ -104,10 +104,11 @@ def neutralise(text: str, terms: Sequence[GroupTerm] = (), parse: Parse | None =
     >>> neutralise("An old man met a tall woman.", builtin_terms("age"))
     'A man met a tall woman.'
     """
-    mentions = find_mentions(text, terms or builtin_terms(), parse)
+    mentions = find_mentions(text, builtin_terms() if terms == () else terms, parse)
     return _replace_mentions(text, mentions, _neutral_term)
 
 
+@check_arguments
 def tag_texts(texts: Sequence[str], parser: TaggerChoice = "auto") -> Sequence[Parse | None]:
     """Parse texts for their tags; None for each text without a parser.
 
@@ -123,6 +124,7 @@ def tag_texts(texts: Sequence[str], parser: TaggerChoice = "auto") -> Sequence[P
 GenderCase: TypeAlias = tuple[Pair, Pair]
 
 
+@check_arguments
 def gendered_cases(pairs: Sequence[Pair], *, parser: TaggerChoice = "auto") -> list[GenderCase]:
     """Select pairs whose two sides mention the same single group, and swap their candidates."""
     words = builtin_terms()
@@ -152,6 +154,7 @@ def mentioned_groups(
     return frozenset(mention.side for mention in find_mentions(text, terms, parse))
 
 
+@check_arguments
 def wrong_gender_penalties(
     metrics: Sequence[Metric], cases: Sequence[GenderCase], run: Run
 ) -> list[float]:
@@ -163,6 +166,7 @@ def wrong_gender_penalties(
     return [float((values[::2] - values[1::2]).mean()) for values in all_values]
 
 
+@check_arguments
 def match_case(word: str, like: str) -> str:
     """Give a word the case of another; a lower-case `like` leaves it unchanged.
 
@@ -176,6 +180,7 @@ def match_case(word: str, like: str) -> str:
     return word[:1].upper() + word[1:] if like[:1].isupper() else word
 
 
+@check_arguments
 def choose_article(word: str) -> str:
     """Return "a" or "an" by the sound that a word begins with.
 

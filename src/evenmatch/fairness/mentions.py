@@ -18,6 +18,8 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from evenmatch.data.fairness_sets import GroupTerm, ambiguous_names, builtin_terms
+from evenmatch.errors import InputError
+from evenmatch.registry.parts import check_arguments
 from evenmatch.types import Parse
 
 _TOKEN = re.compile(
@@ -75,7 +77,8 @@ def find_mentions(
     text: str, terms: Sequence[GroupTerm], parse: Parse | None = None
 ) -> list[Mention]:
     """Find the mentions of both groups in a text, from left to right."""
-    tokens, table = tokenize(text, parse), _term_table(tuple(terms))
+    terms = _check_terms(terms)
+    tokens, table = tokenize(text, parse), _term_table(terms)
     sentence = _Sentence(text, tokens, _idioms(frozenset(term.attribute for term in terms)))
     found: list[Mention] = []
     at = 0
@@ -99,7 +102,8 @@ def find_mentions(
 
 def may_mention(text: str, terms: Sequence[GroupTerm]) -> bool:
     """Whether a word of some term occurs at all; quick, and without regard to its sense."""
-    first_words = _first_words(tuple(terms))
+    _check_text(text)
+    first_words = _first_words(_check_terms(terms))
     return any(
         not first_words.isdisjoint((token[0].lower(), *token[0].lower().split("-")))
         for token in _TOKEN.finditer(text)
@@ -114,7 +118,7 @@ def infer_direction(first: str, second: str, terms: Sequence[GroupTerm]) -> int:
     >>> infer_direction("The nurse said he left.", "The nurse said she left.", builtin_terms())
     1
     """
-    table = _term_table(tuple(terms))
+    table = _term_table(_check_terms(terms))
     phrases = [_phrases(text) for text in (first, second)]
     own = (phrases[0] - phrases[1], phrases[1] - phrases[0])
     one, other = ({side for phrase in some for _, side in table.get(phrase, ())} for some in own)
@@ -125,7 +129,10 @@ def infer_direction(first: str, second: str, terms: Sequence[GroupTerm]) -> int:
 
 def tokenize(text: str, parse: Parse | None = None) -> list[Token]:
     """Split a text into tokens, tagged by a parse or by rules."""
+    _check_text(text)
     matches = list(_TOKEN.finditer(text))
+    if parse is not None and not isinstance(parse, Parse):
+        raise InputError(f"expected a parse of the text, got {parse!r:.60}")
     if parse is None:
         tags = rule_tags([m[0] for m in matches])
     else:
@@ -141,6 +148,7 @@ def _tag_of_parts(match: re.Match[str], known: Mapping[int, str]) -> str:
     return tag if last == match.start() or tag.startswith("NN") else "JJ"
 
 
+@check_arguments
 def rule_tags(words: Sequence[str]) -> list[str]:
     """Tag words by closed classes, endings and the word before.
 
@@ -671,7 +679,24 @@ class _Sentence:
         return self.tokens[at].low if 0 <= at < len(self.tokens) else ""
 
 
+def _check_text(text: str) -> None:
+    if not isinstance(text, str):
+        raise InputError(f"expected a text, got {text!r:.60}")
+
+
+def _check_terms(terms: Sequence[GroupTerm]) -> tuple[GroupTerm, ...]:
+    # only the ends, because a list has hundreds of terms and is checked for every sentence
+    if not isinstance(terms, Sequence) or not all(
+        isinstance(term, GroupTerm) for term in (*terms[:1], *terms[-1:])
+    ):
+        raise InputError(
+            f"expected a list of GroupTerm, such as builtin_terms(), got {terms!r:.60}"
+        )
+    return tuple(terms)
+
+
 def _phrases(text: str) -> set[str]:
+    _check_text(text)
     words = [match[0].lower() for match in _TOKEN.finditer(text)]
     lengths = range(1, _LONGEST_TERM + 1)
     return {" ".join(words[i : i + n]) for n in lengths for i in range(len(words))}

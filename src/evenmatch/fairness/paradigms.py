@@ -16,7 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenmatch.data.tables import TextTable
+from evenmatch.errors import InputError
 from evenmatch.fairness.bias import Bias
+from evenmatch.registry.parts import check_arguments
 
 NGRAM_PARADIGM = "n-grams, edits"
 NO_ENCODER = "none"
@@ -84,6 +86,7 @@ class ParadigmGroup:
     high: float
 
 
+@check_arguments
 def metric_kind(signature: str) -> MetricKind:
     """Paradigm and encoder of the metric with this signature.
 
@@ -112,6 +115,7 @@ def metric_kind(signature: str) -> MetricKind:
     return MetricKind(NGRAM_PARADIGM if plain else _OTHER, encoder)
 
 
+@check_arguments
 def published_metric_kind(name: str) -> MetricKind:
     """Paradigm and encoder of a metric whose scores were published with Metric-Fairness.
 
@@ -128,15 +132,20 @@ def published_metric_kind(name: str) -> MetricKind:
     return MetricKind(_LIKELIHOOD_PARADIGMS[direction], base.partition("-")[2] or base)
 
 
+@check_arguments
 def group_biases(biases: Sequence[Bias], kinds: Mapping[str, MetricKind]) -> list[ParadigmGroup]:
     """Group metrics by paradigm and encoder, the least biased group first."""
     members: dict[MetricKind, list[str]] = {}
+    measured = {each.metric for each in biases}
     for metric, kind in kinds.items():
+        if metric not in measured:
+            raise InputError(f"there is no bias of {metric!r:.40}; give one for each metric")
         members.setdefault(kind, []).append(metric)
     groups = [_build_group(kind, metrics, biases) for kind, metrics in members.items()]
     return sorted(groups, key=lambda group: group.bias)
 
 
+@check_arguments
 def paradigm_table(groups: Sequence[ParadigmGroup]) -> TextTable:
     """Table of mean biases with intervals: a row for each paradigm, a column for each encoder."""
     known = {(g.paradigm, g.encoder): f"{g.bias:.2f} ({g.low:.2f}-{g.high:.2f})" for g in groups}
