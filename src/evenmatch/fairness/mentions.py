@@ -479,8 +479,9 @@ class _Sentence:
         token, before, after = self.tokens[at], self.token(at - 1), self.token(at + 1)
         if not token.text[0].isupper() or (token.text.isupper() and not self.capitals):
             return False
-        if after is not None and after.low in self.lists["places"] and after.text[0].isupper():
-            return False
+        for place in (at + 1, at + 2):  # "Victoria Street", "the Jack Adams Award"
+            if self.low(place) in self.lists["places"] and self.is_capital(place):
+                return False
         if self.low(at - 1) in self.lists["before_places"] or (
             self.low(at - 1) == "." and self.low(at - 2) in self.lists["before_places"]
         ):
