@@ -25,7 +25,7 @@ from evenmatch.data.fairness_sets import (
 from evenmatch.data.tables import TextTable, table_to_text
 from evenmatch.errors import InputError
 from evenmatch.fairness.bias import AttributeScores, Bias, measure_bias
-from evenmatch.fairness.mentions import infer_direction
+from evenmatch.fairness.mentions import make_lexicon
 from evenmatch.fairness.paradigms import (
     ParadigmGroup,
     group_biases,
@@ -236,9 +236,9 @@ def pair_directions(attribute: str, pairs: Sequence[FairnessPair]) -> Floats:
 
     A pair states it, or the words that differ do if they are built-in terms of the attribute.
     """
-    terms = builtin_terms(attribute) if attribute in ATTRIBUTES else ()
+    lexicon = make_lexicon(builtin_terms(attribute) if attribute in ATTRIBUTES else ())
     found = (
-        pair.direction or infer_direction(pair.first.candidate, pair.second.candidate, terms)
+        pair.direction or lexicon.direction(pair.first.candidate, pair.second.candidate)
         for pair in pairs
     )
     return np.array([*found], dtype=np.float64)

@@ -21,7 +21,7 @@ import numpy as np
 
 from evenmatch.data.fairness_sets import ATTRIBUTE_ALIASES, GroupTerm, builtin_terms
 from evenmatch.errors import DataError, InputError, MissingExtraError
-from evenmatch.fairness.mentions import Mention, find_mentions, has_no_counterpart, may_mention
+from evenmatch.fairness.mentions import Lexicon, Mention, has_no_counterpart, make_lexicon
 from evenmatch.protocols import Metric, Parser
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.metric import score_metrics
@@ -73,12 +73,12 @@ def counterfactuals(
     texts = list(dict.fromkeys(sentences))
     if not all(isinstance(text, str) for text in texts):
         raise InputError("the sentences must be strings")
-    words = tuple(terms) or builtin_terms(attribute)
+    lexicon = make_lexicon(tuple(terms) or builtin_terms(attribute))
     attribute = ATTRIBUTE_ALIASES.get(attribute, attribute)
-    texts = [text for text in texts if may_mention(text, words)]
+    texts = [text for text in texts if lexicon.may_occur(text)]
     found = []
     for text, parse in zip(texts, tag_texts(texts, parser), strict=True):
-        mentions = find_mentions(text, words, parse)
+        mentions = lexicon.find(text, parse)
         swapped = _replace_mentions(text, mentions, _counterpart)
         if swapped != text and not has_no_counterpart(text, attribute, mentions):
             neutral = _replace_mentions(text, mentions, _neutral_term)
@@ -92,7 +92,7 @@ def swap_groups(text: str, terms: Sequence[GroupTerm] = (), parse: Parse | None 
     >>> swap_groups("HIS sister's dog saw him, and the book is his.")
     "HER brother's dog saw her, and the book is hers."
     """
-    mentions = find_mentions(text, builtin_terms() if terms == () else terms, parse)
+    mentions = _lexicon(terms).find(text, parse)
     return _replace_mentions(text, mentions, _counterpart)
 
 
@@ -104,7 +104,7 @@ def neutralise(text: str, terms: Sequence[GroupTerm] = (), parse: Parse | None =
     >>> neutralise("An old man met a tall woman.", builtin_terms("age"))
     'A man met a tall woman.'
     """
-    mentions = find_mentions(text, builtin_terms() if terms == () else terms, parse)
+    mentions = _lexicon(terms).find(text, parse)
     return _replace_mentions(text, mentions, _neutral_term)
 
 
@@ -127,17 +127,17 @@ GenderCase: TypeAlias = tuple[Pair, Pair]
 @check_arguments
 def gendered_cases(pairs: Sequence[Pair], *, parser: TaggerChoice = "auto") -> list[GenderCase]:
     """Select pairs whose two sides mention the same single group, and swap their candidates."""
-    words = builtin_terms()
+    lexicon = make_lexicon(builtin_terms())
     both = [(pair, pair.candidate, pair.references[0]) for pair in pairs]
-    both = [each for each in both if all(may_mention(text, words) for text in each[1:])]
+    both = [each for each in both if all(map(lexicon.may_occur, each[1:]))]
     parses = tag_texts([text for _, *texts in both for text in texts], parser)
     found = []
     for (pair, candidate, reference), one, other in zip(
         both, parses[::2], parses[1::2], strict=True
     ):
-        mentions = find_mentions(candidate, words, one)
+        mentions = lexicon.find(candidate, one)
         groups = {mention.side for mention in mentions}
-        if len(groups) == 1 and groups == mentioned_groups(reference, words, other):
+        if len(groups) == 1 and groups == {m.side for m in lexicon.find(reference, other)}:
             wrong = _replace_mentions(candidate, mentions, _counterpart)
             found.append((pair, Pair(wrong, pair.references)))
     return found
@@ -151,7 +151,7 @@ def mentioned_groups(
     >>> sorted(mentioned_groups("He met a woman.", builtin_terms()))
     [0, 1]
     """
-    return frozenset(mention.side for mention in find_mentions(text, terms, parse))
+    return frozenset(mention.side for mention in make_lexicon(terms).find(text, parse))
 
 
 @check_arguments
@@ -219,6 +219,10 @@ def _spacy_tags(texts: Sequence[str]) -> list[Parse]:
         )
         for text, doc in zip(texts, docs, strict=True)
     ]
+
+
+def _lexicon(terms: Sequence[GroupTerm]) -> Lexicon:
+    return make_lexicon(builtin_terms() if terms == () else terms)
 
 
 def _counterpart(mention: Mention, old: str) -> str:
