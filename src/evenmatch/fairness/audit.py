@@ -44,6 +44,7 @@ from evenmatch.types import Run
 FairnessSource = str | PathLike[str] | FairnessSet
 MEAN_COLUMN = "mean"
 HEADLINE_TITLE = "Ranked by bias in standard deviations of each metric's scores (comparable)"
+CROSSING_TITLE = "Mean bias (SD) by paradigm and encoder"
 GRID_TITLE = "Bias on the scale 0-100 of each metric's own range (not comparable between metrics)"
 HEADLINE_COLUMNS = ("metric", "bias (SD)", "offset (SD)", "stereotype (SD)", "prefers stereotype")
 PUBLISHED_SIGNATURE = "published scores"  # in place of a signature
@@ -201,7 +202,9 @@ class Audit:
     def __str__(self) -> str:
         worst = "\n\n".join(map(_format_worst_pair, self.worst))
         groups = self.groups
-        crossing = table_to_text(paradigm_table(groups)) if len(groups) > 1 else ""
+        crossing = ""
+        if len(groups) > 1:
+            crossing = f"{CROSSING_TITLE}\n{table_to_text(paradigm_table(groups))}"
         headline = f"{HEADLINE_TITLE}\n{table_to_text(self.headline())}"
         grid = f"{GRID_TITLE}\n{table_to_text(self.grid())}"
         tables = [headline, grid, crossing, table_to_text(self.table())]

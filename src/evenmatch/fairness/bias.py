@@ -87,6 +87,12 @@ class Bias:
         """Size of a raw difference in standard deviations of the scores; 0 if they are constant."""
         return abs(raw) / self.spread if self.spread else 0.0
 
+    @property
+    def effect_interval(self) -> Interval:
+        """`effect` with the interval of `bias`, in standard deviations."""
+        factor = self.effect / self.bias if self.bias else 0.0
+        return Interval(self.effect, self.low * factor, self.high * factor)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttributeScores:
