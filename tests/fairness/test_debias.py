@@ -199,10 +199,10 @@ def training_texts(data: DebiasData) -> set[str]:
 
 
 def test_what_is_audited_is_not_trained_on(data: Path) -> None:
-    pairs = [pair for name in TRAINING_SPLITS for pair in read_sentence_pairs(name)[:1500]]
+    pairs = [pair for name in TRAINING_SPLITS for pair in read_sentence_pairs(name)[:400]]
     sets = [read_fair_pairs(), read_fair_pairs("metric-fairness")]
     seen = training_texts(exclude_audited(build_debias_data(pairs), sets))
-    assert len(seen) > 1000
+    assert len(seen) > 500
     assert not seen & audited()
 
 

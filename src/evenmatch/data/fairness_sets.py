@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
 from evenmatch.data.files import read_records
@@ -28,6 +28,20 @@ from evenmatch.types import Pair
 PUBLIC_SET = "metric-fairness"
 
 ATTRIBUTES = ("age", "gender", "physical-appearance", "race", "religion", "socioeconomic")
+
+ATTRIBUTE_ALIASES = {"appearance": "physical-appearance", "status": "socioeconomic"}
+
+TermKind: TypeAlias = Literal["word", "noun", "kin", "title", "name", "adjective"]
+
+# Tables of terms.toml, and the kind of their terms.
+_TERM_TABLES: Mapping[str, TermKind] = {
+    "words": "word",
+    "titles": "title",
+    "adjectives": "adjective",
+    "kin": "kin",
+    "nouns": "noun",
+    "one_way": "noun",
+}
 
 PUBLIC_TERM_LISTS = ("winobias", "bias-words")
 
@@ -41,11 +55,16 @@ PublishedScores: TypeAlias = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class FairnessPair:
-    """Two candidates that should get equal scores; the `first` agrees with a stereotype."""
+    """Two candidates that should get equal scores; the `first` agrees with a stereotype.
+
+    `direction` is 1 if the first candidate is about the first of the two groups that are compared,
+    -1 if it is about the second, and 0 if that is not stated.
+    """
 
     first: Pair
     second: Pair
     scores: PublishedScores = field(default_factory=dict)
+    direction: int = 0
 
     @property
     def both(self) -> tuple[Pair, Pair]:
@@ -81,6 +100,7 @@ def read_fair_pairs(
     `data` is the name of the public set, a folder with one JSONL file per attribute, or one JSONL
     file of `cand_a, ref_a, cand_b, ref_b`, the stereotypical candidate first. The attribute of a
     pair is its field `attribute`, or else the name of the file. `attributes` selects some of them.
+    A field `direction`, 1 or -1, says which of two groups `cand_a` is about.
     """
     given = fspath(data)
     name = Path(given).name if given else "included pairs"
@@ -88,12 +108,24 @@ def read_fair_pairs(
 
 
 def make_fairness_pair(
-    cand_a: str, ref_a: str, cand_b: str, ref_b: str, *, scores: PublishedScores | None = None
+    cand_a: str,
+    ref_a: str,
+    cand_b: str,
+    ref_b: str,
+    *,
+    scores: PublishedScores | None = None,
+    direction: int = 0,
 ) -> FairnessPair:
     """Create a fairness pair from its four texts."""
-    return FairnessPair(Pair(cand_a, (ref_a,)), Pair(cand_b, (ref_b,)), scores or {})
+    for text in (cand_a, ref_a, cand_b, ref_b):
+        if not isinstance(text, str):
+            raise InputError(f"a fairness pair has four texts, got {text!r:.40}")
+    if direction not in (-1, 0, 1):
+        raise InputError(f"the direction of a fairness pair is 1, -1 or 0, got {direction!r:.40}")
+    return FairnessPair(Pair(cand_a, (ref_a,)), Pair(cand_b, (ref_b,)), scores or {}, direction)
 
 
+@check_arguments
 def template_pairs(attribute: str) -> list[FairnessPair]:
     """Generate the minimal pairs of an attribute, with one neutral reference, stereotype first.
 
@@ -105,8 +137,12 @@ def template_pairs(attribute: str) -> list[FairnessPair]:
     The carpenter told us that she had finished early.
     The carpenter told us that the carpenter had finished early.
     """
-    text = (files("evenmatch.data") / "fairness" / f"{attribute}.toml").read_text("utf-8")
-    return [pair for family in tomllib.loads(text)["family"] for pair in family_pairs(family)]
+    present = (files("evenmatch.data") / "fairness" / f"{attribute}.toml").is_file()
+    families = _read_toml(attribute).get("family") if present else None
+    if families is None:
+        known = ", ".join(ATTRIBUTES)
+        raise UnknownNameError(f"there are no templates about {attribute!r}; known: {known}")
+    return [pair for family in families for pair in family_pairs(family)]
 
 
 def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
@@ -119,9 +155,11 @@ def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
             first, second, reference = (
                 fill_template(frame, group, trait) for group in (stereotype, against, neutral)
             )
-            yield make_fairness_pair(first, reference, second, reference)
+            direction = -1 if expected else 1
+            yield make_fairness_pair(first, reference, second, reference, direction=direction)
 
 
+@check_arguments
 def fill_template(frame: str, group: str, trait: str) -> str:
     """Fill the gaps of a sentence; a neutral term may be empty.
 
@@ -135,33 +173,59 @@ def fill_template(frame: str, group: str, trait: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupTerm:
-    """A term for one group, its counterpart for another group, and a neutral term."""
+    """A term for one group, its counterpart for another group, and a neutral term.
+
+    `kind` says where the term counts: "word" everywhere; "noun" and "kin" where it is a noun;
+    "title" before a name; "name" as a given name, case-sensitively; "adjective" where it describes
+    a person. A `one_way` term does not replace its counterpart.
+    """
 
     one: str
     other: str
     neutral: str = ""
-    name: bool = False  # a given name, matched case-sensitively
+    kind: TermKind = "word"
+    one_way: bool = False
+    attribute: str = ""
 
 
-@cache
+@check_arguments
 def builtin_terms(attribute: str = "gender") -> tuple[GroupTerm, ...]:
     """Return the terms about an attribute that come with evenmatch.
 
-    >>> builtin_terms("gender")[0]
-    GroupTerm(one='he', other='she', neutral='the person', name=False)
+    'appearance' and 'status' are short for 'physical-appearance' and 'socioeconomic'.
+
+    >>> term = builtin_terms("gender")[0]
+    >>> term.one, term.other, term.neutral
+    ('he', 'she', 'the person')
     """
-    text = (files("evenmatch.data") / "fairness" / "terms.toml").read_text("utf-8")
-    every: dict[str, Any] = tomllib.loads(text)
-    if attribute not in every:
-        raise UnknownNameError(f"there are no terms about {attribute!r}; known: {', '.join(every)}")
-    table = every[attribute]
-    words = [GroupTerm(*row) for row in table["terms"]]
-    names = [
-        GroupTerm(one, other, table["any_name"], name=True) for one, other in table.get("names", ())
-    ]
-    return (*words, *names)
+    return _builtin_terms(ATTRIBUTE_ALIASES.get(attribute, attribute))
 
 
+@cache
+def given_names() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    """Return given names by region and gender; each region has as many of men as of women.
+
+    Names at the same place of both lists are counterparts.
+
+    >>> names = given_names()["arabic"]
+    >>> names["men"][0], names["women"][0]
+    ('Ahmed', 'Fatima')
+    """
+    lists = _read_toml("names")
+    return {
+        region: {gender: names.split() for gender, names in both.items()}
+        for region, both in lists.items()
+        if region != "ambiguous"
+    }
+
+
+@cache
+def ambiguous_names() -> frozenset[str]:
+    """Return the given names that are also places, months or ordinary words."""
+    return frozenset(_read_toml("names")["ambiguous"]["names"].split())
+
+
+@check_arguments
 def read_terms(data: str, attribute: str = "gender") -> tuple[GroupTerm, ...]:
     """Read the terms of a public list, 'winobias' or 'bias-words'; they have no neutral terms.
 
@@ -183,6 +247,25 @@ def read_terms(data: str, attribute: str = "gender") -> tuple[GroupTerm, ...]:
     raise UnknownNameError(
         f"no list of terms is called {data!r}; known: {', '.join(PUBLIC_TERM_LISTS)}"
     )
+
+
+@cache
+def _builtin_terms(attribute: str) -> tuple[GroupTerm, ...]:
+    every = _read_toml("terms")
+    if attribute not in every:
+        raise UnknownNameError(f"there are no terms about {attribute!r}; known: {', '.join(every)}")
+    table = every[attribute]
+    found = [
+        GroupTerm(one, other, neutral, kind, key == "one_way", attribute)
+        for key, kind in _TERM_TABLES.items()
+        for one, other, neutral in table.get(key, ())
+    ]
+    for names in given_names().values() if "any_name" in table else ():
+        found += [
+            GroupTerm(one, other, table["any_name"], "name", attribute=attribute)
+            for one, other in zip(names["men"], names["women"], strict=True)
+        ]
+    return tuple(found)
 
 
 def _read_attributes(given: str) -> dict[str, list[FairnessPair]]:
@@ -232,7 +315,11 @@ def _iter_pairs(path: Path) -> Iterator[tuple[str, FairnessPair]]:
                 f"{where} has scores of different metrics for a and b; give both or none"
             )
         scores = {metric: (float(a[metric]), float(b[metric])) for metric in a}
-        pair = make_fairness_pair(*(record[name] for name in _TEXT_FIELDS), scores=scores)
+        direction = record.get("direction") or 0
+        if direction not in (-1, 0, 1):
+            raise InputError(f"{where} has the direction {direction!r:.40}; give 1, -1 or 0")
+        texts = (record[name] for name in _TEXT_FIELDS)
+        pair = make_fairness_pair(*texts, scores=scores, direction=int(direction))
         yield str(record.get("attribute") or named), pair
 
 
@@ -242,3 +329,8 @@ def _unique_terms(pairs: Any) -> tuple[GroupTerm, ...]:
     for one, other in pairs:
         found.setdefault(frozenset((one, other)), GroupTerm(one, other))
     return tuple(found.values())
+
+
+def _read_toml(name: str) -> dict[str, Any]:
+    text = (files("evenmatch.data") / "fairness" / f"{name}.toml").read_text("utf-8")
+    return tomllib.loads(text)

@@ -1,8 +1,8 @@
 """Report page of an audit: the social bias of metrics.
 
-`audit_page` puts the sections together: bias per attribute, bias by paradigm and encoder, precision
-and recall directions of likelihood metrics, all values, and the pairs with the largest score
-difference.
+`audit_page` puts the sections together: a ranking by what may be compared between metrics, bias per
+attribute and its two parts, bias by paradigm and encoder, precision and recall directions of
+likelihood metrics, all values, and the pairs with the largest score difference.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from html import escape
 from evenmatch.data.fairness_sets import make_fairness_pair
 from evenmatch.errors import EvenmatchError
 from evenmatch.fairness.audit import MEAN_COLUMN, PUBLISHED_SIGNATURE, Audit, WorstPair
+from evenmatch.fairness.bias import Bias
 from evenmatch.fairness.explain import PairExplanation, explain_pair
 from evenmatch.fairness.paradigms import ParadigmGroup
 from evenmatch.reports.page import (
@@ -33,9 +34,10 @@ _LIGHT_TEXT_THRESHOLD = 0.7  # white text from this colour depth on
 _DARKEST = 0.85
 
 _PARADIGMS_INTRO = (
-    "Mean bias over attributes, by scoring paradigm (rows) and encoder (columns), with the number "
-    "of metrics in brackets if there are several. Compare cells in a column for the effect of the "
-    "paradigm, and cells in a row for the effect of the encoder."
+    "Mean bias over attributes in standard deviations of the scores, by scoring paradigm (rows) "
+    "and encoder (columns), with the number of metrics in brackets if there are several. Compare "
+    "cells in a column for the effect of the paradigm, and cells in a row for the effect of the "
+    "encoder."
 )
 
 
@@ -44,7 +46,9 @@ def audit_page(audit: Audit, *, command: str = "") -> str:
     table = sortable_table(audit.table(), "Biases by attribute and metric")
     hint = f"The columns are defined under Settings and signatures. {SORT_HINT}"
     parts = (
+        headline_section(audit),
         bias_section(audit),
+        parts_section(audit),
         paradigms_section(audit),
         directions_section(audit),
         section("All values", hint, table),
@@ -53,25 +57,72 @@ def audit_page(audit: Audit, *, command: str = "") -> str:
     return render_page(f"Social bias of metrics: {audit.data}", parts, audit.notes(), command)
 
 
+def headline_section(audit: Audit) -> str:
+    """Return the ranking of metrics by bias in standard deviations of their scores."""
+    text = (
+        "Means over attributes, the fairest metric first. Differences between the two scores of a "
+        "pair are in standard deviations of all scores of the set, and may be compared between "
+        "metrics, as may the share of pairs whose stereotypical candidate scores higher (0.5 "
+        "without a preference). Offset and stereotype are the two parts of the signed difference, "
+        "without their sign."
+    )
+    return section("Ranking", text, sortable_table(audit.headline(), "Metrics by bias"))
+
+
+def parts_section(audit: Audit) -> str:
+    """Return plots of the offset and of the stereotype for each attribute."""
+    figures = []
+    for attribute in audit.attributes:
+        own = [b for b in audit.biases if b.attribute == attribute]
+        offsets = [
+            Estimate(b.metric, b.offset, b.offset_low, b.offset_high)
+            for b in own
+            if b.offset is not None and b.offset_low is not None and b.offset_high is not None
+        ]
+        stereotypes = [
+            Estimate(b.metric, b.stereotype, b.stereotype_low, b.stereotype_high) for b in own
+        ]
+        shown = {"offset": offsets, "stereotype": stereotypes}
+        figures += [
+            estimate_plot(estimates, digits=2).figure(f"{attribute}: {part}")
+            for part, estimates in shown.items()
+            if estimates
+        ]
+    text = (
+        "The two parts of the signed difference, on the scale from 0 to 100 of each metric's own "
+        "range. Offset: what one group gets whatever is said of it, positive for the first group "
+        "(he, old, Black, Muslim, fat, poor). Stereotype: what agreement with the stereotype gets, "
+        "whatever the group. Intervals that exclude zero mark significant differences. Without "
+        "pairs of both directions there is no offset."
+    )
+    return figures_section("Two parts of the bias", text, figures)
+
+
 def bias_section(audit: Audit) -> str:
     """Return a bar plot for each attribute, and one of the means over attributes."""
     bars = {}
     if len(audit.attributes) > 1:
-        means = [Estimate(row[0], float(row[-1])) for row in audit.grid()[1:]]
+        means = [Estimate(row[0], float(row[1])) for row in audit.headline()[1:]]
         bars[MEAN_COLUMN + " over attributes"] = means
     for b in audit.biases:
-        bars.setdefault(b.attribute, []).append(Estimate(b.metric, b.bias, b.low, b.high))
+        bars.setdefault(b.attribute, []).append(_effect_estimate(b))
     figures = [
         _bar_figure(caption, sorted(own, key=lambda estimate: estimate.value))
         for caption, own in bars.items()
     ]
     text = (
-        "Mean absolute score difference between the two candidates of a pair, after scaling the "
-        "scores of each set to the range 0 to 100; lower is fairer. Thin lines are confidence "
-        "intervals. The scaling depends on the metric's own score range, so compare the raw "
-        "bias under All values as well."
+        "Mean absolute score difference between the two candidates of a pair, in standard "
+        "deviations of all scores of the set; lower is fairer. Thin lines are confidence "
+        "intervals. The bias on the scale from 0 to 100, as published by Sun et al. (2022), is "
+        "under All values; it depends on the best and the worst score of the set, so it may not "
+        "be compared between metrics."
     )
     return figures_section("Bias", text, figures)
+
+
+def _effect_estimate(bias: Bias) -> Estimate:
+    found = bias.effect_interval
+    return Estimate(bias.metric, found.value, found.low, found.high)
 
 
 def directions_section(audit: Audit) -> str:
@@ -89,7 +140,7 @@ def directions_section(audit: Audit) -> str:
         for stem, kind in sorted(stems):
             found = [own.get(stem + end) for end in kind]
             if all(found):
-                shown = [Estimate(b.metric, b.bias, b.low, b.high) for b in found if b]
+                shown = [_effect_estimate(b) for b in found if b]
                 figures.append(_bar_figure(f"{attribute}: {stem}", shown))
     text = (
         "The same model used in both directions: likelihood of the candidate given the reference "
@@ -117,14 +168,16 @@ def _paradigm_figures(groups: Sequence[ParadigmGroup]) -> Iterator[str]:
         for name in dict.fromkeys(getattr(group, fixed) for group in groups):
             own = [group for group in groups if getattr(group, fixed) == name]
             if len(own) > 1:
-                estimates = [Estimate(getattr(g, varied), g.bias, g.low, g.high) for g in own]
+                estimates = [
+                    Estimate(getattr(g, varied), g.effect, g.effect_low, g.effect_high) for g in own
+                ]
                 yield _bar_figure(f"{fixed.capitalize()}: {name}", estimates)
 
 
 def _paradigm_table(groups: Sequence[ParadigmGroup]) -> str:
     encoders = list(dict.fromkeys(group.encoder for group in groups))
     known = {(group.paradigm, group.encoder): group for group in groups}
-    most = max(group.bias for group in groups) or 1.0
+    most = max(group.effect for group in groups) or 1.0
     rows = {
         paradigm: [_paradigm_cell(known.get((paradigm, encoder)), most) for encoder in encoders]
         for paradigm in dict.fromkeys(group.paradigm for group in groups)
@@ -135,12 +188,14 @@ def _paradigm_table(groups: Sequence[ParadigmGroup]) -> str:
 def _paradigm_cell(group: ParadigmGroup | None, most: float) -> str:
     if group is None:
         return "<td></td>"
-    depth = _DARKEST * group.bias / most
+    depth = _DARKEST * group.effect / most
     hot = " hot" if depth >= _LIGHT_TEXT_THRESHOLD else ""
     count = f" ({len(group.metrics)})" if len(group.metrics) > 1 else ""
-    named = escape(f"{', '.join(group.metrics)}: {group.low:.2f} to {group.high:.2f}", quote=True)
+    named = escape(
+        f"{', '.join(group.metrics)}: {group.effect_low:.2f} to {group.effect_high:.2f}", quote=True
+    )
     colour = f'class="above{hot}" style="--s:{depth:.2f}"'
-    return f'<td {colour} title="{named}">{group.bias:.2f}{count}</td>'
+    return f'<td {colour} title="{named}">{group.effect:.2f}{count}</td>'
 
 
 def worst_pairs_section(audit: Audit) -> str:
