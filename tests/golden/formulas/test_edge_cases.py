@@ -27,6 +27,7 @@ from evenmatch.stats.levels import correlation
 from evenmatch.stats.p_values import holm, rank_clusters
 from evenmatch.stats.panel import make_panel
 from evenmatch.stats.permutation import _swap_masks
+from evenmatch.stats.soft_accuracy import prepare_soft_accuracy
 from evenmatch.training.keyphrases.sequences import epoch_batches, make_keyphrase_examples
 from evenmatch.types import NO_FLAGS, Alignment, Array, Embedded, Problem, Units
 from evenmatch.units.subtrees import Subtrees
@@ -83,7 +84,8 @@ def test_a_side_without_weight_matches_nothing() -> None:
     for reducer, value in ((Nearness(), 1 / 1.5), (PartialPrf(), None)):
         for x, y in (((0.0,), (1.0,)), ((1.0,), (0.0,))):
             found = reducer(half, one, embedded(*x), embedded(*y))
-            assert (found.value, found.flags) == (0.0, {"no_match"})
+            assert found.value == 0
+            assert found.flags == {"no_match"}
         small = reducer(-half if value else half, one, embedded(0.25), embedded(0.5))
         assert small.value > 0
         if value:
@@ -182,7 +184,7 @@ def test_rows_are_centred_and_scaled_one_by_one() -> None:
     """(1, 3, 5) lies within 3 ± 2; (10, 20, 60) within 35 ± 25, with the mean -1/5 after that."""
     nan = float("nan")
     x = np.array([[1.0, 3.0, 5.0], [10.0, 20.0, 60.0], [nan, 2.0, 2.0], [nan, 4.0, 6.0]])
-    expected = [[-1, 0, 1], [-0.8, -0.4, 1.2], [0, 0, 0], [0, -1, 1]]
+    expected = np.array([[-1, 0, 1], [-0.8, -0.4, 1.2], [0, 0, 0], [0, -1, 1]])
     assert_allclose(centre_and_scale(x), expected, atol=1e-12)
     huge = centre_and_scale(np.array([[-1.7e308, 1.7e308]]))
     assert_allclose(huge, [[-1, 1]])
@@ -227,6 +229,16 @@ def test_swaps_are_drawn_for_outputs_or_for_systems(swap: Any, together: int) ->
     [found] = _swap_masks((3, 4), swap, 5, 7)
     drawn = np.random.default_rng(7).integers(2, size=(5, 3, together), dtype=np.uint8)
     assert (found == np.broadcast_to(drawn.astype(bool), (5, 3, 4))).all()
+
+
+def test_soft_accuracy_is_not_a_number_without_pairs_of_systems() -> None:
+    panel = make_panel([[1.0, 2.0], [2.0, 3.0], [5.0, 5.0]], [[1.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    weights = np.array([[3.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    found = prepare_soft_accuracy(panel)(weights, np.ones((1, 2)))
+    assert found.dtype == np.float64
+    assert np.isnan(found[0, 0])
+    # each pair of systems has the same p-value by the metric as by the humans
+    assert found[1, 0] == pytest.approx(1.0)
 
 
 # Units and vectors

@@ -150,8 +150,8 @@ def test_only_a_side_without_a_table_is_counted(
         (candidates, counted.candidates, CANDIDATES),
         (references, counted.references, REFERENCES),
     ):
-        if before == Norm():
-            assert after == Norm()
+        if not isinstance(after, Idf):
+            assert after == before == Norm()
             continue
         idf = plain.idf(texts)
         ids = np.array(plain.tokenizer.convert_tokens_to_ids(list(idf)))

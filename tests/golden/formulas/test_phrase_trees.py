@@ -65,6 +65,16 @@ TREES = [
         "cats cats dogs",
     ),
     (
+        "the/DT/det/2 cats/NNS/ROOT/2 about/RB/advmod/4 3/CD/conj/2",
+        "(NP (NP (DT the) (NNS cats)) (NP (RB about) (CD 3)))",
+        "cats cats 3",
+    ),
+    (
+        "a/DT/det/4 newly/RB/advmod/3 built/VBN/amod/4 house/NN/ROOT/4",
+        "(NP (DT a) (ADJP (RB newly) (VBN built)) (NN house))",
+        "house built",
+    ),
+    (
         "and/CC/cc/2 men/NNS/ROOT/2 of/IN/prep/2 war/NN/pobj/3",
         "(NP (CC and) (NNS men) (PP (IN of) (NP (NN war))))",
         "men of war",
