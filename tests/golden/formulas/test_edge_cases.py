@@ -33,6 +33,7 @@ from evenmatch.types import NO_FLAGS, Alignment, Array, Embedded, Problem, Units
 from evenmatch.units.subtrees import Subtrees
 from evenmatch.units.trees import read_conllu
 from evenmatch.vectors.mover import Mover, _MoverSide
+from evenmatch.vectors.pooling import pool_tokens
 from evenmatch.vectors.weighting import IdfTable, Uniform, count_documents
 
 
@@ -271,6 +272,17 @@ def test_idf_of_keys_beyond_the_vocabulary_is_looked_up() -> None:
     assert table.idf(np.array([-5, 3, 1 << 40, 4, 1 << 41])) == pytest.approx(expected)
     nothing = count_documents([])
     assert (nothing.documents, nothing.keys.dtype, nothing.counts.dtype) == (0, np.int64, np.int64)
+
+
+def test_a_token_over_the_last_two_words_counts_once_for_a_unit_of_both() -> None:
+    """Tokens are "ab", "cd e" and "f"; the unit "cd ef" has the second and the third."""
+    spans = np.array([(0, 2), (3, 7), (7, 8)])
+    states = HiddenStates("ab cd ef", np.array([5, 6, 7]), spans, {})
+    words = ((0, 2), (3, 5), (6, 8))
+    units = Units("ab cd ef", ("ab", "cd", "ef"), words, ((0,), (1,), (2,), (1, 2)))
+    vectors = np.array([[1.0], [2.0], [4.0]])
+    found = pool_tokens(units, states, vectors, "mean", Uniform(), Uniform())
+    assert found.vectors.tolist() == [[1.0], [2.0], [3.0], [3.0]]
 
 
 def test_a_token_without_a_direction_keeps_its_zeros() -> None:

@@ -118,6 +118,17 @@ TREES = [
         "said rains It rains said he",
     ),
     (
+        "He/PRP/nsubj/2 said/VBD/ROOT/2 it/PRP/nsubj/5 has/VBZ/aux/5 rained/VBN/ccomp/2",
+        "(S (NP (PRP He)) (VP (VBD said) (SBAR (S (NP (PRP it)) (VP (VBZ has) "
+        "(VP (VBN rained)))))))",
+        "said He said has has it has rained",
+    ),
+    (
+        "He/PRP/nsubj/2 wants/VBZ/ROOT/2 her/PRP/nsubj/5 to/TO/aux/5 sleep/VB/ccomp/2",
+        "(S (NP (PRP He)) (VP (VBZ wants) (S (NP (PRP her)) (VP (TO to) (VP (VB sleep))))))",
+        "wants He wants to her to sleep",
+    ),
+    (
         "He/PRP/nsubj/2 wants/VBZ/ROOT/2 to/TO/aux/4 sleep/VB/xcomp/2 ././punct/2",
         "(S (NP (PRP He)) (VP (VBZ wants) (S (VP (TO to) (VP (VB sleep))))) (. .))",
         "wants He wants to to sleep",
