@@ -14,11 +14,13 @@ from numpy.testing import assert_allclose
 import evenmatch as em
 from evenmatch.alignment.batching import _split_group
 from evenmatch.data.documents import Document
-from evenmatch.errors import DataError, InputError, UnknownNameError
+from evenmatch.errors import DataError, InputError, MissingExtraError, UnknownNameError
 from evenmatch.metrics.keyphrases.phrase_reducers import TokenMatch
+from evenmatch.metrics.ngram import tokens
 from evenmatch.metrics.ngram.nltk import BleuNltk, Nist
 from evenmatch.metrics.ngram.sacrebleu import Chrf
 from evenmatch.models.tokenizer import HiddenStates
+from evenmatch.registry import CallContext
 from evenmatch.scoring.ensembles import Monotone
 from evenmatch.scoring.reducers import Nearness, PartialPrf, Rescale
 from evenmatch.stats.bootstrap import correlation_intervals
@@ -26,6 +28,7 @@ from evenmatch.stats.correlation import centre_and_scale
 from evenmatch.stats.levels import correlation
 from evenmatch.stats.p_values import holm, rank_clusters
 from evenmatch.stats.panel import make_panel
+from evenmatch.stats.partial import partial_matrix
 from evenmatch.stats.permutation import _swap_masks
 from evenmatch.stats.soft_accuracy import prepare_soft_accuracy
 from evenmatch.training.keyphrases.sequences import epoch_batches, make_keyphrase_examples
@@ -135,6 +138,26 @@ def test_orders_and_betas_have_limits() -> None:
         Chrf(beta=0.0)
 
 
+@pytest.mark.parametrize(
+    ("package", "names"),
+    [
+        ("sacrebleu", ("bleu", "chrf", "ter")),
+        ("rouge-score", ("rouge1", "rouge2")),
+        ("nltk", ("chrf_nltk", "meteor")),
+    ],
+)
+def test_a_missing_library_is_named(
+    monkeypatch: pytest.MonkeyPatch, package: str, names: tuple[str, ...]
+) -> None:
+    def fail(module: str) -> None:
+        raise ImportError(module)
+
+    monkeypatch.setattr(tokens.importlib, "import_module", fail)
+    for name in names:
+        with pytest.raises(MissingExtraError, match=f"this metric needs {package}; install it"):
+            em.build(name).open(CallContext())
+
+
 def test_the_random_sentinel_is_a_hash_of_seed_and_texts() -> None:
     def draw(text: str) -> float:
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
@@ -240,6 +263,13 @@ def test_soft_accuracy_is_not_a_number_without_pairs_of_systems() -> None:
     assert np.isnan(found[0, 0])
     # each pair of systems has the same p-value by the metric as by the humans
     assert found[1, 0] == pytest.approx(1.0)
+
+
+def test_partial_correlations_without_a_complete_point_are_not_numbers() -> None:
+    nan = float("nan")
+    found = partial_matrix([[nan, 1.0], [1.0, nan]], [1.0, 2.0])
+    assert np.isnan(found).all()
+    assert found.shape == (2, 2)
 
 
 # Units and vectors
