@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 import evenmatch as em
 from evenmatch.alignment.batching import _split_group
@@ -19,11 +20,12 @@ from evenmatch.metrics.keyphrases.phrase_reducers import TokenMatch
 from evenmatch.metrics.ngram import tokens
 from evenmatch.metrics.ngram.nltk import BleuNltk, Nist
 from evenmatch.metrics.ngram.sacrebleu import Chrf
+from evenmatch.models.adapters import find_adapter
 from evenmatch.models.tokenizer import HiddenStates
 from evenmatch.registry import CallContext
 from evenmatch.scoring.ensembles import Monotone
 from evenmatch.scoring.reducers import Nearness, PartialPrf, Rescale
-from evenmatch.stats.bootstrap import correlation_intervals
+from evenmatch.stats.bootstrap import _bca_interval, correlation_intervals
 from evenmatch.stats.correlation import centre_and_scale
 from evenmatch.stats.levels import correlation
 from evenmatch.stats.p_values import holm, rank_clusters
@@ -248,6 +250,27 @@ def test_an_interval_is_95_percent_by_default() -> None:
     assert correlation_intervals(panel, level="system", method="pearson") == asked
 
 
+@pytest.mark.parametrize("confidence", [0.95, 0.6])
+def test_bca_bounds_follow_the_formula_of_efron(confidence: float) -> None:
+    """3 of 8 resamples lie below 4 and one on it; leaving out an item gives 3, 4 and 8."""
+    draws, left_out = np.array([1.0, 2, 3, 4, 5, 7, 8, 9]), np.array([3.0, 4, 8])
+    bias = norm.ppf(3.5 / 8)
+    influence = 5 - left_out  # (2, 1, -3)
+    acceleration = (8 + 1 - 27) / (6 * (4 + 1 + 9) ** 1.5)
+    assert (influence**3).sum() == -18
+    expected = []
+    for edge in ((1 - confidence) / 2, (1 + confidence) / 2):
+        z = bias + norm.ppf(edge)
+        expected.append(np.quantile(draws, norm.cdf(bias + z / (1 - acceleration * z))))
+    found = _bca_interval(4.0, draws, left_out, confidence)
+    assert (found.value, found.low, found.high) == pytest.approx((4.0, *expected))
+    # a value beyond all resamples has the bias of half a resample
+    beyond = _bca_interval(99.0, draws, np.ones(3), confidence)
+    bias = norm.ppf(1 - 0.5 / 8)
+    edges = [norm.cdf(2 * bias + norm.ppf(e)) for e in ((1 - confidence) / 2, (1 + confidence) / 2)]
+    assert (beyond.low, beyond.high) == pytest.approx(tuple(np.quantile(draws, edges)))
+
+
 @pytest.mark.parametrize(("swap", "together"), [("both", 4), ("systems", 1)])
 def test_swaps_are_drawn_for_outputs_or_for_systems(swap: Any, together: int) -> None:
     [found] = _swap_masks((3, 4), swap, 5, 7)
@@ -302,6 +325,15 @@ def test_idf_of_keys_beyond_the_vocabulary_is_looked_up() -> None:
     assert table.idf(np.array([-5, 3, 1 << 40, 4, 1 << 41])) == pytest.approx(expected)
     nothing = count_documents([])
     assert (nothing.documents, nothing.keys.dtype, nothing.counts.dtype) == (0, np.int64, np.int64)
+
+
+def test_the_bundled_adapter_is_found_by_its_name() -> None:
+    found = find_adapter("gender")
+    assert found.name == "gender"
+    assert found.path.parts[-3:-1] == ("shipped_adapters", "gender")
+    assert found.path.is_file()
+    with pytest.raises(UnknownNameError, match=r"or one that comes with evenmatch: .*gender"):
+        find_adapter("nosuch")
 
 
 def test_a_token_over_the_last_two_words_counts_once_for_a_unit_of_both() -> None:
