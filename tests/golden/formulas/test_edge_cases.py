@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +18,6 @@ from evenmatch.alignment.batching import _split_group
 from evenmatch.data.documents import Document
 from evenmatch.errors import DataError, InputError, MissingExtraError, UnknownNameError
 from evenmatch.metrics.keyphrases.phrase_reducers import TokenMatch
-from evenmatch.metrics.ngram import tokens
 from evenmatch.metrics.ngram.nltk import BleuNltk, Nist
 from evenmatch.metrics.ngram.sacrebleu import Chrf
 from evenmatch.models.adapters import find_adapter
@@ -154,7 +154,7 @@ def test_a_missing_library_is_named(
     def fail(module: str) -> None:
         raise ImportError(module)
 
-    monkeypatch.setattr(tokens.importlib, "import_module", fail)
+    monkeypatch.setattr(importlib, "import_module", fail)
     for name in names:
         with pytest.raises(MissingExtraError, match=f"this metric needs {package}; install it"):
             em.build(name).open(CallContext())

@@ -17,6 +17,7 @@ from evenmatch.registry import CallContext
 from evenmatch.scoring.reducers import Nearness
 from evenmatch.similarity.vectors import Euclidean
 from evenmatch.types import Array, Pair, Run, Units
+from evenmatch.vectors import mover
 from evenmatch.vectors.mover import Mover
 from evenmatch.vectors.weighting import Idf, Norm, Uniform, load_idf_table
 from tests.support.model_families import FolderOf
@@ -176,6 +177,21 @@ def test_units_are_shown_as_n_grams_of_tokens(folder: Path) -> None:
 def test_stop_words_have_no_mass(folder: Path) -> None:
     [found] = Mover(str(folder), stop_words=("the",))([Units("the dog sat", by_model=True)])
     assert [found.units.words[i] for (i,) in found.units.groups] == ["dog", "sat"]
+
+
+def test_a_tokenizer_s_code_is_trusted_where_the_model_s_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Any] = []
+
+    def find(checkpoint: Any, trust_remote_code: bool, stop_words: tuple[str, ...]) -> Array:
+        found.append((trust_remote_code, stop_words))
+        return np.zeros(1, dtype=bool)
+
+    monkeypatch.setattr(mover, "_find_dropped_tokens", find)
+    for trusted in (False, True):
+        Mover(str(folder), stop_words=("a",), trust_remote_code=trusted).open(CallContext())
+    assert found == [(False, ("a",)), (True, ("a",))]
 
 
 def test_layers_are_counted_down_from_the_top_one(folder: Path) -> None:
