@@ -29,9 +29,12 @@ _FOLDER = Path("mutants")
 _REASONS = Path("tools/mutants.toml")
 # Testing one mutant writes all mutants, and finds out which tests reach which function.
 _ANY = "evenmatch.similarity.strings.x__phrase_similarity__mutmut_1"
-# Exit codes of pytest when a test fails, cannot be collected or breaks pytest; then those of a
-# process that ran out of time (SIGXCPU, SIGKILL) or crashed (SIGSEGV).
-_KILLED = (1, 2, 3, -24, -9, -11)
+# Exit code of a process that ran out of time (SIGXCPU).
+_TIMED_OUT = -24
+# Exit codes of pytest when a test fails, cannot be collected or breaks pytest; then mutmut's for a
+# test file that cannot be imported, and those of a process that ran out of time, was ended
+# (SIGKILL) or crashed (SIGSEGV).
+_KILLED = (1, 2, 3, 255, _TIMED_OUT, -9, -11)
 # mutmut's exit code of a mutant that no test reaches.
 _UNREACHED = 33
 
@@ -76,15 +79,16 @@ def _draw_sample(size: int, seed: int) -> dict[str, int | None]:
 
 
 def _summary(sample: dict[str, int | None]) -> str:
-    reasons: dict[str, str] = tomllib.loads(_REASONS.read_text())["survivors"]
+    reasons: dict[str, str] = tomllib.loads(_REASONS.read_text("utf-8"))["survivors"]
     done = {name: code for name, code in sample.items() if code is not None}
     survivors = {name: code for name, code in sorted(done.items()) if code not in _KILLED}
     lines = [
-        f"{name}: {'reached by no test' if code == _UNREACHED else reasons.get(name, 'unexplained')}"
+        f"{name}: " + ("no test reaches it" if code == _UNREACHED else reasons.get(name, "?"))
         for name, code in survivors.items()
     ]
     killed = len(done) - len(survivors)
-    share = f", {killed / len(done):.1%} killed" if done else ""
+    late = sum(code == _TIMED_OUT for code in done.values())
+    share = f", {killed / len(done):.1%} killed ({late} by running out of time)" if done else ""
     return "\n".join([*lines, f"{len(done)} of {len(sample)} mutants run{share}"])
 
 

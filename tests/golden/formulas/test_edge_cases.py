@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 import evenmatch as em
+from evenmatch.alignment import batching
 from evenmatch.alignment.batching import _split_group
 from evenmatch.data.documents import Document
 from evenmatch.errors import DataError, InputError, MissingExtraError, UnknownNameError
@@ -68,6 +69,21 @@ def test_matrices_are_grouped_by_padded_size(
     shapes: Sequence[tuple[int, int]], max_cells: int, groups: list[list[int]]
 ) -> None:
     assert list(_split_group(range(len(shapes)), shapes, max_cells)) == groups
+
+
+def test_compiled_loops_take_matrices_of_numpy_once_they_pay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.setattr(batching, "_solve_with_loops", lambda problems, loop: ["loops"])
+    monkeypatch.setattr(batching, "_solve_with_arrays", lambda problems, solve: ["arrays"])
+    own, other = (Problem(s, np.ones(2), np.ones(2)) for s in (np.eye(2), torch.eye(2)))
+    part: Any = object()
+    for pays, solver in ((True, "loops"), (False, "arrays")):
+        monkeypatch.setattr(batching, "should_use_loops", lambda pays=pays: pays)
+        assert batching.solve_in_batches([own], part, part) == [solver]
+        assert batching.solve_in_batches([own], part) == ["arrays"]
+        assert batching.solve_in_batches([own, other], part, part) == ["arrays"]
 
 
 @pytest.mark.parametrize("solver", ["sinkhorn(epsilon=0.3)", "unbalanced"])
