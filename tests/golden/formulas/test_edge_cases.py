@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,12 +79,11 @@ def test_compiled_loops_take_matrices_of_numpy_once_they_pay(
     monkeypatch.setattr(batching, "_solve_with_loops", lambda problems, loop: ["loops"])
     monkeypatch.setattr(batching, "_solve_with_arrays", lambda problems, solve: ["arrays"])
     own, other = (Problem(s, np.ones(2), np.ones(2)) for s in (np.eye(2), torch.eye(2)))
-    part: Any = object()
+    solve: Any = batching.solve_in_batches
     for pays, solver in ((True, "loops"), (False, "arrays")):
-        monkeypatch.setattr(batching, "should_use_loops", lambda pays=pays: pays)
-        assert batching.solve_in_batches([own], part, part) == [solver]
-        assert batching.solve_in_batches([own], part) == ["arrays"]
-        assert batching.solve_in_batches([own, other], part, part) == ["arrays"]
+        monkeypatch.setattr(batching, "should_use_loops", partial(bool, pays))
+        assert solve([own], len, len) == [solver]
+        assert solve([own], len) == solve([own, other], len, len) == ["arrays"]
 
 
 @pytest.mark.parametrize("solver", ["sinkhorn(epsilon=0.3)", "unbalanced"])
