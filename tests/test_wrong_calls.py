@@ -73,6 +73,7 @@ WRONG = {
 # Wrong values that are right there: defaults, and texts and numbers where these are asked for.
 RIGHT = {
     ("audit", "resamples", "number"),
+    ("debias", "out", "name"),
     ("fit", "out", "name"),
     ("score_files", "out", "name"),
     ("write_report", "result", "scores"),

@@ -7,6 +7,7 @@ means closer units.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -178,8 +179,8 @@ class Scores:
 
     @property
     def mean(self) -> float:
-        """The mean of `value` over segments; 0.0 without segments."""
-        return sum(s.value for s in self.segments) / len(self.segments) if self.segments else 0.0
+        """The mean of `value` over segments; NaN without segments."""
+        return sum(s.value for s in self.segments) / (len(self.segments) or math.nan)
 
     @property
     def values(self) -> Array:

@@ -76,15 +76,14 @@ CHRF_PLUS = "chrf(word_order=2)"
 def nltk_wordnet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A reader of nltk itself over the WordNet that METEOR here reads."""
     root = tmp_path_factory.mktemp("nltk_data")
-    shutil.copytree(find_package("wordnet"), root / "corpora" / "wordnet")
-    # nltk insists on two more files, on which synonyms do not depend
-    names = "".join(f"{number:02}\tfile{number}\t1\n" for number in range(45))
-    (root / "corpora" / "wordnet" / "lexnames").write_text(names)
-    (root / "corpora" / "wordnet" / "index.sense").touch()
+    folder = shutil.copytree(find_package("wordnet"), root / "corpora" / "wordnet")
+    # files that nltk opens and METEOR does not use; there are 45 lexicographer files
+    (folder / "lexnames").write_text("".join(f"{i:02} file{i} 0\n" for i in range(45)))
+    (folder / "index.sense").write_text("")
     nltk.data.path.insert(0, str(root))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it misses the other languages
-        yield WordNetCorpusReader(str(root / "corpora" / "wordnet"), None)
+        yield WordNetCorpusReader(str(folder), None)
     nltk.data.path.remove(str(root))
 
 

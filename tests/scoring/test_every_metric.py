@@ -113,7 +113,7 @@ def test_every_metric_scores_a_pair_by_itself(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.model
-@pytest.mark.parametrize(("slow", "real", "nasty"), [(False, 300, 50), (True, 12, 10)])
+@pytest.mark.parametrize(("slow", "real", "nasty"), [(False, 300, 50), (True, 60, 10)])
 def test_every_metric_scores_real_and_nasty_pairs_by_themselves(
     data: Path, tmp_path: Path, slow: bool, real: int, nasty: int
 ) -> None:

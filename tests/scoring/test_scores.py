@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -72,6 +73,7 @@ def test_no_segments_are_no_error() -> None:
     assert len(scores) == 0
     assert scores.values.tolist() == []
     assert "segments   0" in str(scores)
+    assert math.isnan(scores.mean)  # the mean of nothing is no score
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])

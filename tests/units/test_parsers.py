@@ -12,6 +12,7 @@ import pytest
 import evenmatch as em
 from evenmatch.errors import DataError, InputError, MissingExtraError
 from evenmatch.units.parsers import benepar
+from evenmatch.units.parsers import spacy as spacy_parser
 from evenmatch.units.parsers.benepar import Benepar
 from evenmatch.units.parsers.cache import parse_cached
 from evenmatch.units.parsers.spacy import Spacy
@@ -106,6 +107,23 @@ def test_a_pipeline_with_other_weights_is_another_parser(tmp_path: Path, empty_c
     model.write_bytes(content)
     assert parser.identity() != identity
     assert parse_cached(parser, [text]) != before
+
+
+def test_an_installed_pipeline_with_other_weights_is_another_parser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "some_pipeline"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "weights").write_bytes(b"1")
+    monkeypatch.syspath_prepend(tmp_path)
+    pipeline = SimpleNamespace(meta={"version": "3.8.0"})
+    monkeypatch.setattr(spacy_parser, "_load_pipeline", lambda *_: pipeline)
+    parser = Spacy("some_pipeline")
+    before = parser.identity()
+    assert before.startswith("spacy some_pipeline@3.8.0 ")
+    (package / "weights").write_bytes(b"2")
+    assert parser.identity() != before
 
 
 @ENGLISH

@@ -57,7 +57,8 @@ def residuals(x: Floats, given: Floats) -> Floats:
     design = design / np.where(size > 0, size, 1.0)
     fit = np.linalg.lstsq(design, x.T, rcond=None)[0]
     left = x - (design @ fit).T
-    size = abs(x - x.mean(-1, keepdims=True)).max(-1, keepdims=True, initial=0.0)
+    mean = x.sum(-1, keepdims=True) / max(x.shape[-1], 1)
+    size = abs(x - mean).max(-1, keepdims=True, initial=0.0)
     explained = abs(left).max(-1, keepdims=True, initial=0.0) <= _ROUNDING * size
     kept: Floats = np.where(explained, 0.0, left)
     return kept

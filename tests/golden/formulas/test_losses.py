@@ -22,6 +22,8 @@ from evenmatch.fairness.adapter_training import (
 )
 from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.differentiable import Differentiable
+from evenmatch.training.generator import loss as generator_loss
+from evenmatch.training.generator.loss import TuneBatch, mixed_loss
 from evenmatch.training.keyphrases import objectives
 from evenmatch.training.keyphrases.catseq import CatSeq, CatSeqShape
 from evenmatch.training.keyphrases.decoding import DecodedPhrases, KeyphraseGenerator
@@ -184,7 +186,8 @@ def test_the_reward_loss_is_self_critical(monkeypatch: pytest.MonkeyPatch) -> No
         torch.tensor([[B, SPLIT_ID, B, END_ID, PAD_ID]]), (("b", "<peos>", "b", "<eos>"),)
     )
 
-    def decode(*given: Any, generator: Any = None, memory: Any = None) -> DecodedPhrases:
+    def decode(_: Any, batch: Any, *, generator: Any = None, memory: Any = None) -> DecodedPhrases:
+        assert batch.targets.shape == (1, 4)
         return greedy if generator is None else sampled
 
     monkeypatch.setattr(objectives, "decode_batch", decode)
@@ -195,6 +198,26 @@ def test_the_reward_loss_is_self_critical(monkeypatch: pytest.MonkeyPatch) -> No
     assert float(loss) == pytest.approx((0.75 * 1 + 0.75 * 2 + 0.5 * 3 + 0.5 * 4) / 4)
     assert recorded == pytest.approx(0.75 + 0.6)
     assert objective.evaluate() == pytest.approx(0.5 + 0.1)
+
+
+def test_inputs_and_targets_are_cut_at_limits_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a reward the loss is minus the mean log-likelihood of the targets."""
+    tokenized: list[Any] = []
+
+    def tokenize(texts: Any, longest: Any) -> tuple[None, None]:
+        tokenized.append((texts, longest))
+        return None, None
+
+    monkeypatch.setattr(generator_loss, "log_likelihood", lambda *_: torch.tensor([-2.0, -4.0]))
+    policy: Any = SimpleNamespace(tokenize=tokenize, encode=lambda ids, mask: None)
+    batch = TuneBatch(("s", "t"), ("u", "v"), ((), ()))
+    nothing: Any = None
+    loss, found = mixed_loss(
+        policy, batch, rl_weight=0, reward=nothing, generator=nothing, longest=(7, 5)
+    )
+    assert tokenized == [(("s", "t"), 7), (("u", "v"), 5)]
+    assert float(loss) == found.loss == found.cross_entropy == 3.0
+    assert found.reward == found.baseline == 0.0
 
 
 def sigmoid(x: Any) -> Any:
