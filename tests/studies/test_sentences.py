@@ -95,6 +95,11 @@ def test_adversarial_texts_are_hard_negatives_by_kind_of_error(data: Path) -> No
     assert load_sentence_pairs(ADVERSARIAL, 24, 0, sources=True).others != found.others
 
 
+def test_long_texts_are_left_out() -> None:
+    pairs = [Pair("a b c", (f"r{i}",)) for i in range(3)] + PAIRS[:2] + [Pair("x", ("y y y",))]
+    assert sample_sentence_pairs("five", pairs, 9, 0, max_words=2).candidates == ("c0", "c1")
+
+
 def test_one_pair_has_no_negative() -> None:
     with pytest.raises(InputError, match="one has 1 distinct pairs; negatives need at least 2"):
         sample_sentence_pairs("one", PAIRS[:1], 5, 0)

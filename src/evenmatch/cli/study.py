@@ -275,6 +275,7 @@ def study_lisa_gradient(
         shown="0",
         least=0,
     ),
+    words: int = opt.count(0, "Leave out texts with more words; 0 means no limit.", least=0),
     sources: bool = opt.flag(False, "--sources", "Pair candidates with sources."),
     language: list[str] | None = opt.repeatable(
         None, "CODE", "Source language of --sources without DATA", shown=", ".join(SOURCE_SETS)
@@ -292,14 +293,16 @@ def study_lisa_gradient(
             steps=steps,
             batch=batch,
             rate=rate,
-            look_every=max(1, steps // 10),
+            look_every=max(1, steps // (2 if encoder else 10)),
             seed=each,
             encoder=encoder,
             pad_to=padding,
         )
         for padding, name, each in product(length or [0], method or METHODS, seed or [0])
     ]
-    sentences = load_sentence_pairs(data, pairs, 0, sources=sources, languages=language or ())
+    sentences = load_sentence_pairs(
+        data, pairs, 0, sources=sources, languages=language or (), max_words=words
+    )
     print_message(f"{len(sentences)} pairs of {sentences.name}")
     folder = make_study_folder(out)
     found = train_through_metric(sentences, Transformer(model), settings, folder, log=print_message)

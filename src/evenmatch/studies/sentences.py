@@ -85,15 +85,17 @@ def load_sentence_pairs(
     human: bool = False,
     languages: Sequence[str] = (),
     hard: bool = False,
+    max_words: int = 0,
 ) -> SentencePairs:
     """Sample at most `count` pairs of a file, of WMT17, of adversarial texts or of the sample.
 
     Without `data`, they are WMT17's references with system translations if that data set is
     installed, else the bundled sample. With `sources`, candidates are paired with their sources, or
     references if `human`, and without `data` there are `count` pairs of each of `languages`, all of
-    `SOURCE_SETS` by default. With `hard`, pairs have hard negatives.
+    `SOURCE_SETS` by default. With `hard`, pairs have hard negatives. Pairs with a text of more than
+    `max_words` words are left out (0 for no limit).
     """
-    how: dict[str, bool] = {"sources": sources, "human": human, "hard": hard}
+    how: dict[str, Any] = {"sources": sources, "human": human, "hard": hard, "max_words": max_words}
     if data == ADVERSARIAL:
         return load_adversarial_pairs(count, seed, sources=sources)
     if data:
@@ -103,7 +105,7 @@ def load_sentence_pairs(
         pairs = read_everyday_sample()["good"]
         return sample_sentence_pairs("the sample", pairs, count, seed, **how)
     if not sources:
-        return sample_sentence_pairs(WMT17, read_translations(), count, seed, hard=hard)
+        return sample_sentence_pairs(WMT17, read_translations(), count, seed, **how)
     if unknown := set(languages) - set(SOURCE_SETS):
         raise InputError(
             f"there are no sources in {min(unknown)!r}; known: {', '.join(SOURCE_SETS)}"
@@ -166,9 +168,11 @@ def sample_sentence_pairs(
     sources: bool = False,
     human: bool = False,
     hard: bool = False,
+    max_words: int = 0,
 ) -> SentencePairs:
     """Sample pairs at random, in their order; pairs that repeat a text are dropped.
 
+    So are pairs with a text of more than `max_words` words, unless that is 0.
     With `sources`, candidates are paired with sources, or references with sources if `human`.
     With `hard`, the hard negative of a pair is the text of the pair, among all, whose candidate
     shares the most rare words with its own.
@@ -182,7 +186,8 @@ def sample_sentence_pairs(
             )
         own = pair.references[0] if sources and human else pair.candidate
         other = pair.source if sources and pair.source is not None else pair.references[0]
-        if own and other and not {own, other} & seen:
+        short = not max_words or max(len(own.split()), len(other.split())) <= max_words
+        if own and other and short and not {own, other} & seen:
             found.append((own, other))
             seen |= {own, other}
     if len(found) < 2:
