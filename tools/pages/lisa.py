@@ -200,6 +200,7 @@ STUDIES: Mapping[str, GridRun | GradientRun | QualityRun] = {
     ),
     "references": GridRun(
         100,
+        (0,),
         models=("minilm", "smollm2"),
         algorithms=ALGORITHMS,
         figures=("baseline", "models", "algorithms"),
