@@ -288,8 +288,12 @@ def fill(place: str, found: Results) -> str:
         return f"```text\n{found[name]['command']}\n```"
     if not rest:
         return str(found[what][name])
-    wanted = {key: json.loads(v) if v[0].isdigit() or v == "true" else v for key, v in
-              (each.split("=", 1) for each in rest)}  # fmt: skip
+    settings = dict(each.split("=", 1) for each in rest)
+    plain = {"true", "false"}  # besides numbers; other values are strings
+    wanted = {
+        key: json.loads(value) if value[0].isdigit() or value in plain else value
+        for key, value in settings.items()
+    }
     return show(pick(found[what]["rows"], **wanted), name)
 
 
