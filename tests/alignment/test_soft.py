@@ -203,6 +203,76 @@ def test_a_held_plan_gives_the_true_gradient_of_exact_assignment() -> None:
     assert torch.autograd.gradcheck(score, similarity.requires_grad_(), eps=1e-7, atol=1e-5)
 
 
+def f_cont(x: Any, y: Any) -> Any:
+    """F_CONT of a stack of vectors: similarities, masses and plan all depend on them."""
+    normalize = torch.nn.functional.normalize
+    s = normalize(x, dim=-1) @ normalize(y, dim=-1).mT
+    masses = x.norm(dim=-1), y.norm(dim=-1)
+    weights = torch.ones_like(masses[0]), torch.ones_like(masses[1])
+    alignment = FixedAlignment(em.Emd())(s, everything(s), masses)
+    precision, recall = precision_recall(s, alignment, *weights)
+    return 2 * precision * recall / (precision + recall)
+
+
+def vectors(*shape: int, seed: int) -> Any:
+    return torch.rand(*shape, dtype=torch.float64, generator=torch.manual_seed(seed)) + 0.1
+
+
+def test_transport_with_masses_is_what_the_solver_gives() -> None:
+    single, padded, present = stack()
+    masses = vectors(len(SIZES), 6, seed=1), vectors(len(SIZES), 6, seed=2)
+    leaves = [m.clone().requires_grad_() for m in masses]
+    for given in (masses, tuple(leaves)):
+        found = FixedAlignment(em.Emd())(padded, present, given)
+        for k, (m, n) in enumerate(SIZES):
+            own = masses[0][k, :m].numpy(), masses[1][k, :n].numpy()
+            wanted = em.solve(single[k], "emd", row_mass=own[0], col_mass=own[1])
+            assert found.rows[k, :m, :n].detach().numpy() == pytest.approx(wanted.rows, abs=1e-9)
+            assert found.cols[k, :m, :n].detach().numpy() == pytest.approx(wanted.cols, abs=1e-9)
+        assert not found.rows[~present].any()
+        assert not found.cols[~present].any()
+
+
+def test_the_gradient_of_f_cont_is_that_of_finite_differences() -> None:
+    x, y = vectors(3, 4, 3, seed=3), vectors(3, 5, 3, seed=4)
+    assert torch.autograd.gradcheck(
+        f_cont, (x.requires_grad_(), y.requires_grad_()), eps=1e-7, atol=1e-5
+    )
+
+
+def test_masses_held_constant_would_not_give_the_gradient_of_f_cont() -> None:
+    """The part of the gradient that comes through the masses is not small."""
+    x, y = vectors(1, 4, 3, seed=3).requires_grad_(), vectors(1, 5, 3, seed=4)
+    (whole,) = torch.autograd.grad(f_cont(x, y).sum(), x)
+    # A norm changes along its vector, a cosine only across it.
+    along = (whole * x).sum(-1).detach()
+    assert float(abs(along).max()) > 0.01
+
+
+def test_masses_do_not_change_an_assignment() -> None:
+    s = vectors(2, 4, 5, seed=5)
+    masses = vectors(2, 4, seed=6).requires_grad_(), vectors(2, 5, seed=7)
+    found = FixedAlignment()(s, everything(s), masses)
+    assert not found.rows.requires_grad
+    assert (found.rows == FixedAlignment()(s, everything(s)).rows).all()
+
+
+def test_the_gradient_of_a_plan_by_hand() -> None:
+    """Rows 0.6, 0.4 and columns 0.5, 0.5: the plan is 0.5, 0.1; 0, 0.4.
+
+    With the first column's and both rows' mass as variables: T00 = r0, T01 = h0 - r0, T11 = h1.
+    """
+    rows = np.array([[5 / 6, 1 / 6], [0, 1]])
+    h = torch.tensor([0.6, 0.4], dtype=torch.float64, requires_grad=True)
+    r = torch.tensor([0.5, 0.5], dtype=torch.float64, requires_grad=True)
+    found = differentiable.follow_masses(em.Alignment(rows, rows), h, r)
+    assert found.cols.tolist() == [pytest.approx([1, 0.2]), pytest.approx([0, 0.8])]
+    # rows[0, 0] = r0 / h0, where h and r are scaled to sum to 1
+    found.rows[0, 0].backward()
+    assert h.grad.tolist() == pytest.approx([-5 / 6 * 0.4 / 0.6, 5 / 6])
+    assert r.grad.tolist() == pytest.approx([0.5 / 0.6, -0.5 / 0.6])
+
+
 def test_precision_and_recall_of_a_stack_are_those_of_its_matrices() -> None:
     single, padded, present = stack(low=0.1)
     found = FixedAlignment()(padded, present)

@@ -34,7 +34,8 @@ def test_lisa_prints_a_table_and_writes_a_folder(
     assert "6 pairs of pairs.jsonl" in said.err
     assert "wrote found/index.html" in said.err
     assert "minilm layer 4: one-to-one alignment lowers the mean by" in said.out
-    assert len(list(Path("found/cells").iterdir())) == 2 * 2 * (1 + 2 * 2)
+    # per layer the baseline, and by length and algorithm, with and without padding counted
+    assert len(list(Path("found/cells").iterdir())) == 2 * (1 + 2 * 2 * 2)
     again = command("study", "lisa", pairs, *SMALL, "--out", "found", "--json")
     assert {row["algorithm"] for row in json.loads(again.out)["rows"]} == {"eot", "greedy", "lsa"}
 

@@ -10,6 +10,7 @@ from evenmatch.errors import InputError
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.scoring.reducers import Average, Prf
 from evenmatch.types import Alignment, Embedded, Units
+from tests.support.small_models import save_causal
 
 PAIRS = [("the cat sat", "a cat is sitting"), ("stock prices fell", "we like to swim at night")]
 
@@ -30,6 +31,26 @@ def test_it_is_the_cosine_of_the_last_hidden_states_of_the_closing_tokens() -> N
             )
         wanted = torch.nn.functional.cosine_similarity(x, y, dim=0).item()
         assert score.value == pytest.approx(wanted, abs=1e-5)
+
+
+def test_without_a_closing_token_it_is_the_cosine_of_the_last_tokens(tmp_path: Any) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = save_causal(tmp_path)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    model: Any = AutoModel.from_pretrained(folder).eval()
+    spec = f"eot(model={str(folder)!r})"
+    found = em.score([c for c, _ in PAIRS], [r for _, r in PAIRS], spec).segments
+    for pair, score in zip(PAIRS, found, strict=True):
+        with torch.no_grad():  # as in bert_score, a text begins with a space for such a tokenizer
+            x, y = (
+                model(**tokenizer(f" {t}", return_tensors="pt")).last_hidden_state[0, -1]
+                for t in pair
+            )
+        wanted = torch.nn.functional.cosine_similarity(x, y, dim=0).item()
+        assert score.value == pytest.approx(wanted, abs=1e-5)
+    assert em.align("the cat", "the dog", spec).candidate_units[0].strip() == "cat"
 
 
 @pytest.mark.model

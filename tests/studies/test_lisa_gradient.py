@@ -18,8 +18,10 @@ from evenmatch.studies.lisa.gradient import (
     contrastive_loss,
     embed_pairs,
     score_all_pairs,
+    train_encoder,
     train_projection,
 )
+from tests.support.small_models import PAIRS, save
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -61,16 +63,65 @@ def test_training_is_the_same_twice() -> None:
     )
 
 
-def test_scores_of_a_batch_are_the_metric_of_each_pair() -> None:
+def embedded(side: list[Any]) -> tuple[Any, Any, Any]:
+    vectors = [torch.tensor(v, dtype=torch.float64) for v in side]
+    padded = torch.nn.utils.rnn.pad_sequence(vectors, batch_first=True)
+    mask = torch.arange(padded.shape[1]) < torch.tensor([len(v) for v in side])[:, None]
+    return padded, mask, mask
+
+
+@pytest.mark.parametrize("solver", [FixedAlignment(), FixedAlignment(em.Greedy())])
+def test_scores_of_a_batch_are_the_metric_of_each_pair(solver: FixedAlignment) -> None:
     candidates, references = ["the cat sat", "a dog"], ["the cat sat on the mat", "the dog ran"]
     encoder = em.Hashed(dim=32)
     batch = embed_pairs(candidates, references, encoder)
-    found = score_all_pairs(batch, torch.eye(32), FixedAlignment())
-    metric = em.AlignMetric(vectors=encoder, alignment=em.Lsa())
+    x, y = (embedded([pair[k] for pair in batch]) for k in (0, 1))
+    found = score_all_pairs(x, y, solver)
+    metric = em.AlignMetric(vectors=encoder, alignment=solver.solver)
     for i, candidate in enumerate(candidates):
         for j, reference in enumerate(references):
             wanted = em.score([candidate], [reference], metric).mean
             assert float(found[i, j]) == pytest.approx(wanted, abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def small_encoder(tmp_path_factory: pytest.TempPathFactory) -> em.Transformer:
+    folder = save(tmp_path_factory.mktemp("encoder"), "bert", "AutoModel")
+    return em.Transformer(str(folder), 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "pad_to", "spec"),
+    [
+        ("f_cont", 0, "f_cont(model={!r}, layer=2)"),
+        ("held_lsa", 24, "align(units=pieces(marks=True), alignment=lsa, "
+         "vectors=transformer(model={!r}, layer=2, pad_to=24))"),
+    ],
+)  # fmt: skip
+def test_the_encoder_is_trained_through_the_metric_itself(
+    small_encoder: em.Transformer,
+    method: str,
+    pad_to: int,
+    spec: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before training, the scores of held-out pairs are those of the metric."""
+    seen: list[Any] = []
+
+    def watch(scores: Any) -> Any:
+        seen.append(scores / 10)
+        return contrastive_loss(scores)
+
+    monkeypatch.setattr("evenmatch.studies.lisa.gradient.contrastive_loss", watch)
+    settings = GradientSettings(
+        method, steps=6, batch=2, rate=0.01, look_every=6, encoder=True, pad_to=pad_to
+    )
+    curve = train_encoder(PAIRS[:3], PAIRS[:2], small_encoder, settings)
+    metric = spec.format(small_encoder.model)
+    for i, j in np.ndindex(2, 2):
+        wanted = em.score([PAIRS[i][0]], [PAIRS[j][1]], metric).mean
+        assert float(seen[0][i, j]) == pytest.approx(wanted, abs=2e-5)
+    assert curve.losses[-1] < curve.losses[0]
 
 
 def test_empty_texts_are_left_out_of_training() -> None:
@@ -89,6 +140,8 @@ def test_invalid_settings_are_refused() -> None:
         GradientSettings(batch=1)
     with pytest.raises(InputError, match="3 pairs to train on are fewer than a batch of 16"):
         train_projection(shadowed_pairs(3, 0), shadowed_pairs(20, 0), GradientSettings())
+    with pytest.raises(InputError, match="only texts for the encoder are padded"):
+        GradientSettings(pad_to=8)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import InputError
-from evenmatch.studies.lisa.gradient import GradientSettings, gradient_report, train_projections
+from evenmatch.studies.lisa.gradient import GradientSettings, gradient_report, train_through_metric
 from evenmatch.studies.sentences import SentencePairs
 
 pytest.importorskip("torch", reason="torch is not installed")
@@ -25,17 +25,17 @@ METHOD_SETTINGS = [
 def test_each_method_is_trained_once_and_lowers_the_loss(tmp_path: Path) -> None:
     lines: list[str] = []
     encoder = em.Hashed(dim=32)
-    first = train_projections(SENTENCES, encoder, METHOD_SETTINGS, tmp_path, log=lines.append)
-    assert [line.split(":")[0] for line in lines] == ["gumbel", "held_lsa"]
+    first = train_through_metric(SENTENCES, encoder, METHOD_SETTINGS, tmp_path, log=lines.append)
+    assert [line.split(":")[0] for line in lines] == ["seed 0, gumbel", "seed 0, held_lsa"]
     assert all(c.held_out[-1].loss < c.held_out[0].loss for c in first)
     for path in (tmp_path / "cells").iterdir():
         path.write_text(path.read_text().replace('"losses": [', '"losses": [9.0, '))
-    again = train_projections(SENTENCES, encoder, METHOD_SETTINGS, tmp_path)
+    again = train_through_metric(SENTENCES, encoder, METHOD_SETTINGS, tmp_path)
     assert [c.losses[0] for c in again] == [9.0, 9.0]
 
 
 def test_the_report_shows_each_method(tmp_path: Path) -> None:
-    found = train_projections(SENTENCES, em.Hashed(dim=32), METHOD_SETTINGS, tmp_path)
+    found = train_through_metric(SENTENCES, em.Hashed(dim=32), METHOD_SETTINGS, tmp_path)
     report = gradient_report(found, SENTENCES)
     assert [row[0] for row in report.tables["losses"]] == ["method", "gumbel", "held_lsa"]
     assert report.figures["losses"].count("<path ") == 2
@@ -43,4 +43,4 @@ def test_the_report_shows_each_method(tmp_path: Path) -> None:
 
 def test_no_methods_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no method to train with"):
-        train_projections(SENTENCES, em.Hashed(dim=32), [], tmp_path)
+        train_through_metric(SENTENCES, em.Hashed(dim=32), [], tmp_path)

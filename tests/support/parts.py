@@ -103,6 +103,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("partial_prf"),
         Row("partial_prf(credit=1.0, penalty=3.0, new=0.1, repeated=0.2)"),
         Row("worst"),
+        Row("unweighted"),
+        Row("unweighted(base=average)"),
         Row("worst(share=0.5)"),
         Row("rescale(low=0.3, base=average)"),
         Row("nearness"),

@@ -5,14 +5,15 @@
     python -m tools.pages.alignments [alignment] [repetition] [--out FOLDER]
 
 Runs the studies that are named in a folder each below FOLDER, where they are resumed, and writes
-their reports to results/alignments. Then writes the pages of all reports there.
+their reports to results/alignments. Then writes the pages of all reports there, and
+docs/results/word-alignment.svg, the figure of the README.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,16 @@ STORED = RESULTS / "alignments"
 FIGURES = PAGES / "alignments"
 PAIRS = 200
 Run = tuple[StudyReport, list[dict[str, Any]]]
+# The bars of the figure.
+SHOWN_SOLVERS = {
+    "greedy": "greedy (BERTScore)",
+    "emd": "transport (emd)",
+    "lsa": "one-to-one (lsa)",
+    "mutual": "each other's best (mutual)",
+    "partial": "partial one-to-one",
+    "unbalanced": "unbalanced transport",
+    "sinkhorn": "entropic transport",
+}
 
 
 def run_alignment(folder: Path) -> Run:
@@ -71,6 +82,43 @@ def main() -> None:
         if (path := STORED / f"{name}.json").exists():
             lines = page_lines(page, json.loads(path.read_text("utf-8")))
             (PAGES / f"{page}.md").write_text("\n".join(lines) + "\n", "utf-8")
+    document = json.loads((STORED / "alignment.json").read_text("utf-8"))
+    (PAGES / "word-alignment.svg").write_text(draw_bars(document["rows"]), "utf-8")
+
+
+def draw_bars(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Draw a bar per solver: F1 without a threshold, with its interval, on a light or dark page."""
+    data = TEST_FILES[0]
+    own = {r["solver"]: r["f1"] for r in rows if (r["data"], r["rule"]) == (data, "plain")}
+    height, left, low, high = 26, 200, 0.6, 0.85
+
+    def x(value: float) -> float:
+        return left + (value - low) / (high - low) * 380
+
+    bars = ""
+    for number, (solver, label) in enumerate(SHOWN_SOLVERS.items()):
+        f1, y = own[solver], 50 + height * number
+        bars += (
+            f'<text x="{left - 10}" y="{y + 13}" text-anchor="end">{label}</text>'
+            f'<rect class="{"greedy" if solver == "greedy" else "bar"}" x="{left}" y="{y}" '
+            f'width="{x(f1["value"]) - left:.1f}" height="18" rx="2"/>'
+            f'<path class="line" d="M{x(f1["low"]):.1f} {y + 9}H{x(f1["high"]):.1f}"/>'
+            f'<text x="{x(f1["high"]) + 8:.1f}" y="{y + 13}">{f1["value"]:.3f}</text>'
+        )
+    bottom = 50 + height * len(SHOWN_SOLVERS)
+    title = "F1 against word alignments drawn by people"
+    note = f"MTRef test, 800 sentence pairs; bars begin at {low}; lines: 95 % intervals"
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" role="img" width="640" '
+        f'height="{bottom + 30}" viewBox="0 0 640 {bottom + 30}" '
+        'font-family="system-ui, sans-serif" font-size="13">'
+        f"<title>{title}</title><style>text{{fill:#212529}}.quiet{{fill:#5c636a}}"
+        ".bar{fill:#6ea8dc}.greedy{fill:#f08c5a}.line{stroke:#212529;stroke-width:2}"
+        "@media (prefers-color-scheme:dark){text{fill:#e9ecef}.quiet{fill:#adb5bd}"
+        ".bar{fill:#2f6fb0}.greedy{fill:#c2551d}.line{stroke:#e9ecef}}</style>"
+        f'<text x="16" y="24" font-size="15" font-weight="600">{title}</text>{bars}'
+        f'<text class="quiet" x="16" y="{bottom + 20}" font-size="12">{note}</text></svg>\n'
+    )
 
 
 def page_lines(page: str, document: Mapping[str, Any]) -> Iterator[str]:

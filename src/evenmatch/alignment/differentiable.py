@@ -1,17 +1,19 @@
 """Differentiable alignments in torch, for training with an alignment metric as the loss.
 
-A `TensorSolver` takes a tensor of similarities (..., m, n) and a mask of the cells that are not
-padding, and returns one `Alignment` of that shape; `scoring.reducers.precision_recall` turns it
-into scores. Tensor solvers have no spec, since they are for training and not for scoring.
+A `TensorSolver` takes a tensor of similarities (..., m, n), a mask of the cells that are not
+padding and, for transport, the masses of both sides. It returns one `Alignment` of that shape;
+`scoring.reducers.precision_recall` turns it into scores. Tensor solvers have no spec, since they
+are for training and not for scoring.
 
 - `StraightThrough`: forward the choices of `recursive` (LiSAScore) or samples of them, backward
   those of a softmax.
-- `FixedAlignment`: any solver, with its alignment as a constant.
+- `FixedAlignment`: any solver, with its alignment as a constant; the plan of `emd` follows its
+  masses, so that the gradient of F_CONT is exact (`follow_masses`).
 
 The softmax needs refined cells with a gradient. Refined cells are scaled to the range from -1
 (lowest cell of a matrix) to 0 (highest). Refinement is invariant to scale (see `lisa.py`), so the
 choices stay those of the solver, and a temperature means the same for every matrix and any number
-of steps. `refine_with_gradient`, at the end, is refinement as a torch autograd function.
+of steps. `refine_with_gradient` is refinement as a torch autograd function.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import numpy as np
 from evenmatch.alignment.assignment import Lsa
 from evenmatch.alignment.batching import array_namespace
 from evenmatch.alignment.lisa import Recursive, cell_indexes, credit_shares, refine_cells
+from evenmatch.alignment.transport import Emd
 from evenmatch.errors import InputError
 from evenmatch.protocols import Solver
 from evenmatch.types import Alignment, Array, Problem
@@ -36,13 +39,19 @@ Rivals = tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]
 
 _ABSENT_LOGIT = -1e9  # finite, so that a softmax over padding alone is finite and has a gradient
 _MIN_RANGE = 1e-6
+_RIDGE = 1e-10
 _TINY = 1e-12
+
+# The masses of the units of both sides, (..., m) and (..., n).
+Masses = tuple[Array, Array]
 
 
 class TensorSolver(Protocol):
     """Aligns a stack of similarity matrices of one size; ignores cells that are not present."""
 
-    def __call__(self, similarity: Array, present: Array, /) -> Alignment: ...
+    def __call__(
+        self, similarity: Array, present: Array, masses: Masses | None = None, /
+    ) -> Alignment: ...
 
 
 @dataclass(frozen=True)
@@ -69,8 +78,13 @@ class StraightThrough:
         if self.temperature <= 0:
             raise InputError(f"a temperature must be above 0, got {self.temperature}")
 
-    def __call__(self, similarity: Array, present: Array) -> Alignment:
-        """Return shares with the values of the choice and the gradient of the softmax."""
+    def __call__(
+        self, similarity: Array, present: Array, masses: Masses | None = None
+    ) -> Alignment:
+        """Return shares with the values of the choice and the gradient of the softmax.
+
+        Masses are ignored, as by `recursive`.
+        """
         cells, mask = _flatten_stack(similarity, present)
         logits = soft_logits(cells, mask, self.base, self.temperature)
         if self.seed is not None:
@@ -87,28 +101,95 @@ class StraightThrough:
 
 @dataclass(frozen=True)
 class FixedAlignment:
-    """Any solver's alignment as a constant: the gradient reaches only the similarities.
+    """Any solver's alignment as a constant: the gradient reaches the similarities and the masses.
 
-    For exact one-to-one alignment this is the true gradient wherever one exists, since the optimal
-    plan does not change under small changes of the similarities.
+    For exact one-to-one alignment and exact transport this is the true gradient wherever one
+    exists, since the optimal plan does not change under small changes of the similarities. It does
+    change with the masses: under `emd` the shares follow them (see `follow_masses`). Other solvers
+    hold masses constant.
     """
 
     solver: Solver = Lsa()
 
-    def __call__(self, similarity: Array, present: Array) -> Alignment:
-        """Solve each matrix of the stack as a separate problem, in numpy."""
+    def __call__(
+        self, similarity: Array, present: Array, masses: Masses | None = None
+    ) -> Alignment:
+        """Solve each matrix of the stack as a separate problem, in numpy; without masses all are 1.
+
+        Units without a present cell have no mass.
+        """
         cells, mask = (a.detach().cpu().numpy() for a in _flatten_stack(similarity, present))
+        shape = similarity.shape
+        given = masses or (similarity.new_ones(()), similarity.new_ones(()))
+        whole = present.expand(shape)
+        h, r = given[0] * whole.any(-1), given[1] * whole.any(-2)
+        numbers = [m.detach().cpu().numpy().reshape(len(cells), -1) for m in (h, r)]
         places = [np.ix_(cell_mask.any(1), cell_mask.any(0)) for cell_mask in mask]
         problems = [
-            Problem(matrix[at], np.ones(at[0].size), np.ones(at[1].size))
-            for matrix, at in zip(cells, places, strict=True)
+            Problem(matrix[at], x[at[0][:, 0]], y[at[1][0]])
+            for matrix, x, y, at in zip(cells, *numbers, places, strict=True)
         ]
         alignments = self.solver(problems)
         plans = np.zeros((2, *cells.shape))
         for k, (alignment, at) in enumerate(zip(alignments, places, strict=True)):
             plans[0, k][at], plans[1, k][at] = alignment.rows, alignment.cols
-        rows, cols = (similarity.new_tensor(plan).reshape(similarity.shape) for plan in plans)
-        return Alignment(rows, cols, exact=all(alignment.exact for alignment in alignments))
+        rows, cols = (similarity.new_tensor(plan).reshape(shape) for plan in plans)
+        found = Alignment(rows, cols, exact=all(alignment.exact for alignment in alignments))
+        return follow_masses(found, h, r) if isinstance(self.solver, Emd) else found
+
+
+def follow_masses(alignment: Alignment, row_mass: Array, col_mass: Array) -> Alignment:
+    """Return the shares of exact transport as functions of the masses, with the same values.
+
+    The cells that carry mass stay the same under small changes of the masses, and form a forest of
+    rows and columns. So the plan is a linear function of the masses, and its gradient has a closed
+    form: if G is the gradient at the plan, that at the masses is the λ and μ with
+    λ[i] + μ[j] = G[i, j] at every cell that carries mass.
+    """
+    if not (row_mass.requires_grad or col_mass.requires_grad):
+        return alignment
+    import torch
+
+    h, r = (m / m.sum(-1, keepdim=True).clamp(min=_TINY) for m in (row_mass, col_mass))
+    rows = torch.as_tensor(alignment.rows, dtype=h.dtype, device=h.device)
+    plan = _plan_function().apply(rows * h.detach()[..., None], h, r)
+    return Alignment(
+        plan / h.clamp(min=_TINY)[..., None],
+        plan / r.clamp(min=_TINY)[..., None, :],
+        exact=alignment.exact,
+    )
+
+
+@cache
+def _plan_function() -> Any:
+    import torch
+
+    class Plan(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, plan: Any, h: Any, r: Any) -> Any:
+            ctx.used = plan > 0
+            return plan.clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> tuple[None, Any, Any]:
+            return None, *_mass_gradient(gradient, ctx.used)
+
+    return Plan
+
+
+def _mass_gradient(gradient: Array, used: Array) -> tuple[Array, Array]:
+    """Return λ and μ, by the normal equations; their free constants are 0."""
+    import torch
+
+    cells, links = (gradient * used).double(), used.double()
+    m, n = cells.shape[-2:]
+    system = cells.new_zeros((*cells.shape[:-2], m + n, m + n))
+    system[..., :m, m:], system[..., m:, :m] = links, links.mT
+    # A little on the diagonal settles the constants, and units without a cell.
+    degrees = torch.cat([links.sum(-1), links.sum(-2)], -1) + _RIDGE
+    system.diagonal(dim1=-2, dim2=-1).copy_(degrees)
+    found = torch.linalg.solve(system, torch.cat([cells.sum(-1), cells.sum(-2)], -1))
+    return found[..., :m].to(gradient.dtype), found[..., m:].to(gradient.dtype)
 
 
 def _flatten_stack(similarity: Array, present: Array) -> tuple[Array, Array]:

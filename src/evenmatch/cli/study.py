@@ -7,6 +7,7 @@ continues when the command is run again.
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import product
 from typing import Any
 
 import typer
@@ -38,7 +39,7 @@ from evenmatch.studies.lisa.gradient import (
     METHODS,
     GradientSettings,
     gradient_report,
-    train_projections,
+    train_through_metric,
 )
 from evenmatch.studies.lisa.grid import ALGORITHMS, LENGTHS, Grid, run_lisa_grid
 from evenmatch.studies.lisa.trade_off import TradeOffSettings, measure_trade_off, trade_off_report
@@ -48,7 +49,7 @@ from evenmatch.studies.repetition import (
     repetition_report,
     repetition_rows,
 )
-from evenmatch.studies.sentences import WMT17, SentencePairs, load_sentence_pairs
+from evenmatch.studies.sentences import SOURCE_SETS, WMT17, SentencePairs, load_sentence_pairs
 from evenmatch.studies.word_alignment import (
     DEV_FILE,
     SOLVERS,
@@ -168,7 +169,12 @@ def study_lisa(
     sources: bool = opt.flag(
         False,
         "--sources",
-        "Pair candidates with sources instead of references; needs a multilingual --model.",
+        "Pair candidates with sources instead of references. Without DATA, these are WMT's texts "
+        "in eleven languages, --pairs of each.",
+    ),
+    human: bool = opt.flag(False, "--human", "With --sources, take references for candidates."),
+    language: list[str] | None = opt.repeatable(
+        None, "CODE", "Source language of --sources without DATA", shown=", ".join(SOURCE_SETS)
     ),
     pairs: int = opt.count(300, "Maximum number of pairs to sample.", least=2),
     length: list[int] | None = opt.repeatable(
@@ -189,16 +195,24 @@ def study_lisa(
     """LiSAScore: effect of alignment and padding.
 
     Measures how the alignment method and padding change scores, and how well each method separates
-    true pairs from in-batch negatives (Mander & Phillips 2024).
+    true pairs from in-batch and hard negatives (Mander & Phillips 2024). DATA may also be
+    menli-adversarial: paraphrases as pairs, and texts with an error as negatives.
     """
     if sources and not model:
-        raise typer.BadParameter("sources are in another language; give a multilingual --model")
+        raise typer.BadParameter(
+            "sources are in another language; give a multilingual --model, or name the English one"
+        )
+    if not sources and (human or language):
+        raise typer.BadParameter("--human and --language need --sources")
     grid = Grid(
         models=tuple(model or ("minilm",)),
         lengths=tuple(length or LENGTHS),
         algorithms=tuple(algorithm or ALGORITHMS),
     )
-    sentences = _load_pairs(data, pairs, seed, sources=sources)
+    sentences = load_sentence_pairs(
+        data, pairs, seed, sources=sources, human=human, languages=language or (), hard=True
+    )
+    print_message(f"{len(sentences)} pairs of {sentences.name}")
     folder = make_study_folder(out)
     with running.settings() as settings:
         runs = run_lisa_grid(sentences, grid, folder, seed=seed, **settings)
@@ -250,20 +264,48 @@ def study_lisa_gradient(
     method: list[str] | None = opt.repeatable(
         None, "METHOD", "Gradient estimator", shown=", ".join(METHODS)
     ),
-    seed: int = opt.SEED,
+    encoder: bool = opt.flag(
+        False, "--encoder", "Train all weights of the encoder instead of a projection."
+    ),
+    rate: float = opt.value(3e-4, "RATE", "Learning rate; about 3e-5 suits --encoder."),
+    length: list[int] | None = opt.repeatable(
+        None,
+        "N",
+        "With --encoder, pad texts to N sub-words; 0 means no padding",
+        shown="0",
+        least=0,
+    ),
+    words: int = opt.count(0, "Leave out texts with more words; 0 means no limit.", least=0),
+    sources: bool = opt.flag(False, "--sources", "Pair candidates with sources."),
+    language: list[str] | None = opt.repeatable(
+        None, "CODE", "Source language of --sources without DATA", shown=", ".join(SOURCE_SETS)
+    ),
+    seed: list[int] | None = opt.repeatable(None, "N", "Random seed", shown="0", least=0),
     json: bool = opt.JSON,
 ) -> None:
-    """LiSAScore: train a projection through the metric.
+    """LiSAScore: train through the metric.
 
-    The projection learns to separate true pairs from in-batch negatives.
+    A projection, or the encoder, learns to separate true pairs from in-batch negatives.
     """
     settings = [
-        GradientSettings(name, steps=steps, batch=batch, look_every=max(1, steps // 10), seed=seed)
-        for name in method or METHODS
+        GradientSettings(
+            name,
+            steps=steps,
+            batch=batch,
+            rate=rate,
+            look_every=max(1, steps // (2 if encoder else 10)),
+            seed=each,
+            encoder=encoder,
+            pad_to=padding,
+        )
+        for padding, name, each in product(length or [0], method or METHODS, seed or [0])
     ]
-    sentences = _load_pairs(data, pairs, seed)
+    sentences = load_sentence_pairs(
+        data, pairs, 0, sources=sources, languages=language or (), max_words=words
+    )
+    print_message(f"{len(sentences)} pairs of {sentences.name}")
     folder = make_study_folder(out)
-    found = train_projections(sentences, Transformer(model), settings, folder, log=print_message)
+    found = train_through_metric(sentences, Transformer(model), settings, folder, log=print_message)
     report = gradient_report(found, sentences)
     finish_study(report, out, {"curves": [curve.to_dict() for curve in found]} if json else None)
 
@@ -333,7 +375,7 @@ def study_repetition(
     finish_study(repetition_report(found), out, {"rows": repetition_rows(found)} if json else None)
 
 
-def _load_pairs(data: str, pairs: int, seed: int, *, sources: bool = False) -> SentencePairs:
-    found = load_sentence_pairs(data, pairs, seed, sources=sources)
+def _load_pairs(data: str, pairs: int, seed: int) -> SentencePairs:
+    found = load_sentence_pairs(data, pairs, seed)
     print_message(f"{len(found)} pairs of {found.name}")
     return found

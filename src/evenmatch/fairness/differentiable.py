@@ -2,7 +2,8 @@
 
 There is one scorer for each kind of metric: alignment, fitted bi-encoder, regression
 (cross-encoder) and likelihood. Each has a private copy of the model, so that an adapter can be
-inserted into its blocks. The alignment is a constant for the gradient, as in `scoring.reducers`.
+inserted into its blocks. The alignment is a constant for the gradient, as in `scoring.reducers`;
+the plan of F_CONT follows its masses.
 Begin with `Differentiable` and `make_differentiable`.
 """
 
@@ -16,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from evenmatch.alignment.differentiable import follow_masses
+from evenmatch.alignment.transport import Emd
 from evenmatch.errors import InputError
 from evenmatch.metrics.fitted import BiEncoderHead, FittedMetric, pair_features_torch
 from evenmatch.metrics.likelihood import Likelihood, LikelihoodInput
@@ -29,7 +32,7 @@ from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import Prf, precision_recall
 from evenmatch.types import Alignment, Array, Embedded, Problem, Run
 from evenmatch.vectors.transformer import Transformer
-from evenmatch.vectors.weighting import lacks_idf_table
+from evenmatch.vectors.weighting import Norm, lacks_idf_table
 
 TextPair = tuple[str, str]  # a candidate and its reference
 _IGNORE_INDEX = -100  # the label that transformers ignores
@@ -112,6 +115,11 @@ class AlignmentScorer:
             for s, (x, y) in zip(similarities, both, strict=True)
         ]
         solved = self.metric.alignment(problems)
+        if isinstance(self.metric.alignment, Emd) and isinstance(self.encoder.mass, Norm):
+            solved = [
+                follow_masses(a, x.vectors.norm(dim=-1), y.vectors.norm(dim=-1))
+                for a, (x, y) in zip(solved, both, strict=True)
+            ]
         every = zip(similarities, solved, both, strict=True)
         return torch.stack([_f_score(s, a, x, y) for s, a, (x, y) in every])
 
@@ -158,8 +166,11 @@ def _f_score(similarity: Any, alignment: Alignment, x: Embedded, y: Embedded) ->
 
 
 def _tensor(array: Array) -> Any:
+    """Return an array, or a tensor that keeps its gradient, in single precision."""
     import torch
 
+    if isinstance(array, torch.Tensor):
+        return array.float()
     return torch.as_tensor(np.asarray(array, dtype=np.float32))
 
 

@@ -70,16 +70,20 @@ def lisa_page(document: Mapping[str, Any]) -> str:
     rows = document["rows"]
     by_condition: dict[str, list[Estimate]] = {}
     for row in rows:
+        if row.get("group"):
+            continue
         padding = f"padded to {row['length']}" if row["length"] else "no padding"
+        padding += ", counted" if row.get("counted") else ""
+        condition = f"{row['encoder']}, {padding}, {row.get('negatives', 'shuffled')} negatives"
         estimate = Estimate(row["algorithm"], **row["effect"])
-        by_condition.setdefault(f"{row['encoder']}, {padding}", []).append(estimate)
+        by_condition.setdefault(condition, []).append(estimate)
     figures = [
         estimate_plot(estimates, digits=2).figure(condition)
         for condition, estimates in by_condition.items()
     ]
     text = (
-        "Cohen's d between the scores of true pairs and of in-batch negatives; lines are "
-        "confidence intervals."
+        "Cohen's d between the scores of true pairs and of negatives, in-batch (shuffled) or hard; "
+        "lines are confidence intervals."
     )
     table = sortable_table(record_table(rows), "Results by encoder, padded length and algorithm")
     parts = (
@@ -89,7 +93,7 @@ def lisa_page(document: Mapping[str, Any]) -> str:
     )
     known = [name for name in ("data", "pairs", "seed", "seconds") if name in document]
     return render_page(
-        "LiSAScore: assignment, padding and in-batch negatives",
+        "LiSAScore: assignment, padding and negatives",
         parts,
         [f"{name}: {document[name]}" for name in known],
         document.get("command", ""),
@@ -113,7 +117,7 @@ def lisa_quality_page(document: Mapping[str, Any]) -> str:
 
 def lisa_gradient_page(document: Mapping[str, Any]) -> str:
     """Return the page of `study lisa-gradient`: training through the metric, by method."""
-    evaluations = {each["lesson"]["method"]: each["held_out"] for each in document["curves"]}
+    evaluations = {_run_name(each["lesson"]): each["held_out"] for each in document["curves"]}
     figures = []
     for caption, name in (
         ("Loss on held-out pairs", "loss"),
@@ -134,6 +138,11 @@ def lisa_gradient_page(document: Mapping[str, Any]) -> str:
     )
     title = "LiSAScore: training through the metric"
     return render_page(title, parts, (), document.get("command", ""))
+
+
+def _run_name(settings: Mapping[str, Any]) -> str:
+    padding = f", padded to {settings['pad_to']}" if settings.get("pad_to") else ""
+    return f"{settings['method']}{padding}, seed {settings.get('seed', 0)}"
 
 
 def study_page(document: Mapping[str, Any]) -> str:

@@ -87,6 +87,31 @@ class Rescale:
         return (value - self.low) / (1 - self.low)
 
 
+@register("scoring", "unweighted")
+@dataclass(frozen=True)
+class Unweighted:
+    """Another reducer's scores with every unit weighted 1, special tokens and padding included.
+
+    The text of LiSAScore (Mander & Phillips 2024) counts padding like this; its code does not.
+    """
+
+    base: Reducer = Prf()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
+        """Score one pair by the inner reducer, with weights of 1."""
+        equal = (dataclasses.replace(e, weights=np.ones(len(e.weights))) for e in (x, y))
+        return self.base(similarity, alignment, *equal)
+
+    def score_bounds(self, low: float, high: float) -> tuple[float, float]:
+        """The bounds of the inner reducer."""
+        if not isinstance(self.base, BoundedReducer):
+            return (-math.inf, math.inf)
+        return self.base.score_bounds(low, high)
+
+
 @register("scoring", "average")
 @dataclass(frozen=True)
 class Average:

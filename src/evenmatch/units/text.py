@@ -83,7 +83,8 @@ class Opening:
 class Closing:
     """The special token that closes the text, as the only unit.
 
-    It attends to the whole text and represents it (like the end-of-text token in CLIPScore).
+    It attends to the whole text and represents it (like the end-of-text token in CLIPScore). For a
+    model that puts no token after a text, it is the last token of the text.
     """
 
     def __call__(self, text: str) -> Units:

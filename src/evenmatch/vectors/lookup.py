@@ -160,6 +160,10 @@ def _embed_batch(
 ) -> list[Embedded]:
     """Embed the units of each text by the mean of their tokens."""
     states = lookup([u.text for u in batch], not all(u.by_model for u in batch))
+    if any(u.closing and not s.special_tokens for u, s in zip(batch, states, strict=True)):
+        raise InputError(
+            "a table puts no closing token after a text; use an encoder with a model: transformer"
+        )
     return [
         embed_units(u, s, s.layers[0], how="mean", weights=weights, mass=mass)
         for u, s in zip(batch, states, strict=True)

@@ -136,16 +136,24 @@ def _unit_positions(units: Units, states: HiddenStates) -> Array | slice:
 def _special_token_slice(units: Units, states: HiddenStates) -> slice:
     """Return the position of the special token that is the only unit; none if the text is empty.
 
-    The opening token is the first token, the closing token the first after the text.
+    The opening token is the first token, the closing token the first after the text. Models that
+    put no closing token after a text, such as most language models, have its last token instead.
     """
     if _is_empty(states):
         return slice(0)
     text_positions = (i for i in range(len(states.token_ids)) if i not in states.special_tokens)
-    at = 0 if units.opening else 1 + max(text_positions)
-    if at not in states.special_tokens:
-        where = "opening token before" if units.opening else "closing token after"
-        raise InputError(f"this model puts no {where} a text; name one that does, such as 'minilm'")
-    return slice(at, at + 1)
+    if units.closing:
+        last = max(text_positions)
+        return (
+            slice(last + 1, last + 2)
+            if last + 1 in states.special_tokens
+            else slice(last, last + 1)
+        )
+    if 0 not in states.special_tokens:
+        raise InputError(
+            "this model puts no opening token before a text; name one that does, such as 'minilm'"
+        )
+    return slice(0, 1)
 
 
 def _is_empty(states: HiddenStates) -> bool:

@@ -15,6 +15,7 @@ from evenmatch.scoring.reducers import (
     Nearness,
     Prf,
     Rescale,
+    Unweighted,
     WorstUnits,
     best_over_references,
     empty_score,
@@ -62,6 +63,8 @@ def told(score: Score) -> tuple[float, set[str]]:
         # the worst of two rows, and of the two columns that have weight
         (WorstUnits(), (2 * 0.85 * 0.3 / 1.15, 0.85, 0.3)),
         (WorstUnits(1.0), (2 * 0.875 * 0.6 / 1.475, 0.875, 0.6)),
+        (Unweighted(), (2 * 0.875 * (2 / 3) / (0.875 + 2 / 3), 0.875, 2 / 3)),
+        (Unweighted(Average()), ((0.875 + 2 / 3) / 2, 0.875, 2 / 3)),
     ],
     ids=repr,
 )

@@ -114,9 +114,22 @@ def test_one_special_token_may_be_the_only_unit(which: str, at: int) -> None:
     units = Units(STATES.text, by_model=True, **{which: True})  # type: ignore[arg-type]  # by name
     found = embed_units(units, STATES, VECTORS, how="max", weights=ById(), mass=Uniform())
     assert found.vectors.tolist() == [VECTORS[at].tolist()]
-    bare = HiddenStates("a b", np.array([5, 6]), np.array([(0, 1), (2, 3)]), {})
-    with pytest.raises(InputError, match=f"this model puts no {which} token"):
-        embed_units(units, bare, VECTORS[:2], how="max", weights=ById(), mass=Uniform())
+
+
+BARE = HiddenStates("a b", np.array([5, 6]), np.array([(0, 1), (2, 3)]), {})
+
+
+def test_the_last_token_stands_for_a_closing_token_that_a_model_does_not_have() -> None:
+    units = Units("a b", by_model=True, closing=True)
+    found = embed_units(units, BARE, VECTORS[:2], how="max", weights=ById(), mass=Uniform())
+    assert found.vectors.tolist() == [VECTORS[1].tolist()]
+    assert readable_units(units, BARE).words == ("b",)
+
+
+def test_a_model_without_an_opening_token_is_refused() -> None:
+    units = Units("a b", by_model=True, opening=True)
+    with pytest.raises(InputError, match="this model puts no opening token before a text"):
+        embed_units(units, BARE, VECTORS[:2], how="max", weights=ById(), mass=Uniform())
 
 
 def test_norms_and_equal_weights() -> None:

@@ -1,14 +1,15 @@
-"""The grid of LiSAScore's experiment: encoders × algorithms × padded lengths × pairs or negatives.
+"""The grid of LiSAScore's experiment: encoders × algorithms × padding × pairs or negatives.
 
-Each cell holds the scores of one metric on all pairs, aligned or shuffled, and is stored as soon
-as it is computed.
+Each cell holds the scores of one metric on all pairs, as they are or with negatives, and is stored
+as soon as it is computed. Negatives are in-batch (`SHUFFLED`) and, if the data have them, `HARD`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from evenmatch.metrics.presets import make_metric
 from evenmatch.models.checkpoints import Layer
 from evenmatch.scoring.inputs import make_run, offset_progress
 from evenmatch.scoring.metric import AlignMetric, score_metrics
+from evenmatch.scoring.reducers import Prf, Unweighted
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import ResultStore
 from evenmatch.studies.sentences import SentencePairs
@@ -31,17 +33,22 @@ GREEDY, BASELINE = "greedy", "eot"
 ALGORITHMS = (GREEDY, "lsa", "row_mask", "recursive", "recursive(legacy=True)", "topk", "auction")
 LENGTHS = (0, 128, 384)  # tokens that texts are padded to; 0 for no padding
 LAYERS: tuple[Layer, ...] = ("auto", "last")
-ALIGNED, SHUFFLED = "aligned", "shuffled"
+ALIGNED, SHUFFLED, HARD = "aligned", "shuffled", "hard"
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The dimensions of the grid; each model is used at every one of `layers`."""
+    """The dimensions of the grid; each model is used at every one of `layers`.
+
+    With `counted`, each metric is also used with padding, opening and closing tokens counted in the
+    mean of its score.
+    """
 
     models: tuple[str, ...] = ("minilm",)
     layers: tuple[Layer, ...] = LAYERS
     lengths: tuple[int, ...] = LENGTHS
     algorithms: tuple[str, ...] = ALGORITHMS
+    counted: bool = True
 
     def __post_init__(self) -> None:
         for name in ("models", "layers", "lengths", "algorithms"):
@@ -51,12 +58,17 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """One cell: an encoder (model and layer), an algorithm, a padded length, and the pairing."""
+    """One cell: an encoder (model and layer), an algorithm, the padding, and the pairing."""
 
     encoder: str
     algorithm: str
     length: int
     side: str
+    counted: bool = False
+
+    def __str__(self) -> str:
+        counted = " counted" if self.counted else ""
+        return f"{self.encoder} {self.algorithm} {self.length}{counted} {self.side}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,63 +100,83 @@ class GridScores:
         """The lengths that texts were padded to, in order."""
         return tuple(dict.fromkeys(cell.length for cell in self.cells))
 
+    @property
+    def negatives(self) -> tuple[str, ...]:
+        """The kinds of negatives."""
+        return (SHUFFLED, HARD) if self.sentences.hard else (SHUFFLED,)
+
 
 def run_lisa_grid(
     sentences: SentencePairs, grid: Grid, folder: str | Path, *, seed: int = 0, **run: Any
 ) -> GridScores:
     """Score every cell that is not stored in `folder` yet, and return all of them.
 
-    A cell is written as soon as it is scored. `run` is as in `score`; with a cache, every padded
-    text is encoded once for all cells.
+    The cells of a model and a length are scored together, so that a text is encoded once for all
+    of them, and are then written. `run` is as in `score`.
     """
     settings = make_run(**run)
     store = ResultStore(Path(folder))
     sides = {ALIGNED: sentences, SHUFFLED: sentences.make_negatives(seed)}
-    steps = list(_steps(grid))
+    if sentences.hard:
+        sides[HARD] = sentences.make_hard_negatives()
+    size = len(sides) * len(sentences)
     cells: dict[GridCell, Floats] = {}
     seconds = 0.0
-    for done, step in enumerate(steps):
-        shifted = offset_progress(settings, done * len(sentences), len(steps) * len(sentences))
-        side = next(iter(step)).side
-        for cell, found in _score_step(step, sides[side], store, shifted):
-            cells[cell] = np.array(found["values"])
-            seconds += found["seconds"]
+    steps = list(product(grid.models, grid.lengths))
+    for done, (model, length) in enumerate(steps):
+        shifted = offset_progress(settings, done * size, len(steps) * size)
+        step = dict(_step(grid, model, length, first=length == grid.lengths[0]))
+        for cell, values, spent in _score_step(step, sides, store, shifted):
+            cells[cell] = values
+            seconds += spent
         if settings.progress:
-            settings.progress((done + 1) * len(sentences), len(steps) * len(sentences))
+            settings.progress((done + 1) * size, len(steps) * size)
     backbone = Transformer(grid.models[0]).backbone.open()
     ids = backbone.token_ids([*sentences.candidates, *sentences.others])
     return GridScores(sentences, cells, [len(each) for each in ids], seconds, seed)
 
 
-def _steps(grid: Grid) -> Iterator[dict[GridCell, AlignMetric]]:
-    """Yield cells that are computed together: the layers of a model share one pass over texts."""
-    for model in grid.models:
-        depths = dict.fromkeys(Transformer(model, layer).layer_index() for layer in grid.layers)
-        # The baseline compares closing tokens only, so padding does not change it.
-        runs = [(BASELINE, 0), *((a, n) for n in grid.lengths for a in grid.algorithms)]
-        for algorithm, length in runs:
-            for side in (ALIGNED, SHUFFLED):
-                yield {
-                    GridCell(f"{model} layer {depth}", algorithm, length, side): _metric(
-                        model, depth, algorithm, length
-                    )
-                    for depth in depths
-                }
+def _step(
+    grid: Grid, model: str, length: int, *, first: bool
+) -> Iterator[tuple[GridCell, AlignMetric]]:
+    """Yield the metrics of a model and a length, each as the cell of its aligned pairs."""
+    for depth in dict.fromkeys(Transformer(model, layer).layer_index() for layer in grid.layers):
+        encoder = f"{model} layer {depth}"
+        if first:  # it compares closing tokens only, so padding does not change it
+            eot: AlignMetric = make_metric("eot", model=model, layer=depth)
+            yield GridCell(encoder, BASELINE, 0, ALIGNED), eot
+        vectors = Transformer(model, depth, pad_to=length)
+        for counted, algorithm in product((False, True)[: 1 + grid.counted], grid.algorithms):
+            yield (
+                GridCell(encoder, algorithm, length, ALIGNED, counted),
+                AlignMetric(
+                    Pieces(marks=True),
+                    vectors,
+                    alignment=as_solver(algorithm),
+                    scoring=Unweighted() if counted else Prf(),
+                ),
+            )
 
 
 def _score_step(
-    metrics: Mapping[GridCell, AlignMetric], sentences: SentencePairs, store: ResultStore, run: Run
-) -> Iterator[tuple[GridCell, dict[str, Any]]]:
-    """Yield each cell of a step, loaded or scored now."""
-    cells = {f"{c.encoder} {c.algorithm} {c.length} {c.side}": c for c in metrics}
+    metrics: Mapping[GridCell, AlignMetric],
+    sides: Mapping[str, SentencePairs],
+    store: ResultStore,
+    run: Run,
+) -> Iterator[tuple[GridCell, Floats, float]]:
+    """Yield each cell of a step with its scores and seconds, loaded or scored now."""
+    digests = {side: sentences.digest for side, sentences in sides.items()}
+    cells = {str(cell): cell for cell in metrics}
     recipes = {
-        name: {"metric": metrics[cell].signature, "texts": sentences.digest}
-        for name, cell in cells.items()
+        name: {"metric": metrics[cell].signature, "texts": digests} for name, cell in cells.items()
     }
 
     def compute(missing: list[str]) -> list[dict[str, Any]]:
-        texts = zip(sentences.candidates, sentences.others, strict=True)
-        pairs = [Pair(candidate, (other,)) for candidate, other in texts]
+        pairs = [
+            Pair(candidate, (other,))
+            for sentences in sides.values()
+            for candidate, other in zip(sentences.candidates, sentences.others, strict=True)
+        ]
         started = time.perf_counter()
         scores = score_metrics([metrics[cells[name]] for name in missing], pairs, run)
         seconds = round((time.perf_counter() - started) / len(missing), 3)
@@ -154,12 +186,6 @@ def _score_step(
         ]
 
     for name, found in store.load_or_compute(recipes, compute).items():
-        yield cells[name], found
-
-
-def _metric(model: str, layer: int, algorithm: str, length: int) -> AlignMetric:
-    if algorithm == BASELINE:
-        metric: AlignMetric = make_metric("eot", model=model, layer=layer)
-        return metric
-    vectors = Transformer(model, layer, pad_to=length)
-    return AlignMetric(Pieces(marks=True), vectors, alignment=as_solver(algorithm))
+        parts = np.split(np.array(found["values"]), len(sides))
+        for side, values in zip(sides, parts, strict=True):
+            yield replace(cells[name], side=side), values, found["seconds"] / len(sides)
