@@ -200,10 +200,10 @@ def repetition_report(found: AttackScores) -> StudyReport:
         f"resistance: 1 - mean score after {LAST} words / mean score before; near 0 the metric "
         "does not notice the damage; below 0 the damage pays",
         "in brackets: 95 % bootstrap intervals over pairs, 1000 resamples",
-        "f_partial's constants were chosen with SummEval, REALSumm and WMT17 in view, and its penalty "
-        "was raised from 1.6 to 2.0 with the results of this study known (with 1.6, repetition cost "
-        "0.363 of the reference's score and 0.189 of the candidate's); so its resistance here and "
-        "its agreement with ratings on these sets are not tests",
+        "f_partial's constants were chosen with SummEval, REALSumm and WMT17 in view, and its "
+        "penalty was raised from 1.6 to 2.0 with the results of this study known (with 1.6, "
+        "repetition cost 0.363 of the reference's score and 0.189 of the candidate's); so its "
+        "resistance here and its agreement with ratings on these sets are not tests",
         "not run: other encoders, other languages, and more than one draw of damaged words",
     )
     title = "Repetition and other damage: what each alignment notices"
