@@ -84,6 +84,7 @@ RIGHT = {
     ("length_term", "high", "number"),
     ("measure_baseline", "texts", "tuple"),
     ("names", "kind", "None"),
+    ("score_keyphrases", "metric", "None"),
     ("repetition_term", "size", "number"),
     ("score", "threads", "number"),
     ("spec", "part", "part of another kind"),

@@ -180,7 +180,8 @@ class Scores:
     @property
     def mean(self) -> float:
         """The mean of `value` over segments; NaN without segments."""
-        return sum(s.value for s in self.segments) / (len(self.segments) or math.nan)
+        values = [segment.value for segment in self.segments]
+        return sum(values) / len(values) if values else math.nan
 
     @property
     def values(self) -> Array:
