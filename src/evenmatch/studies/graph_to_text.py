@@ -204,13 +204,23 @@ class GraphDesign:
 
 
 def make_graph_design(
-    data: str, arms: tuple[str, ...], seeds: tuple[int, ...], *, model: str = "smollm2"
+    data: str,
+    arms: tuple[str, ...],
+    seeds: tuple[int, ...],
+    *,
+    model: str = "smollm2",
+    start_steps: int = PRETRAINING.steps,
+    steps: int = FINE_TUNING.steps,
 ) -> GraphDesign:
-    """Return the design for a corpus; AMR graphs are longer than triples."""
-    longest = 200 if data == "amr" else PRETRAINING.longest_source
-    epochs = 2 if data == "amr" else 1
-    first = replace(PRETRAINING, model=model, longest_source=longest, epochs=epochs)
-    return GraphDesign(arms, seeds, first, replace(FINE_TUNING, longest_source=longest))
+    """Return the design for a corpus; AMR graphs are longer than triples, and there are fewer."""
+    longest, epochs = (200, 20) if data == "amr" else (_COMMON.longest_source, 1)
+    common: dict[str, Any] = {"longest_source": longest, "epochs": epochs}
+    first = replace(
+        PRETRAINING, model=model, steps=start_steps, look_every=-(-start_steps // 2), **common
+    )
+    return GraphDesign(
+        arms, seeds, first, replace(FINE_TUNING, steps=steps, look_every=-(-steps // 4), **common)
+    )
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ def _leave_one_out(rewards: Any) -> Any:
 def _padding_share(masks: Sequence[Any], decoded: int = 0) -> float:
     """Return the share of padding among the positions of masks and `decoded` single tokens."""
     positions = decoded + sum(mask.numel() for mask in masks)
-    return 1 - (decoded + sum(int(mask.sum()) for mask in masks)) / positions
+    return float(1 - (decoded + sum(int(mask.sum()) for mask in masks)) / positions)
 
 
 def log_likelihood(policy: Policy, inputs: EncodedInputs, tokens: Any, mask: Any) -> Any:
