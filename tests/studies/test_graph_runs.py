@@ -141,6 +141,7 @@ def reward_by_hand(arm: str, table: Any, ids: tuple[list[int], list[int]]) -> fl
     masses = [each / each.sum() for each in norms]
     rows, columns = np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))
     found = linprog(-similar.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.concatenate(masses))
+    assert found.x is not None
     credit = found.x.reshape(m, n) * similar
     p, r = (credit.sum(1) / masses[0]).mean(), (credit.sum(0) / masses[1]).mean()
     return float(2 * p * r / (p + r))
