@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from benchmarks.clock import median, ratio, take_turns
 from evenmatch.data.catalogue.catalogue import data_set
 from evenmatch.data.graphs import Triples
 from evenmatch.training.generator.loss import StepMetrics, mixed_loss, policy_reward
-from evenmatch.training.generator.policy import Policy
+from evenmatch.training.generator.policy import CausalPolicy, Policy
 from evenmatch.training.generator.tune import TuneExamples, prepare_policy
 from evenmatch.training.generator.tune_settings import TuneSettings
 from evenmatch.training.rewards.rewards import Reward
@@ -55,12 +56,13 @@ def _step() -> dict[str, Any]:
     policy.model.train()
     examples = TuneExamples(graphs, SETTINGS, policy.tokenizer)
     optimizer = torch.optim.Adam(policy.model.parameters(), lr=SETTINGS.rate, fused=True)
+    exact = dataclasses.replace(cast(CausalPolicy, policy), bf16=False)
     timed = _TimedReward(policy_reward("f_disc", policy, own_embeddings=True))
 
-    def take(number: int, rl_weight: float) -> tuple[float, StepMetrics]:
+    def take(number: int, rl_weight: float, bf16: bool = True) -> tuple[float, StepMetrics]:
         start = time.process_time()
         loss, metrics = mixed_loss(
-            policy,
+            policy if bf16 else exact,
             examples(number),
             rl_weight=rl_weight,
             reward=cast(Reward, timed),
@@ -84,6 +86,7 @@ def _step() -> dict[str, Any]:
         shares.append(timed.seconds / seconds)
         padding.append(metrics.padding)
         lengths.append(metrics.length)
+    full = [take(START_STEPS + i, 0.0, bf16=False)[0] for i in range(STEPS)]
     return {
         "texts": f"WebNLG v2, up to {MAX_TRIPLES} triples",
         "model": MODEL,
@@ -93,6 +96,7 @@ def _step() -> dict[str, Any]:
         "seconds of a cross-entropy step": round(median(plain), 2),
         "seconds of a step with a reward": round(median(mixed), 2),
         "times a cross-entropy step": ratio(mixed, plain),
+        "float32, times bfloat16": ratio(full, plain[:STEPS]),
         "padding": round(sum(padding) / len(padding), 3),
         "share of the reward f_disc": round(median(shares), 4),
         "microseconds a text": _reward_times(policy, timed.pairs),
@@ -182,6 +186,7 @@ def _step_lines(step: dict[str, Any]) -> list[str]:
         f"text, both losses and the update):",
         f"{step['times a cross-entropy step']} times as long. {100 * step['padding']:.1f} % of the "
         "token positions of such a step are padding.",
+        f"In float32 a cross-entropy step takes {step['float32, times bfloat16']} times as long.",
         f"The reward `f_disc` on the policy's own embeddings takes "
         f"{100 * step['share of the reward f_disc']:.1f} % of it.",
         "",

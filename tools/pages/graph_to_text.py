@@ -114,8 +114,11 @@ def main(given: Sequence[str]) -> None:
 def sections() -> Iterator[str]:
     """The lines of the page after its head."""
     runs = COMPARISON.experiment()
-    report, found = graph_report(runs), score_graph_arms(runs)
     yield from ("## What was not run", "", *missing_lines(runs), "")
+    if not runs.results():
+        yield from small_t5_lines()
+        return
+    report, found = graph_report(runs), score_graph_arms(runs)
     yield from ("## Scores", "")
     yield from (f"- {note}" for note in report.notes)
     for name, table in report.tables.items():
