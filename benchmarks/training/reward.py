@@ -19,12 +19,12 @@ from evenmatch.training.generator.tune import TuneExamples, prepare_policy
 from evenmatch.training.generator.tune_settings import TuneSettings
 from evenmatch.training.rewards.rewards import Reward
 
-THREADS, REPEATS = 1, 7
+THREADS, REPEATS = 1, 3
 PROMPTS, GENERATIONS, PORTION = 64, 8, 32  # completions per call of the reward
 MODEL, MAX_TRIPLES = "smollm2", 3
 REWARDS = ("bleu(smoothing='add-k')", "bertscore", "f_cont", "f_disc")
 # The model first learns to write texts; one that does not would sample up to the limit.
-START_STEPS, STEPS, ROUNDS = 16, 4, 2
+START_STEPS, STEPS, ROUNDS = 12, 3, 1
 SETTINGS = TuneSettings(
     "", "", "", model=MODEL, batch=16, bf16=True, every_text=False, rate=2e-4,
     longest_source=120, longest_target=60,

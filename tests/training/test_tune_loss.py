@@ -265,7 +265,7 @@ def test_the_baseline_is_the_reward_of_the_text_that_is_decoded(
     assert told.baseline == pytest.approx(sum(values) / 2, abs=1e-6)
 
 
-def test_padding_is_counted_over_inputs_targets_and_samples(causal: CausalPolicy) -> None:
+def test_padding_is_counted_over_inputs_and_targets(causal: CausalPolicy) -> None:
     _, told = mixed_loss(
         causal, BATCH, rl_weight=0.0, reward=em.reward("chrf"), longest=LONGEST,
         generator=torch.Generator(),
@@ -274,6 +274,23 @@ def test_padding_is_counted_over_inputs_targets_and_samples(causal: CausalPolicy
     zeros, every = (sum(f(m) for m in masks) for f in (lambda m: (m == 0).sum(), torch.numel))
     assert told.padding == pytest.approx(float(zeros / every))
     assert told.padding > 0
+
+
+def test_texts_of_other_lengths_do_not_pad_a_sampled_one(policy: Seq2SeqPolicy) -> None:
+    model = Bigrams(len(policy.tokenizer))
+    with torch.no_grad():
+        model.table[:, policy.tokenizer.eos_token_id] += 4.0
+    toy = Seq2SeqPolicy(model, policy.tokenizer)
+    _, told = mixed_loss(
+        toy, BATCH, rl_weight=1.0, reward=em.reward("chrf"), longest=(32, 60), samples=8,
+        generator=torch.Generator().manual_seed(1),
+    )  # fmt: skip
+    inputs = EncodedInputs(torch.zeros((2, 3, 1)), (), torch.ones((2, 3)))
+    generator = torch.Generator().manual_seed(1)
+    _, mask = generate_tokens(toy, inputs, longest=60, samples=8, generator=generator)
+    assert mask.float().mean() < 0.6  # in one batch, much would be padding
+    assert told.length == pytest.approx(float(mask[:16].sum(1).float().mean()))
+    assert told.padding < 0.2
 
 
 @pytest.mark.parametrize("flipped", [False, True])

@@ -31,6 +31,8 @@ from evenmatch.vectors.lookup import LiveLookup, Lookup
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.vectors.weighting import lacks_idf_table
 
+_SIMILAR = 0.7  # texts of at least this share of the longest one's tokens are computed with it
+
 
 @dataclass(frozen=True, slots=True)
 class TuneBatch:
@@ -107,9 +109,8 @@ def mixed_loss(
             rewards, drawn = values[:samples], samples * len(batch.sources)
             base = values[samples:] if greedy else _leave_one_out(rewards)
             decoded, ids, mask = int(mask.sum()), ids[:drawn], mask[:drawn]
-            width = int(mask.sum(1).max())
-            likelihood = log_likelihood(
-                policy, inputs.repeat(samples), ids[:, :width], mask[:, :width]
+            likelihood, sampled_masks = _likelihood_by_length(
+                policy, inputs.repeat(samples), ids, mask
             )
         # Detached numbers: no gradient flows through the reward.
         reinforced = ((base - rewards) * likelihood.view_as(rewards)).mean()
@@ -121,7 +122,7 @@ def mixed_loss(
         base.mean().item(),
         mask.sum(1).float().mean().item(),
         float(np.mean([repeated_share(lowercase_words(text)) for text in texts[:drawn]])),
-        _padding_share([*masks, mask[:, :width]], decoded=decoded),
+        _padding_share([*masks, *sampled_masks], decoded=decoded),
     )
 
 
@@ -160,6 +161,42 @@ def log_likelihood(policy: Policy, inputs: EncodedInputs, tokens: Any, mask: Any
         logits.float().flatten(0, 1), tokens.flatten(), reduction="none"
     ).view_as(tokens)
     return -(losses * mask).sum(1)
+
+
+def _likelihood_by_length(
+    policy: Policy, inputs: EncodedInputs, ids: Any, mask: Any
+) -> tuple[Any, list[Any]]:
+    """Return the log-probability of each text, computed for texts of similar length together.
+
+    Sampled texts differ in length more than the targets of a batch; one that runs to the limit
+    would pad all others. Also returns the masks of the groups.
+    """
+    import torch
+
+    groups = similar_lengths(mask.sum(1).tolist())
+    values, masks = [], []
+    for group in groups:
+        rows = torch.tensor(group)
+        width = int(mask[group[0]].sum())
+        masks.append(mask[rows, :width])
+        values.append(log_likelihood(policy, inputs.select(rows), ids[rows, :width], masks[-1]))
+    order = torch.tensor([row for group in groups for row in group])
+    return torch.cat(values)[order.argsort()], masks
+
+
+def similar_lengths(lengths: Sequence[int]) -> list[list[int]]:
+    """Return groups of indices, longest first, none of them much shorter than its group's first.
+
+    >>> similar_lengths([12, 60, 14, 10, 40])
+    [[1], [4], [2, 0, 3]]
+    """
+    groups: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
+        if groups and lengths[row] >= _SIMILAR * lengths[groups[-1][0]]:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return groups
 
 
 def reference_cross_entropy(
