@@ -37,7 +37,7 @@ from tools.pages.markdown import table_lines
 
 STORED = RESULTS / "graph_to_text"
 BENCHMARK = RESULTS / "benchmarks" / "reward.json"
-TEST_GRAPHS, START_STEPS, SEEDS = 400, 128, (1,)
+TEST_GRAPHS, VALID_GRAPHS, START_STEPS, SEEDS = 400, 64, 128, (1,)
 FIGURES = {
     "validation-bleu": "Validation BLEU after the start, by arm",
     "probe-reward": "Each reward alone: reward of sampled texts",
@@ -65,20 +65,25 @@ class Part:
         seeds = "".join(f" --seed {seed}" for seed in SEEDS)
         return (
             f"evenmatch study graphs --start-steps {START_STEPS} --steps {self.steps} "
-            f"--test-graphs {TEST_GRAPHS}{seeds}{chosen}"
+            f"--test-graphs {TEST_GRAPHS} --valid-graphs {VALID_GRAPHS}{seeds}{chosen}"
         )
 
     def experiment(self) -> GraphExperiment:
         """The experiment on the stored results."""
         design = make_graph_design(
-            "webnlg", self.arms, SEEDS, start_steps=START_STEPS, steps=self.steps
+            "webnlg",
+            self.arms,
+            SEEDS,
+            start_steps=START_STEPS,
+            steps=self.steps,
+            valid_graphs=VALID_GRAPHS,
         )
         corpus = load_webnlg().with_test_size(TEST_GRAPHS)
         return Experiment(GraphStudy(corpus, design), STORED / "webnlg")
 
 
-COMPARISON = Part(tuple(GRAPH_ARMS), 24)
-PROBE = Part(("only F_BERT", "only F_DISC"), 24)
+COMPARISON = Part(tuple(GRAPH_ARMS), 20)
+PROBE = Part(("only F_BERT", "only F_DISC"), 32)
 
 HEAD = f"""# Graph to text with rewards
 

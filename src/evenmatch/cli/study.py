@@ -136,6 +136,9 @@ def study_graphs(
     test_graphs: int = opt.count(
         0, "Number of test graphs, the first in a random order; 0 for all.", least=0
     ),
+    valid_graphs: int = opt.count(
+        0, "Number of validation graphs of the arms, sampled once; 0 for all.", least=0
+    ),
     metric: str = opt.value(
         "", "METRIC", "Additional metric for the evaluation, for example a folder written by fit."
     ),
@@ -159,6 +162,7 @@ def study_graphs(
         model=model,
         start_steps=start_steps,
         steps=steps,
+        valid_graphs=valid_graphs,
     )
     with training_threads(training.threads):
         work = GraphStudy(GRAPH_CORPORA[data]().with_test_size(test_graphs), design)

@@ -40,6 +40,8 @@ GRAPH_ARMS: Mapping[str, Mapping[str, Any]] = {
     "F_DISC": {"reward": "f_disc"},
 }
 
+_PROBE_RATE = 2e-4  # higher than that of the other arms, so that a model soon shows what it does
+
 # Beyond the paper: other weights of the reward, several samples with leave-one-out baselines,
 # contextual embeddings of another model, other metrics, and each reward alone (to see what a
 # model does to raise it).
@@ -51,7 +53,7 @@ FURTHER_ARMS: Mapping[str, Mapping[str, Any]] = {
         for name in ("bertscore", "f_disc", "f_cont", "f_partial", "wmt_blend")
     },
     **{
-        f"only {name}": {**changes, "rl_weight": 1.0}
+        f"only {name}": {**changes, "rl_weight": 1.0, "rate": _PROBE_RATE}
         for name, changes in GRAPH_ARMS.items()
         if name != XENT
     },
@@ -76,7 +78,7 @@ FINE_TUNING = replace(_COMMON, epochs=1, steps=200, rate=5e-5, look_every=25)
 _MAX_TRIPLES = 3  # larger WebNLG graphs would take too long on a CPU
 _UNSEEN = ("Astronaut", "ComicsCharacter", "Monument", "University")  # left out of training
 _VALIDATION_SIZE = 300  # graphs of WebNLG used for validation, sampled once
-_BATCH_SIZE = 64  # graphs per batch when test texts are generated
+_BATCH_SIZE = 128  # graphs per batch when test texts are generated
 _LIKELIHOOD_SIZE = 200  # test graphs, sampled once, whose references' cross-entropy is computed
 _ARM_SEED = 1000  # added to the seed of arms, so that they go on with other examples
 _CURVES = ("cross_entropy", "reward", "baseline", "length", "repetition")
@@ -211,16 +213,21 @@ def make_graph_design(
     model: str = "smollm2",
     start_steps: int = PRETRAINING.steps,
     steps: int = FINE_TUNING.steps,
+    valid_graphs: int = 0,
 ) -> GraphDesign:
-    """Return the design for a corpus; AMR graphs are longer than triples, and there are fewer."""
+    """Return the design for a corpus; AMR graphs are longer than triples, and there are fewer.
+
+    `valid_graphs` is the number of validation graphs of the arms; 0 for all.
+    """
     longest, epochs = (200, 20) if data == "amr" else (_COMMON.longest_source, 1)
     common: dict[str, Any] = {"longest_source": longest, "epochs": epochs}
     first = replace(
         PRETRAINING, model=model, steps=start_steps, look_every=-(-start_steps // 2), **common
     )
-    return GraphDesign(
-        arms, seeds, first, replace(FINE_TUNING, steps=steps, look_every=-(-steps // 4), **common)
+    second = replace(
+        FINE_TUNING, steps=steps, look_every=-(-steps // 4), valid_count=valid_graphs, **common
     )
+    return GraphDesign(arms, seeds, first, second)
 
 
 @dataclass(frozen=True)
