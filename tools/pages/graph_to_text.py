@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenmatch.reports.study_page import StudyReport
 from evenmatch.studies.experiment import Claim, Experiment, format_interval
 from evenmatch.studies.graph_to_text import (
     GRAPH_ARMS,
@@ -85,6 +84,12 @@ class Part:
 COMPARISON = Part(tuple(GRAPH_ARMS), 20)
 PROBE = Part(("only F_BERT", "only F_DISC"), 32)
 
+_NOT_RUN = (
+    "- The Little Prince (`--data amr`), weights of the reward other than 0.3, several samples "
+    "with leave-one-out baselines and contextual rewards are arms or options of the same command, and "
+    "were not run. Beam search and a comparison with TRL were not built."
+)
+
 HEAD = f"""# Graph to text with rewards
 
 Jin & Gildea (2022) fine-tune T5 on AMR with cross-entropy alone (XENT), or mixed with a reward:
@@ -128,8 +133,12 @@ def sections() -> Iterator[str]:
     yield from (f"- {note}" for note in report.notes)
     for name, table in report.tables.items():
         if name.startswith("scores"):
-            title = "after the last step" if name == "scores" else name.removeprefix("scores ")
-            yield from ("", f"### {title.strip(', ').capitalize()}", "", *table_lines(table))
+            title = (
+                "after the last step"
+                if name == "scores"
+                else name.removeprefix("scores").strip(" ,")
+            )
+            yield from ("", f"### {title.capitalize()}", "", *table_lines(table))
     yield from ("", "### Runs", "", *table_lines(report.tables["runs"]))
     if len(report.tables["differences"]) > 1:
         yield from ("", "### What each reward adds to cross-entropy alone", "")
@@ -137,22 +146,60 @@ def sections() -> Iterator[str]:
     yield from ("", "## Claims of the paper", "", *verdict_lines(list(check_graph_claims(found))))
     yield from (f"- {line[0].upper()}{line[1:]}." for line in describe_power(found))
     yield from speed_lines()
-    probe = graph_report(PROBE.experiment())
     yield from ("", "## Each reward alone", "")
     yield (
         "F_BERT aligns greedily: the paper expects that it pays for repetition. Here a reward is "
         "optimised without cross-entropy, and what the model does to raise it is watched."
     )
-    yield from (
-        "",
-        *table_lines(probe.tables["scores"]),
-        "",
-        *table_lines(probe.tables["runs"]),
-        "",
-    )
-    yield from drawn({**report.figures, **probe.figures})
-    yield from ("## Examples", "", *table_lines(_merged_examples(report, probe)), "")
+    yield from ("", *short_probe_lines())
+    examples, figures = [list(row) for row in report.tables["examples"]], dict(report.figures)
+    if any(result.run.arm in PROBE.arms for result in PROBE.experiment().results()):
+        probe = graph_report(PROBE.experiment())
+        for name in ("scores", "runs"):
+            yield from (*table_lines(probe.tables[name]), "")
+        figures |= probe.figures
+        examples += [row for row in map(list, probe.tables["examples"]) if row not in examples]
+    yield from drawn(figures)
+    yield from ("## Examples", "", *table_lines(examples), "")
     yield from small_t5_lines()
+
+
+def short_probe_lines() -> Iterator[str]:
+    """The first steps with each reward alone, from the results of `evenmatch tune`."""
+    found = {
+        path.stem: json.loads(path.read_text("utf-8"))
+        for path in sorted((STORED / "probe").glob("*.json"))
+    }
+    if not found:
+        return
+    steps = max(each["steps"] for each in found.values())
+    yield (
+        f"Only the first {steps} steps were run (`evenmatch tune` from the start, `rl_weight = "
+        "1.0`, `rate = 2e-4`, batches of 8, 64 validation graphs, the same examples and random "
+        "numbers; `results/graph_to_text/probe`). Rewards, tokens and repetition of sampled texts "
+        "are means over the steps since the row before; the others are of greedy validation texts, "
+        "before the first step for step 0:"
+    )
+    names = {
+        "reward": "reward, sampled",
+        "length": "tokens, sampled",
+        "repetition": "repeated, sampled",
+        "bleu": "BLEU",
+        "chrf": "chrF",
+        "greedy_length": "words, greedy",
+        "greedy_repetition": "repeated, greedy",
+    }
+    rows = [["reward", "step", *names.values()]]
+    for name, document in found.items():
+        for each in document["looks"]:
+            cells = [f"{each[field]:.3f}" if field in each else "" for field in names]
+            rows.append([name, str(each["step"]), *cells])
+    yield from ("", *table_lines(rows), "")
+    yield (
+        "So few steps, with one seed, show no more than the direction in which a model starts; "
+        "they do not decide whether F_BERT pays for repetition."
+    )
+    yield ""
 
 
 def missing_lines(runs: GraphExperiment) -> Iterator[str]:
@@ -163,16 +210,19 @@ def missing_lines(runs: GraphExperiment) -> Iterator[str]:
     absent = [arm for arm in (START, *GRAPH_ARMS, *PROBE.arms) if arm not in done]
     if absent:
         yield f"- These runs are not done: {', '.join(absent)}."
+    if not any(arm in done for arm in GRAPH_ARMS):
+        yield (
+            "- No arm was run after the start, for lack of processor time, so the paper's claims "
+            "are neither seen nor refuted here. The commands above run them."
+        )
+        yield _NOT_RUN
+        return
     yield (
         f"- {len(SEEDS)} seed instead of at least three, and {COMPARISON.steps} steps of an arm "
         "instead of as many as it takes for validation curves to flatten: no claim about a reward "
         "can be decided by these runs."
     )
-    yield (
-        "- The Little Prince (`--data amr`), weights of the reward other than 0.3, several samples "
-        "with leave-one-out baselines and contextual rewards are arms or options of the same "
-        "command, and were not run. Beam search and a comparison with TRL were not built."
-    )
+    yield _NOT_RUN
 
 
 def verdict_lines(claims: Sequence[Claim]) -> Iterator[str]:
@@ -220,13 +270,6 @@ def drawn(figures: dict[str, str]) -> Iterator[str]:
         if name in figures:
             (folder / f"{name}.svg").write_text(figures[name], "utf-8")
             yield from (f"![{caption}](graphs/{name}.svg)", "")
-
-
-def _merged_examples(report: StudyReport, probe: StudyReport) -> list[list[str]]:
-    """The examples of the comparison, and the same table of the probe without its repeated rows."""
-    known = {tuple(row) for row in report.tables["examples"]}
-    new = [list(row) for row in probe.tables["examples"] if tuple(row) not in known]
-    return [*map(list, report.tables["examples"]), *new]
 
 
 def small_t5_lines() -> Iterator[str]:
