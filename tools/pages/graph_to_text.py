@@ -86,8 +86,8 @@ PROBE = Part(("only F_BERT", "only F_DISC"), 32)
 
 _NOT_RUN = (
     "- The Little Prince (`--data amr`), weights of the reward other than 0.3, several samples "
-    "with leave-one-out baselines and contextual rewards are arms or options of the same command, and "
-    "were not run. Beam search and a comparison with TRL were not built."
+    "with leave-one-out baselines and contextual rewards are arms or options of the same command, "
+    "and were not run. Beam search and a comparison with TRL were not built."
 )
 
 HEAD = f"""# Graph to text with rewards
