@@ -151,7 +151,7 @@ def sections() -> Iterator[str]:
         "F_BERT aligns greedily: the paper expects that it pays for repetition. Here a reward is "
         "optimised without cross-entropy, and what the model does to raise it is watched."
     )
-    yield from ("", *short_probe_lines())
+    yield ""
     examples, figures = [list(row) for row in report.tables["examples"]], dict(report.figures)
     if any(result.run.arm in PROBE.arms for result in PROBE.experiment().results()):
         probe = graph_report(PROBE.experiment())
@@ -159,47 +159,11 @@ def sections() -> Iterator[str]:
             yield from (*table_lines(probe.tables[name]), "")
         figures |= probe.figures
         examples += [row for row in map(list, probe.tables["examples"]) if row not in examples]
+    else:
+        yield from ("This was not run.", "")
     yield from drawn(figures)
     yield from ("## Examples", "", *table_lines(examples), "")
     yield from small_t5_lines()
-
-
-def short_probe_lines() -> Iterator[str]:
-    """The first steps with each reward alone, from the results of `evenmatch tune`."""
-    found = {
-        path.stem: json.loads(path.read_text("utf-8"))
-        for path in sorted((STORED / "probe").glob("*.json"))
-    }
-    if not found:
-        return
-    steps = max(each["steps"] for each in found.values())
-    yield (
-        f"Only the first {steps} steps were run (`evenmatch tune` from the start, `rl_weight = "
-        "1.0`, `rate = 2e-4`, batches of 8, 64 validation graphs, the same examples and random "
-        "numbers; `results/graph_to_text/probe`). Rewards, tokens and repetition of sampled texts "
-        "are means over the steps since the row before; the others are of greedy validation texts, "
-        "before the first step for step 0:"
-    )
-    names = {
-        "reward": "reward, sampled",
-        "length": "tokens, sampled",
-        "repetition": "repeated, sampled",
-        "bleu": "BLEU",
-        "chrf": "chrF",
-        "greedy_length": "words, greedy",
-        "greedy_repetition": "repeated, greedy",
-    }
-    rows = [["reward", "step", *names.values()]]
-    for name, document in found.items():
-        for each in document["looks"]:
-            cells = [f"{each[field]:.3f}" if field in each else "" for field in names]
-            rows.append([name, str(each["step"]), *cells])
-    yield from ("", *table_lines(rows), "")
-    yield (
-        "So few steps, with one seed, show no more than the direction in which a model starts; "
-        "they do not decide whether F_BERT pays for repetition."
-    )
-    yield ""
 
 
 def missing_lines(runs: GraphExperiment) -> Iterator[str]:
@@ -279,8 +243,9 @@ def small_t5_lines() -> Iterator[str]:
     yield ""
     yield (
         "An earlier comparison trained small T5 models from random weights, with three seeds. They "
-        "do not write fluent text, and the chosen step mattered more than the reward; they are "
-        "kept as a baseline (`results/graph_to_text/small_t5.json`)."
+        "do not write fluent text, and the chosen step mattered more than the reward; their tables "
+        "are kept as a baseline (`results/graph_to_text/small_t5.json`). `evenmatch tune` without a "
+        "`model` trains such a model; the study no longer does."
     )
     for name, title in (("webnlg", "WebNLG v2, up to three triples"), ("amr", "The Little Prince")):
         yield from ("", f"### {title}", "", *(f"- {note}" for note in kept[name]["notes"]))
