@@ -192,7 +192,7 @@ def missing_lines(runs: GraphExperiment) -> Iterator[str]:
 def verdict_lines(claims: Sequence[Claim]) -> Iterator[str]:
     """The paper's claims beside what is seen."""
     if not claims:
-        yield "No two arms of a claim are done."
+        yield from ("No two arms of a claim are done.", "")
         return
     columns = list(dict.fromkeys(where for claim in claims for where in claim.results))
     rows = [["claim", *columns]]
@@ -244,8 +244,8 @@ def small_t5_lines() -> Iterator[str]:
     yield (
         "An earlier comparison trained small T5 models from random weights, with three seeds. They "
         "do not write fluent text, and the chosen step mattered more than the reward; their tables "
-        "are kept as a baseline (`results/graph_to_text/small_t5.json`). `evenmatch tune` without a "
-        "`model` trains such a model; the study no longer does."
+        "are kept as a baseline (`results/graph_to_text/small_t5.json`). `evenmatch tune` without "
+        "a `model` trains such a model; the study no longer does."
     )
     for name, title in (("webnlg", "WebNLG v2, up to three triples"), ("amr", "The Little Prince")):
         yield from ("", f"### {title}", "", *(f"- {note}" for note in kept[name]["notes"]))
