@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import dataclasses
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import evenmatch as em
 from benchmarks import texts
 from benchmarks.clock import median, ratio, take_turns
 from evenmatch.data.catalogue.catalogue import data_set
-from evenmatch.data.graphs import GraphText, LinearisedGraph
-from evenmatch.training.generator.loss import TuneBatch, mixed_loss, policy_reward
-from evenmatch.training.generator.policy import Policy, make_policy
-from evenmatch.training.generator.tune import TuneExamples
-from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
+from evenmatch.data.graphs import Triples
+from evenmatch.training.generator.loss import StepMetrics, mixed_loss, policy_reward
+from evenmatch.training.generator.policy import CausalPolicy, Policy
+from evenmatch.training.generator.tune import TuneExamples, prepare_policy
+from evenmatch.training.generator.tune_settings import TuneSettings
 from evenmatch.training.rewards.rewards import Reward
 
-THREADS, REPEATS = 1, 7
-BATCH, STEPS, LONGEST = 16, 4, (120, 40)
-# With a small model the reward takes a large share of a step; real T5 models are much larger.
-SHAPE = T5Shape(words=3000, width=128, layers=2, heads=4, inner=256)
+THREADS, REPEATS = 1, 3
 PROMPTS, GENERATIONS, PORTION = 64, 8, 32  # completions per call of the reward
+MODEL, MAX_TRIPLES = "smollm2", 3
+REWARDS = ("bleu(smoothing='add-k')", "bertscore", "f_cont", "f_disc")
+# The model first learns to write texts; one that does not would sample up to the limit.
+START_STEPS, STEPS, ROUNDS = 12, 3, 1
+SETTINGS = TuneSettings(
+    "", "", "", model=MODEL, batch=16, bf16=True, every_text=False, rate=2e-4,
+    longest_source=120, longest_target=60,
+)  # fmt: skip
 
 
 def run() -> dict[str, Any]:
@@ -31,62 +39,98 @@ def run() -> dict[str, Any]:
 
 
 def _step() -> dict[str, Any]:
-    """A step of cross-entropy mixed with a reward, against one whose reward costs nothing."""
-    graphs = _graphs()
-    settings = TuneSettings("", "", "", batch=BATCH, every_text=False)
-    examples = TuneExamples(graphs, settings)
-    read = [*examples.sources, *(t for some in examples.references for t in some)]
-    policy = make_policy(SHAPE, read, seed=0)
-    optimizer = _optimizer(policy)
-    batches = [examples(number) for number in range(STEPS)]
+    """A step of cross-entropy mixed with a reward, against cross-entropy alone on the same batch.
 
-    def steps(reward: Reward) -> Callable[[], None]:
-        return lambda: _take(policy, optimizer, batches, reward)
-
-    rewards = {
-        name: policy_reward(name, policy, own_embeddings=True)
-        for name in ("f_disc", "f_cont", "bertscore")
-    }
-    rivals = {name: steps(reward) for name, reward in rewards.items()}
-    seconds = take_turns({"none": steps(Reward(0.0)), **rivals}, REPEATS)
-    return {
-        "texts": "WebNLG v2" if data_set("webnlg-v2").present else "the bundled sample",
-        "batch": BATCH,
-        "pieces written at most": LONGEST[1],
-        "width": SHAPE.width,
-        "layers": SHAPE.layers,
-        "milliseconds without a reward": round(1000 * median(seconds["none"]) / STEPS, 1),
-        "added": {name: round(ratio(seconds[name], seconds["none"]) - 1, 3) for name in rivals},
-    }
-
-
-def _optimizer(policy: Policy) -> Any:
-    """Adam at a rate so low that all rivals find the same weights."""
+    Times are CPU times of the only thread, which other programs disturb less.
+    """
     import torch
 
-    return torch.optim.Adam(policy.model.parameters(), lr=1e-12)
+    if not data_set("webnlg-v2").present:
+        return {"skipped": data_set("webnlg-v2").missing_message}
+    graphs = [
+        each
+        for each in em.read_graphs("webnlg-v2/train.jsonl.gz")
+        if isinstance(each.graph, Triples) and len(each.graph.triples) <= MAX_TRIPLES
+    ]
+    policy = prepare_policy(SETTINGS, graphs)
+    policy.model.train()
+    examples = TuneExamples(graphs, SETTINGS, policy.tokenizer)
+    optimizer = torch.optim.Adam(policy.model.parameters(), lr=SETTINGS.rate, fused=True)
+    exact = dataclasses.replace(cast(CausalPolicy, policy), bf16=False)
+    timed = _TimedReward(policy_reward("f_disc", policy, own_embeddings=True))
 
-
-def _take(policy: Policy, optimizer: Any, batches: Sequence[TuneBatch], reward: Reward) -> None:
-    import torch
-
-    draw = torch.Generator().manual_seed(0)
-    for batch in batches:
-        loss, _ = mixed_loss(
-            policy, batch, rl_weight=0.3, reward=reward, generator=draw, longest=LONGEST
+    def take(number: int, rl_weight: float, bf16: bool = True) -> tuple[float, StepMetrics]:
+        start = time.process_time()
+        loss, metrics = mixed_loss(
+            policy if bf16 else exact,
+            examples(number),
+            rl_weight=rl_weight,
+            reward=cast(Reward, timed),
+            generator=torch.Generator().manual_seed(number),
+            longest=(SETTINGS.longest_source, SETTINGS.longest_target),
         )
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        return time.process_time() - start, metrics
+
+    for number in range(START_STEPS):
+        take(number, 0.0)
+    optimizer.param_groups[0]["lr"] = 1e-12  # from here on all steps find the same weights
+    plain, mixed, padding, lengths, shares = [], [], [], [], []
+    for number in [START_STEPS + i for _ in range(ROUNDS) for i in range(STEPS)]:
+        plain.append(take(number, 0.0)[0])
+        timed.seconds = 0.0
+        seconds, metrics = take(number, 0.3)
+        mixed.append(seconds)
+        shares.append(timed.seconds / seconds)
+        padding.append(metrics.padding)
+        lengths.append(metrics.length)
+    full = [take(START_STEPS + i, 0.0, bf16=False)[0] for i in range(STEPS)]
+    return {
+        "texts": f"WebNLG v2, up to {MAX_TRIPLES} triples",
+        "model": MODEL,
+        "batch": SETTINGS.batch,
+        "steps of cross-entropy first": START_STEPS,
+        "tokens of a sampled text": round(sum(lengths) / len(lengths), 1),
+        "seconds of a cross-entropy step": round(median(plain), 2),
+        "seconds of a step with a reward": round(median(mixed), 2),
+        "times a cross-entropy step": ratio(mixed, plain),
+        "float32, times bfloat16": ratio(full, plain[:STEPS]),
+        "padding": round(sum(padding) / len(padding), 3),
+        "share of the reward f_disc": round(median(shares), 4),
+        "microseconds a text": _reward_times(policy, timed.pairs),
+    }
 
 
-def _graphs() -> list[GraphText]:
-    if data_set("webnlg-v2").present:
-        return em.read_graphs("webnlg-v2/train.jsonl.gz")[::20]
-    candidates, references, _ = texts.pairs(400)
-    return [
-        GraphText(LinearisedGraph(c), (r,)) for c, r in zip(candidates, references, strict=True)
-    ]
+@dataclass
+class _TimedReward:
+    """A reward that measures the CPU time it takes, and remembers the last texts."""
+
+    reward: Reward
+    seconds: float = 0.0
+    pairs: Sequence[em.Pair] = ()
+
+    def __call__(self, pairs: Sequence[em.Pair]) -> list[float]:
+        start = time.process_time()
+        values = self.reward(pairs)
+        self.seconds += time.process_time() - start
+        self.pairs = pairs
+        return values
+
+
+def _reward_times(policy: Policy, pairs: Sequence[em.Pair]) -> dict[str, float]:
+    """The CPU time of each reward for the texts of one step."""
+    found = {}
+    for name in REWARDS:
+        timed = _TimedReward(policy_reward(name, policy, own_embeddings=True))
+        times = []
+        for _ in range(REPEATS + 1):
+            timed.seconds = 0.0
+            timed(pairs)
+            times.append(timed.seconds / len(pairs))
+        found[name] = round(1e6 * median(times[1:]), 1)
+    return found
 
 
 def _portions() -> dict[str, Any]:
@@ -121,19 +165,32 @@ def page_section(r: dict[str, Any]) -> list[str]:
     return [
         "## Rewards",
         "",
-        "A step of cross-entropy mixed with a reward on the policy's own embeddings",
-        f"({step['texts']}, batch {step['batch']}, a T5 of width {step['width']} and "
-        f"{step['layers']} layers,",
-        f"one sampled and one greedy text, up to {step['pieces written at most']} tokens) takes",
-        f"{step['milliseconds without a reward']} ms without a reward. Rewards add:",
-        "",
-        "| reward | added to the step |",
-        "|---|--:|",
-        *(f"| `{name}` | {100 * share:.1f} % |" for name, share in step["added"].items()),
+        *([f"Training steps were not measured: {step['skipped']}"] if "skipped" in step else []),
+        *(_step_lines(step) if "skipped" not in step else []),
         "",
         f'`em.for_trl(em.reward("f_disc"))`, called with {portions["pairs at a time"]} completions',
         f"at a time, {portions['completions a prompt']} per prompt, scores "
         f"{portions['pairs per second, as TRL asks']} pairs per second:",
         f"{portions['share of raw speed']} of `em.score` on all {portions['pairs']} at once.",
         "",
+    ]
+
+
+def _step_lines(step: dict[str, Any]) -> list[str]:
+    return [
+        f"A step of `evenmatch tune` with `{step['model']}` (all weights, bfloat16, batch "
+        f"{step['batch']}, {step['texts']},",
+        f"after {step['steps of cross-entropy first']} steps of cross-entropy) takes "
+        f"{step['seconds of a cross-entropy step']} s of CPU time with cross-entropy alone and",
+        f"{step['seconds of a step with a reward']} s with a reward (one sampled and one greedy "
+        f"text, both losses and the update):",
+        f"{step['times a cross-entropy step']} times as long. {100 * step['padding']:.1f} % of the "
+        "token positions of such a step are padding.",
+        f"In float32 a cross-entropy step takes {step['float32, times bfloat16']} times as long.",
+        f"The reward `f_disc` on the policy's own embeddings takes "
+        f"{100 * step['share of the reward f_disc']:.1f} % of it.",
+        "",
+        "| reward on the policy's embeddings | microseconds a text |",
+        "|---|--:|",
+        *(f"| `{name}` | {value} |" for name, value in step["microseconds a text"].items()),
     ]

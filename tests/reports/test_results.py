@@ -95,7 +95,9 @@ def test_systems_are_drawn_with_intervals_and_the_better_direction(every: dict[s
 
 def test_training_is_drawn_as_curves(every: dict[str, Any]) -> None:
     page = result_page(every["tune"])
-    assert page.count("<circle") == 4 * 2
+    assert page.count("<circle") == 9 * 2
+    assert page.index("text 10") < page.index("text 20")
+    assert "&lt;H&gt; Cork" in page
     assert "best: BLEU 25.00 at step 20" in page
     assert "20 steps, not finished" in page
 

@@ -1,17 +1,25 @@
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment, linprog
 
 from evenmatch.data.graphs import GraphText, Triples
 from evenmatch.errors import InputError
-from evenmatch.studies.experiment import Experiment
+from evenmatch.stats.paired import ResampledScore
+from evenmatch.studies.experiment import ArmScores, Experiment
 from evenmatch.studies.graph_to_text import (
+    ALL_ARMS,
+    BEST,
     FINE_TUNING,
     GRAPH_ARMS,
+    LAST,
     PRETRAINING,
     START,
     XENT,
@@ -24,6 +32,9 @@ from evenmatch.studies.graph_to_text import (
     make_graph_design,
 )
 from evenmatch.studies.graph_to_text_report import (
+    NOT_DECIDED,
+    NOT_SEEN,
+    SEEN,
     GraphExperiment,
     check_graph_claims,
     describe_power,
@@ -31,20 +42,32 @@ from evenmatch.studies.graph_to_text_report import (
     graph_difference_table,
     graph_report,
     graph_score_table,
+    has_loop,
+    invented_share,
+    judge_claim,
+    length_ratio,
     score_graph_arms,
+    template_text,
+    triple_coverage,
 )
-from tests.support.tuning import NAMES, SMALL
+from evenmatch.training.generator.loss import policy_reward
+from evenmatch.training.generator.policy import make_policy
+from evenmatch.types import Pair
+from tests.support.tuning import NAMES, SMALL, save_tiny_llama
 
+torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("tensorboard", reason="tensorboard is not installed")
 
-FEW = GraphDesign(
-    arms=(XENT, "BL-R", "F_DISC"),
-    seeds=(1, 2),
-    pretraining=replace(PRETRAINING, epochs=3, batch=6, rate=0.02, longest_target=12, shape=SMALL),
-    fine_tuning=replace(
-        FINE_TUNING, epochs=1, batch=8, rate=0.002, longest_target=12, look_every=2
-    ),
-)
+SHORT: dict[str, Any] = {"longest_target": 8, "bf16": False}
+
+
+def few(model: str) -> GraphDesign:
+    return GraphDesign(
+        arms=(XENT, "BL-R", "F_DISC"),
+        seeds=(1, 2),
+        pretraining=replace(PRETRAINING, model=model, steps=4, batch=6, rate=0.01, **SHORT),
+        fine_tuning=replace(FINE_TUNING, steps=3, rate=0.002, look_every=2, **SHORT),
+    )
 
 
 def graphs(count: int, seed: int) -> tuple[GraphText, ...]:
@@ -53,29 +76,99 @@ def graphs(count: int, seed: int) -> tuple[GraphText, ...]:
     for i in range(count):
         a, b = (str(name) for name in draw.choice(NAMES, 2))
         graph = Triples(((a, "nearTo", b),))
-        made.append(GraphText(graph, (f"{a} is near {b}.", f"{b} is near {a}."), f"graph {i}"))
+        texts = (f"{a} is near {b}.", f"{b} is near {a}.")
+        made.append(GraphText(graph, texts, f"test/{'AB'[i % 3 == 0]}/1/{i}"))
     return tuple(made)
 
 
 def corpus() -> GraphCorpus:
-    return GraphCorpus("places", graphs(24, 0), graphs(6, 1), graphs(9, 2))
+    return GraphCorpus("places", graphs(24, 0), graphs(6, 1), graphs(9, 2), ("B",))
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> GraphExperiment:
-    found = Experiment(GraphStudy(corpus(), FEW), tmp_path_factory.mktemp("study"))
-    assert len(found()) == len(FEW.runs())
+def design(tmp_path_factory: pytest.TempPathFactory) -> GraphDesign:
+    return few(save_tiny_llama(tmp_path_factory.mktemp("llama")))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory, design: GraphDesign) -> GraphExperiment:
+    found = Experiment(GraphStudy(corpus(), design), tmp_path_factory.mktemp("study"))
+    assert len(found()) == len(design.runs())
     return found
 
 
 def test_every_arm_of_a_seed_goes_on_from_the_same_start() -> None:
     nodes = GraphDesign().runs()
     assert [node.arm for node in nodes] == 3 * [START, *GRAPH_ARMS]
-    first = FEW.settings_for(GraphRun(2))
-    assert (first.rl_weight, first.seed) == (0.0, 2)
-    assert FEW.settings_for(GraphRun(2, XENT)).rl_weight == 0.0
-    assert FEW.settings_for(GraphRun(2, "F_DISC")).rl_weight == 0.3
-    assert FEW.settings_for(GraphRun(2, "F_DISC")).own_embeddings
+    every = GraphDesign(tuple(ALL_ARMS))
+    first = every.settings_for(GraphRun(2))
+    assert (first.rl_weight, first.seed, first.model) == (0.0, 2, "smollm2")
+    assert every.settings_for(GraphRun(2, XENT)).rl_weight == 0.0
+    assert every.settings_for(GraphRun(2, "F_DISC")).rl_weight == 0.3
+    assert every.settings_for(GraphRun(2, "F_DISC")).own_embeddings
+    # Common random numbers: the arms of a seed see the same examples, which the start did not.
+    seeds = {every.settings_for(GraphRun(2, arm)).seed for arm in ALL_ARMS}
+    assert len(seeds) == 1
+    assert first.seed not in seeds
+
+
+@pytest.mark.parametrize(
+    ("arm", "changes"),
+    [
+        ("F_DISC 0.1", {"rl_weight": 0.1}),
+        ("F_DISC x4", {"samples": 4, "baseline": "leave_one_out"}),
+        ("contextual f_cont", {"reward": "f_cont", "own_embeddings": False}),
+        ("only F_BERT", {"reward": "bertscore", "rl_weight": 1.0}),
+    ],
+)
+def test_further_arms_are_settings_of_the_same_runner(arm: str, changes: dict[str, Any]) -> None:
+    settings = GraphDesign((arm,)).settings_for(GraphRun(1, arm))
+    assert {name: getattr(settings, name) for name in changes} == changes
+
+
+def reward_by_hand(arm: str, table: Any, ids: tuple[list[int], list[int]]) -> float:
+    """The reward of each arm on given token ids and input embeddings, from its definition."""
+    x, y = (table[each] for each in ids)
+    norms = [np.linalg.norm(side, axis=1) for side in (x, y)]
+    similar = (x / norms[0][:, None]) @ (y / norms[1][:, None]).T
+    if arm == "F_BERT":
+        p, r = similar.max(1).mean(), similar.max(0).mean()
+        return float(2 * p * r / (p + r))
+    if arm == "F_DISC":
+        total = similar[linear_sum_assignment(-similar)].sum()
+        return float(2 * total / (len(x) + len(y)))
+    m, n = similar.shape
+    masses = [each / each.sum() for each in norms]
+    rows, columns = np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))
+    found = linprog(-similar.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.concatenate(masses))
+    assert found.x is not None
+    credit = found.x.reshape(m, n) * similar
+    p, r = (credit.sum(1) / masses[0]).mean(), (credit.sum(0) / masses[1]).mean()
+    return float(2 * p * r / (p + r))
+
+
+@pytest.mark.parametrize("arm", ["F_BERT", "F_CONT", "F_DISC"])
+def test_the_reward_of_an_arm_is_its_formula_on_the_policys_tokens(arm: str) -> None:
+    """Norm masses dropped, special tokens kept or arms swapped: the value is another."""
+    texts = ("Cork is near is near Dover.", "Dover is near Cork and Essen.")
+    policy = make_policy(SMALL, [*texts] * 9, seed=1)  # its tokenizer adds a closing token
+    with torch.no_grad():  # embeddings of different norms
+        weight = policy.model.get_input_embeddings().weight
+        weight.mul_(torch.linspace(0.5, 3, len(weight))[:, None])
+    table = weight.detach().double().numpy()
+    ids = tuple(policy.tokenizer(text)["input_ids"][:-1] for text in texts)
+    reward = policy_reward(ALL_ARMS[arm]["reward"], policy, own_embeddings=True)
+    values = {each: reward_by_hand(each, table, ids) for each in ("F_BERT", "F_CONT", "F_DISC")}
+    assert reward([Pair(texts[0], (texts[1],))])[0] == pytest.approx(values[arm], abs=1e-5)
+    assert len({round(value, 3) for value in values.values()}) == 3
+
+
+def test_the_reward_bl_r_is_sentence_bleu_with_add_one_smoothing() -> None:
+    policy = make_policy(SMALL, ["a b c d e"] * 9, seed=1)
+    reward = policy_reward(ALL_ARMS["BL-R"]["reward"], policy, own_embeddings=True)
+    # 5 words of 6: 5/5 unigrams, (3 + 1)/(4 + 1), (1 + 1)/(3 + 1), (0 + 1)/(2 + 1); brevity 1 - 6/5
+    expected = math.exp(1 - 6 / 5) * (1.0 * 4 / 5 * 2 / 4 * 1 / 3) ** 0.25
+    assert reward([Pair("a b c e f", ("a b c d e f",))])[0] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -90,42 +183,58 @@ def test_a_design_that_cannot_be_is_refused(
 
 
 def test_what_was_run_is_not_run_again_though_the_weights_are_gone(
-    runs: GraphExperiment, tmp_path: Path
+    runs: GraphExperiment, design: GraphDesign, tmp_path: Path
 ) -> None:
     for path in (*runs.folder.glob("cells/*"), *runs.folder.glob("texts/*")):
         place = tmp_path / path.relative_to(runs.folder)
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(path.read_bytes())
-    again = Experiment(GraphStudy(corpus(), FEW), tmp_path, should_stop=pytest.fail)
+    again = Experiment(GraphStudy(corpus(), design), tmp_path, should_stop=pytest.fail)
     assert again() == runs.results()
 
 
-def test_other_settings_are_another_run(runs: GraphExperiment) -> None:
-    other = replace(FEW, fine_tuning=replace(FEW.fine_tuning, rate=0.001))
+def test_other_settings_are_another_run(runs: GraphExperiment, design: GraphDesign) -> None:
+    other = replace(design, fine_tuning=replace(design.fine_tuning, rate=0.001))
     found = Experiment(GraphStudy(corpus(), other), runs.folder)
     assert found.load_result(GraphRun(1)) is not None
     assert found.load_result(GraphRun(1, XENT)) is None
 
 
-def test_results_are_small_files(runs: GraphExperiment) -> None:
-    for node in FEW.runs():
+def test_results_are_small_files(runs: GraphExperiment, design: GraphDesign) -> None:
+    for node in design.runs():
         assert runs.load_result(node) is not None
     files = [*runs.folder.glob("cells/*"), *runs.folder.glob("texts/*")]
     assert max(path.stat().st_size for path in files) < 5000
     assert not list(runs.folder.glob("models/*/checkpoint.pt"))
+    assert [each.parent.name for each in sorted(runs.folder.glob("models/*/model"))] == [
+        "start-seed-1",
+        "start-seed-2",
+    ]
+
+
+def test_a_run_stores_the_texts_of_its_best_and_its_last_step(runs: GraphExperiment) -> None:
+    for result in runs.results():
+        found = result.outputs
+        assert len(found[BEST]) == len(found[LAST]) == 9
+        steps = dict(result.evaluations)
+        assert found["steps"][BEST] == max(steps, key=lambda step: steps[step])
+        assert found["steps"][LAST] == max(steps)
+        assert all(value > 0 for value in found["cross_entropy"].values())
+        if found["steps"][BEST] == found["steps"][LAST]:
+            assert found[BEST] == found[LAST]
 
 
 def test_stopped_anywhere_the_experiment_comes_out_the_same(
-    runs: GraphExperiment, tmp_path: Path
+    runs: GraphExperiment, design: GraphDesign, tmp_path: Path
 ) -> None:
     told: list[str] = []
-    few = replace(FEW, arms=("F_DISC",), seeds=(1,))
-    for _ in range(40):
-        steps = iter(range(5))
+    less = replace(design, arms=("F_DISC",), seeds=(1,))
+    for _ in range(9):
+        steps = iter(range(4))
         parts = Experiment(
-            GraphStudy(corpus(), few),
+            GraphStudy(corpus(), less),
             tmp_path,
-            lambda: next(steps, 9) >= 4,  # noqa: B023
+            lambda: next(steps, 9) >= 2,  # noqa: B023
             told.append,
         )
         if len(parts()) == 2:
@@ -140,22 +249,18 @@ def test_stopped_anywhere_the_experiment_comes_out_the_same(
 def test_tables_have_the_papers_shape(runs: GraphExperiment) -> None:
     found = score_graph_arms(runs)
     header, *lines = graph_score_table(found)
-    assert header == ["", "seeds", "BLEU", "chrF", "METEOR", "BERTScore", "f_disc", "repeated"]
-    assert [line[0] for line in lines] == [START, XENT, "BL-R", "F_DISC"]
-    assert {line[1] for line in lines} == {"2"}
+    metrics = ["BLEU", "chrF", "METEOR", "BERTScore", "f_disc"]
+    assert header == ["", "seeds", *metrics, "length", "covered", "invented", "loops", "repeated"]
+    assert [line[0] for line in lines] == ["template", "copy", START, XENT, "BL-R", "F_DISC"]
+    assert [line[1] for line in lines] == ["", "", "2", "2", "2", "2"]
     rows = graph_difference_table(found)
     assert [row[:3] for row in rows[1:3]] == [["BLEU", "BL-R", "2"], ["BLEU", "F_DISC", "2"]]
     assert [line.split(" of at least")[0] for line in describe_power(found)] == [
         "with this number of seeds, a t-test detects differences in BLEU"
     ]
-
-
-@pytest.mark.model("minilm", "wordnet")
-def test_an_arm_does_not_differ_from_itself(runs: GraphExperiment) -> None:
-    first = score_graph_arms(runs)[1]
+    first = found[3]
     seen = first.minus(first, "BLEU")
     assert (seen.value, seen.low, seen.high) == (0.0, 0.0, 0.0)
-    assert first.seed_differences(first, "chrF") == [0.0, 0.0]
     assert first.permutation_p_value(first, "BLEU") == 1.0
 
 
@@ -169,31 +274,110 @@ def test_scores_are_kept_and_not_worked_out_again(
 
 
 @pytest.mark.model("minilm", "wordnet")
-def test_the_report_says_what_was_found_and_what_is_missing(runs: GraphExperiment) -> None:
-    more = replace(FEW, seeds=(1, 2, 3))
+def test_the_report_says_what_was_found_and_what_is_missing(
+    runs: GraphExperiment, design: GraphDesign
+) -> None:
+    more = replace(design, seeds=(1, 2, 3))
     report = graph_report(Experiment(GraphStudy(corpus(), more), runs.folder), learnt="f_cont")
     assert report.findings[0].startswith("8 runs are done, 4 are not: start seed 3, XENT seed 3")
     assert any(line.startswith("rewarding F_DISC beats cross") for line in report.findings)
-    assert {"start", "validation-bleu", "reward-f_disc"} == set(report.figures) - {"reward-bl-r"}
+    assert set(report.figures) == {"validation-bleu", "reward-bl-r", "reward-f_disc"}
     assert "learnt" in report.tables["scores"][0]
+    assert {"scores, seen categories", "scores, unseen categories"} < set(report.tables)
     assert list(check_graph_claims([])) == []
+
+
+def arm(name: str, *values: float, spread: float = 0.01) -> ArmScores:
+    nothing = np.zeros(1)
+    draws = np.linspace(-spread, spread, 41)
+    every = tuple(ResampledScore(v, v + draws, nothing, nothing, abs) for v in values)
+    return ArmScores(name, tuple(range(len(values))), {"BLEU": every}, resample_seeds=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "less", "verdict"),
+    [
+        ((0.5, 0.6), (0.3, 0.3), SEEN),
+        ((0.1, 0.2), (0.3, 0.3), "reversed"),
+        ((0.301, 0.299), (0.3, 0.3), NOT_SEEN),
+        ((0.5, 0.29), (0.3, 0.3), NOT_DECIDED),
+        ((0.5,), (0.3,), NOT_DECIDED),
+    ],
+    ids=["above", "below", "smaller than claimed", "seeds disagree", "one seed"],
+)
+def test_a_claim_is_judged_by_graphs_and_seeds(
+    one: tuple[float, ...], less: tuple[float, ...], verdict: str
+) -> None:
+    difference, found = judge_claim(arm("a", *one), arm("b", *less), "BLEU", 0.02)
+    assert found == verdict
+    assert difference.value == pytest.approx(np.mean(one) - np.mean(less))
+
+
+def test_intervals_over_seeds_are_wider_than_over_graphs_alone() -> None:
+    several = arm("a", 0.2, 0.4, 0.6)
+    over_graphs = replace(several, resample_seeds=False)
+    assert several.mean("BLEU").high - several.mean("BLEU").low > 0.2
+    assert over_graphs.mean("BLEU").high - over_graphs.mean("BLEU").low < 0.03
+
+
+def test_with_one_seed_the_power_is_that_of_the_test_graphs() -> None:
+    (line,) = describe_power([arm("XENT", 0.4), arm("F_DISC", 0.4, spread=0.03)])
+    spread = 2.8 * 100 * float(np.std(np.linspace(-0.02, 0.02, 41)))
+    assert f"differences in BLEU of at least {spread:.2f} would be detected" in line
+
+
+AIRPORT = GraphText(
+    Triples((("Aarhus_Airport", "cityServed", "Aarhus"), ("Aarhus", "country", "Denmark"))),
+    ("Aarhus Airport serves Aarhus in Denmark since 1943.",),
+)
+
+
+@pytest.mark.parametrize(
+    ("measure", "text", "value"),
+    [
+        (triple_coverage, "Aarhus airport is in Denmark.", 1.0),
+        (triple_coverage, "It lies in Denmark.", 1 / 3),
+        (invented_share, "In 1943, Aarhus had 2 Ports.", 0.5),
+        (invented_share, "Nothing here.", 0.0),
+        (length_ratio, "a b c d e f g h i", 1.0),
+        (has_loop, "very very very good", 1.0),
+        (has_loop, "very very good", 0.0),
+    ],
+)
+def test_measures_of_form_are_computed_by_hand(
+    measure: Callable[[str, GraphText], float], text: str, value: float
+) -> None:
+    assert measure(text, AIRPORT) == pytest.approx(value)
+
+
+def test_the_template_says_each_triple() -> None:
+    wanted = "The city served of Aarhus Airport is Aarhus. The country of Aarhus is Denmark."
+    assert template_text(AIRPORT) == wanted
 
 
 def test_examples_show_what_each_arm_writes_for_the_same_graph(runs: GraphExperiment) -> None:
     _, *lines = example_table(runs, runs.results())
-    assert [line[1] for line in lines[:5]] == ["graph", "reference", XENT, "BL-R", "F_DISC"]
+    assert [line[1] for line in lines[:6]] == ["graph", "reference", START, XENT, "BL-R", "F_DISC"]
     assert len({line[0] for line in lines}) == 6
-    assert len({line[0] for line in lines[:5]}) == 1
+    assert len({line[0] for line in lines[:6]}) == 1
 
 
 def test_the_public_corpora_keep_their_tests_apart(data: Path) -> None:
     for found, sizes in (
-        (load_webnlg(), (8174, 200, 1017)),
+        (load_webnlg(), (7486, 300, 1017)),
         (load_little_prince(), (1262, 100, 200)),
     ):
         assert (len(found.train), len(found.valid), len(found.test)) == sizes
         parts = [{each.id for each in some} for some in (found.train, found.valid, found.test)]
         assert not parts[0] & parts[1] | parts[0] & parts[2] | parts[1] & parts[2]
+
+
+def test_unseen_categories_are_in_the_test_set_alone(data: Path) -> None:
+    found = load_webnlg()
+    kinds = [{each.id.split("/")[1] for each in some} for some in (found.train, found.valid)]
+    assert not (kinds[0] | kinds[1]) & set(found.unseen)
+    assert found.unseen_rows.sum() == 86
+    assert len(found.with_test_size(400).test) == 400
 
 
 def test_the_smaller_corpus_takes_more_passes() -> None:

@@ -109,10 +109,18 @@ TUNED = {
     "steps": 20,
     "best": {"step": 20, "bleu": 0.25},
     "looks": [
-        {"step": 10, "bleu": 0.125, "cross_entropy": 3.5, "reward": 0.5, "baseline": 0.4},
-        {"step": 20, "bleu": 0.25, "cross_entropy": 2.5, "reward": 0.6, "baseline": 0.5},
+        {
+            "step": step, "bleu": bleu, "cross_entropy": 3.5, "reward": 0.5, "baseline": 0.4,
+            "length": 20.5, "repetition": 0.02, "chrf": 0.5, "greedy_length": 18.5,
+            "greedy_repetition": 0.01,
+        }
+        for step, bleu in ((10, 0.125), (20, 0.25))
     ],
-}
+    "examples": [
+        {"step": step, "source": "<H> Cork", "text": f"text {step}", "reference": "Cork."}
+        for step in (20, 10)
+    ],
+}  # fmt: skip
 STUDY = {
     "title": "Keyphrases",
     "findings": ["rewarding <FG> raises it"],

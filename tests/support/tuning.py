@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from evenmatch.models.loading import quiet_transformers
 from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
 
 NAMES = "Aarhus Bergen Cork Dover Essen Faro".split()
@@ -40,3 +41,40 @@ def tiny(folder: Path, out: str = "out", **changed: Any) -> TuneSettings:
         "shape": SMALL,
     }
     return TuneSettings(**{**settings, **changed})
+
+
+def save_tiny_llama(folder: Path) -> str:
+    """Save a causal model with random weights; its tokenizer adds no special tokens."""
+    import torch
+    import transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    untyped: Any = transformers
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    texts = [f"<H> {a} <R> near To <T> {b}\n{a} is near {b}." for a in NAMES for b in NAMES]
+    trainer = trainers.BpeTrainer(
+        vocab_size=320,
+        special_tokens=["<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    fast = untyped.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end|>")
+    config = untyped.LlamaConfig(
+        vocab_size=len(fast),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        tie_word_embeddings=True,
+        eos_token_id=fast.eos_token_id,
+        initializer_range=0.3,
+    )
+    with quiet_transformers(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        untyped.LlamaForCausalLM(config).save_pretrained(folder)
+        fast.save_pretrained(folder)
+    return str(folder)

@@ -20,8 +20,11 @@ from evenmatch.data.tables import table_to_text
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.studies.experiment import Experiment, make_study_folder
 from evenmatch.studies.graph_to_text import (
+    FINE_TUNING,
+    FURTHER_ARMS,
     GRAPH_ARMS,
     GRAPH_CORPORA,
+    PRETRAINING,
     GraphStudy,
     make_graph_design,
 )
@@ -120,8 +123,22 @@ def study_graphs(
     data: str = opt.value(
         "webnlg", "DATA", "Corpus: webnlg (RDF triples) or amr (AMR graphs of The Little Prince)."
     ),
+    model: str = opt.value(
+        "smollm2", "MODEL", "Causal language model to start from, by name or folder."
+    ),
     arm: list[str] | None = opt.repeatable(
-        None, "ARM", "Training objective to include", shown=", ".join(GRAPH_ARMS)
+        None,
+        "ARM",
+        f"Loss to include; also: {', '.join(FURTHER_ARMS)}",
+        shown=", ".join(GRAPH_ARMS),
+    ),
+    start_steps: int = opt.count(PRETRAINING.steps, "Number of steps of cross-entropy first."),
+    steps: int = opt.count(FINE_TUNING.steps, "Number of steps of each arm."),
+    test_graphs: int = opt.count(
+        0, "Number of test graphs, the first in a random order; 0 for all.", least=0
+    ),
+    valid_graphs: int = opt.count(
+        0, "Number of validation graphs of the arms, sampled once; 0 for all.", least=0
     ),
     metric: str = opt.value(
         "", "METRIC", "Additional metric for the evaluation, for example a folder written by fit."
@@ -132,15 +149,24 @@ def study_graphs(
 ) -> None:
     """Graph-to-text generation with rewards.
 
-    Reproduces Jin & Gildea (2022). The loss is cross-entropy alone (XENT) or mixed with a reward:
-    BLEU (BL-R), F_BERT, F_CONT or F_DISC. Run the same command again to continue; tables and
+    Reproduces Jin & Gildea (2022) from a pretrained causal language model. The loss is
+    cross-entropy alone (XENT) or mixed with a reward: BLEU (BL-R), F_BERT, F_CONT or F_DISC. Arms
+    named "only …" train with the reward alone. Run the same command again to continue; tables and
     figures show the runs that are finished.
     """
     if data not in GRAPH_CORPORA:
         raise typer.BadParameter(f"unknown corpus {data!r}; known: {', '.join(GRAPH_CORPORA)}")
-    design = make_graph_design(data, tuple(arm or GRAPH_ARMS), tuple(seed or (1, 2, 3)))
+    design = make_graph_design(
+        data,
+        tuple(arm or GRAPH_ARMS),
+        tuple(seed or (1, 2, 3)),
+        model=model,
+        start_steps=start_steps,
+        steps=steps,
+        valid_graphs=valid_graphs,
+    )
     with training_threads(training.threads):
-        work = GraphStudy(GRAPH_CORPORA[data](), design)
+        work = GraphStudy(GRAPH_CORPORA[data]().with_test_size(test_graphs), design)
         should_stop = opt.time_limit(training.minutes)
         runs = Experiment(work, make_study_folder(out), should_stop, print_message)
         runs()

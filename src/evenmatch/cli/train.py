@@ -154,7 +154,7 @@ def tune(
         "CONFIG.toml",
         "File of settings. Required: train and valid (data files), out (folder for the results). "
         "Optional: model, reward (a metric), rl_weight (weight of the reward in the loss), epochs, "
-        "batch, rate, seed and the other fields of evenmatch.TuneSettings.",
+        "batch, rate, lora_rank, bf16, seed and the other fields of evenmatch.TuneSettings.",
     ),
     minutes: float = opt.value(
         0.0,
@@ -168,8 +168,9 @@ def tune(
 ) -> None:
     """Fine-tune a text generator with a reward.
 
-    The model is an encoder-decoder; the loss is a weighted sum of cross-entropy and a
-    reinforcement learning loss. Run the same command again to continue a stopped run.
+    The model is an encoder-decoder or a causal language model; the loss is a weighted sum of
+    cross-entropy and a reinforcement learning loss. Run the same command again to continue a
+    stopped run.
     """
     tuned = tune_generator(
         config, on_step=_progress_printer(progress), should_stop=opt.time_limit(minutes)
@@ -227,7 +228,7 @@ def _step_line(history: History[StepMetrics]) -> str:
 
 def generate(
     model: str = opt.argument(
-        opt.REQUIRED, "MODEL", "Folder written by evenmatch tune, or another encoder-decoder."
+        opt.REQUIRED, "MODEL", "Folder written by evenmatch tune, or another language model."
     ),
     data: str = opt.argument(
         opt.REQUIRED, "DATA", "Graphs or lines, as for evenmatch tune; references are optional."

@@ -50,7 +50,7 @@ class HeadedModel:
         model = _load_model(self)
         shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
         clone = copy.deepcopy(model, shared)
-        return HeadedBlocks(clone, [block for stack in _block_lists(clone) for block in stack])
+        return HeadedBlocks(clone, [block for stack in block_lists(clone) for block in stack])
 
     def with_adapter(self, adapter: LocalFile | None) -> Any:
         """Load the model with an adapter attached; None gives the model itself."""
@@ -135,7 +135,7 @@ def _load_weights(model: Any, path: Path) -> None:
         raise DataError(f"the weights in {path} do not fit the model: {reason}") from None
 
 
-def _block_lists(model: Any) -> Iterator[Any]:
+def block_lists(model: Any) -> Iterator[Any]:
     """Yield the model's lists of blocks, from the lowest."""
     config = model.config
     parts = [(model.base_model, config.num_hidden_layers)]

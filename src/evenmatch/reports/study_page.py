@@ -27,10 +27,20 @@ from evenmatch.reports.page import (
 )
 from evenmatch.reports.plots import Estimate, estimate_plot, figures_section, line_plot
 
-_CURVES = (
-    ("BLEU on the validation set", ("bleu",)),
-    ("Cross-entropy", ("cross_entropy",)),
-    ("Reward of sampled texts (reward) and of greedy texts (baseline)", ("reward", "baseline")),
+# Caption, and by name of the line the field of an evaluation.
+_CURVES: tuple[tuple[str, Mapping[str, str]], ...] = (
+    ("BLEU and chrF on the validation set", {"BLEU": "bleu", "chrF": "chrf"}),
+    ("Cross-entropy of the training texts", {"cross-entropy": "cross_entropy"}),
+    (
+        "Reward of sampled texts, and the baseline: the reward of greedy texts or other samples",
+        {"sampled": "reward", "baseline": "baseline"},
+    ),
+    ("Length of sampled texts, in tokens", {"sampled": "length"}),
+    ("Length of greedy validation texts, in words", {"greedy": "greedy_length"}),
+    (
+        "Share of bigrams that occurred earlier in the text",
+        {"sampled": "repetition", "greedy": "greedy_repetition"},
+    ),
 )
 
 
@@ -167,23 +177,33 @@ def _figure_image(name: str, figure: str) -> str:
 
 
 def tune_page(document: Mapping[str, Any]) -> str:
-    """Return the page of a tuning run: BLEU, cross-entropy and rewards at each evaluation."""
+    """Return the page of a tuning run: scores, rewards and form at each evaluation, and texts."""
     evaluations, best = document["looks"], document["best"]
     figures = []
     for caption, names in _CURVES:
         lines = {
-            name.replace("_", "-"): [(row["step"], row[name]) for row in evaluations]
-            for name in names
+            line: [(row["step"], row[name]) for row in evaluations]
+            for line, name in names.items()
             if evaluations and name in evaluations[0]
         }
         if lines:
             figures.append(line_plot(("step", ", ".join(lines)), lines).figure(caption))
     text = "Cross-entropy and rewards are means over the steps since the previous evaluation."
     table = sortable_table(record_table(evaluations), "Evaluations") if evaluations else ""
-    parts = (
+    parts = [
         figures_section("Learning curves", "", figures),
         section("All evaluations", text, table),
-    )
+    ]
+    if examples := document.get("examples"):
+        order = sorted(examples, key=lambda each: (each["source"], each["step"]))
+        parts.insert(
+            1,
+            section(
+                "Texts over time",
+                "Greedy texts for some validation inputs, at each evaluation.",
+                sortable_table(record_table(order), "Validation texts"),
+            ),
+        )
     notes = [
         f"{document['steps']} steps, {'finished' if document['ended'] else 'not finished'}",
         f"best: BLEU {100 * best['bleu']:.2f} at step {best['step']}"

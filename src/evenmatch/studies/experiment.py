@@ -29,6 +29,7 @@ from evenmatch.stats.paired import (
     percentile_bounds,
     swapped_differences,
 )
+from evenmatch.types import Array
 
 REPLICATED, REVERSED, NOT_REPLICATED = "replicated", "reversed", "not replicated"
 CONFIDENCE = 0.95
@@ -237,22 +238,35 @@ def results_by_arm(results: Sequence[RunResult], arms: Iterable[str]) -> dict[st
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArmScores:
-    """An arm: its seeds, and by metric the score of each seed on the same resampled test sets."""
+    """An arm: its seeds, and by metric the score of each seed on the same resampled test sets.
+
+    With `resample_seeds`, intervals are over seeds as well as test items: each resample of the
+    test items draws seeds with replacement, the same ones for both arms of a difference.
+    """
 
     arm: str
     seeds: tuple[int, ...]
     resampled: Mapping[str, tuple[ResampledScore, ...]]
+    resample_seeds: bool = False
 
     def mean(self, metric: str) -> Interval:
         """Return the mean over seeds, with a bootstrap interval over test items."""
-        value, draws = mean_of_seeds(self.resampled[metric])
+        value, draws = self._seed_average(self.resampled[metric])
         return Interval(value, *percentile_bounds(draws, CONFIDENCE))
 
     def minus(self, other: ArmScores, metric: str) -> Interval:
         """Return the mean difference over shared seeds, with a bootstrap interval."""
         pairs = self._shared_scores(other, metric)
-        (a, a_draws), (b, b_draws) = map(mean_of_seeds, zip(*pairs, strict=True))
+        (a, a_draws), (b, b_draws) = map(self._seed_average, zip(*pairs, strict=True))
         return Interval(a - b, *percentile_bounds(a_draws - b_draws, CONFIDENCE))
+
+    def _seed_average(self, several: Sequence[ResampledScore]) -> tuple[float, Array]:
+        value, draws = mean_of_seeds(several)
+        if self.resample_seeds and len(several) > 1:
+            every = np.stack([each.resamples for each in several])
+            seeds = np.random.default_rng(0).integers(len(every), size=every.shape)
+            draws = np.take_along_axis(every, seeds, axis=0).mean(0)
+        return value, draws
 
     def seed_differences(self, other: ArmScores, metric: str) -> list[float]:
         """Return the difference for each shared seed."""

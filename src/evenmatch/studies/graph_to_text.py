@@ -1,15 +1,18 @@
 """The graph-to-text experiment of Jin & Gildea (2022): arms, corpora and runs.
 
-For each seed a small T5 is trained by cross-entropy (the start); every arm then fine-tunes that
-model with its own reward. Each run stores its curves and the texts it generates for the test set.
+For each seed a pretrained causal language model is fine-tuned by cross-entropy (the start); every
+arm then continues from that model with its own loss, on the same examples and with the same random
+numbers. A run stores its curves, and the texts that its best and its last model write for the test
+set.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,48 +23,66 @@ from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.graphs import GraphText, Triples, read_graphs, write_graphs
 from evenmatch.studies.experiment import Experiment, Trained, check_arms
 from evenmatch.training.checkpoints import CHECKPOINT_FILE
+from evenmatch.training.generator.loss import reference_cross_entropy
 from evenmatch.training.generator.policy import generate_texts, load_policy
-from evenmatch.training.generator.tune import MODEL_FOLDER, tune
-from evenmatch.training.generator.tune_settings import T5Shape, TuneSettings
+from evenmatch.training.generator.tune import LAST_FOLDER, MODEL_FOLDER, tune
+from evenmatch.training.generator.tune_settings import TuneSettings
 
 START, XENT = "start", "XENT"
+BEST, LAST = "best", "last"
 
 # Table 1 of Jin & Gildea (2022): the reward beside cross-entropy, on the policy's own embeddings.
-GRAPH_ARMS: Mapping[str, str] = {
-    XENT: "",
-    "BL-R": "bleu(smoothing='add-k')",
-    "F_BERT": "bertscore",
-    "F_CONT": "f_cont",
-    "F_DISC": "f_disc",
+GRAPH_ARMS: Mapping[str, Mapping[str, Any]] = {
+    XENT: {"rl_weight": 0.0},
+    "BL-R": {"reward": "bleu(smoothing='add-k')"},
+    "F_BERT": {"reward": "bertscore"},
+    "F_CONT": {"reward": "f_cont"},
+    "F_DISC": {"reward": "f_disc"},
 }
 
+_PROBE_RATE = 2e-4  # higher than that of the other arms, so that a model soon shows what it does
+
+# Beyond the paper: other weights of the reward, several samples with leave-one-out baselines,
+# contextual embeddings of another model, other metrics, and each reward alone (to see what a
+# model does to raise it).
+FURTHER_ARMS: Mapping[str, Mapping[str, Any]] = {
+    **{f"F_DISC {weight}": {"reward": "f_disc", "rl_weight": weight} for weight in (0.1, 0.6)},
+    "F_DISC x4": {"reward": "f_disc", "samples": 4, "baseline": "leave_one_out"},
+    **{
+        f"contextual {name}": {"reward": name, "own_embeddings": False}
+        for name in ("bertscore", "f_disc", "f_cont", "f_partial", "wmt_blend")
+    },
+    **{
+        f"only {name}": {**changes, "rl_weight": 1.0, "rate": _PROBE_RATE}
+        for name, changes in GRAPH_ARMS.items()
+        if name != XENT
+    },
+}
+ALL_ARMS = {**GRAPH_ARMS, **FURTHER_ARMS}
+
 _COMMON = TuneSettings(
-    "", "", "", every_text=False, longest_source=100, longest_target=60, clip=5.0, patience=100
+    "",
+    "",
+    "",
+    batch=8,
+    bf16=True,
+    every_text=False,
+    longest_source=120,
+    longest_target=60,
+    patience=100,
+    keep_last=True,
 )
+PRETRAINING = replace(_COMMON, rl_weight=0.0, epochs=1, steps=128, rate=2e-4, look_every=64)
+FINE_TUNING = replace(_COMMON, epochs=1, steps=200, rate=5e-5, look_every=25)
 
-# Chosen in a pilot: a start takes about eight minutes on one core, an arm less than four.
-PRETRAINING = replace(
-    _COMMON,
-    rl_weight=0.0,
-    epochs=6,
-    batch=32,
-    rate=2e-3,
-    shape=T5Shape(words=3000, width=128, layers=2, heads=4, inner=256, dropout=0.05),
-)
-
-FINE_TUNING = replace(
-    _COMMON,
-    epochs=1,
-    batch=48,
-    rate=5e-4,
-    look_every=34,
-    longest_target=48,  # sampled texts nearly always reach the limit
-)
-
-_MAX_TRIPLES = 3  # larger WebNLG graphs would take a small model too long
-_VALIDATION_SIZE = 200  # graphs of WebNLG used for validation, sampled once
-_BATCH_SIZE = 160  # graphs per batch when test texts are generated
-_CURVES = ("cross_entropy", "reward", "baseline")
+_MAX_TRIPLES = 3  # larger WebNLG graphs would take too long on a CPU
+_UNSEEN = ("Astronaut", "ComicsCharacter", "Monument", "University")  # left out of training
+_VALIDATION_SIZE = 300  # graphs of WebNLG used for validation, sampled once
+_BATCH_SIZE = 128  # graphs per batch when test texts are generated
+_LIKELIHOOD_SIZE = 200  # test graphs, sampled once, whose references' cross-entropy is computed
+_ARM_SEED = 1000  # added to the seed of arms, so that they go on with other examples
+_CURVES = ("cross_entropy", "reward", "baseline", "length", "repetition")
+_EVALUATION_CURVES = ("chrf", "greedy_length", "greedy_repetition")
 
 
 @dataclass(frozen=True)
@@ -73,11 +94,14 @@ class GraphStudy:
     output_folder: str = "texts"
 
     def recipe(self, run: GraphRun) -> dict[str, Any]:
-        """Return the hash of the corpus and the settings of the start and of the run."""
+        """Return the hash of the corpus, and the settings of the start and of the run.
+
+        Settings with default values are left out, so that new ones do not change old recipes.
+        """
         return {
             "corpus": self.corpus.digest,
-            "start": asdict(self.design.settings_for(GraphRun(run.seed))),
-            "run": asdict(self.design.settings_for(run)),
+            "start": _changed_settings(self.design.settings_for(GraphRun(run.seed))),
+            "run": _changed_settings(self.design.settings_for(run)),
         }
 
     def train(self, run: GraphRun, experiment: Experiment[Any]) -> Trained:
@@ -96,24 +120,58 @@ class GraphStudy:
         tuned = tune(settings, should_stop=experiment.should_stop)
         history = tuned.history
         steps = [asdict(each) for each in history.step_metrics]
+        looks = [tuned.evaluations[step] for step, _ in history.evaluations]
         return Trained(
             tuned.model,
             [(step, round(bleu, 5)) for step, bleu in history.evaluations],
-            {name: [each[name] for each in steps] for name in _CURVES},
+            {
+                **{name: [each[name] for each in steps] for name in _CURVES},
+                **{name: [each[name] for each in looks] for name in _EVALUATION_CURVES},
+            },
             len(steps),
             history.ended,
             checkpoint=tuned.model.parent / CHECKPOINT_FILE,
         )
 
-    def generate(self, model: Trained, run: GraphRun) -> list[str]:
-        """Generate a text for each test graph by greedy decoding."""
+    def generate(self, model: Trained, run: GraphRun) -> dict[str, Any]:
+        """Write a text for each test graph with the best and with the last model.
+
+        All runs are decoded alike, greedily. Also returns the cross-entropy per token of some
+        references. The models are then removed, except the start, from which arms continue.
+        """
         settings = self.design.settings_for(run)
-        return generate_texts(
-            load_policy(str(model.folder)),
-            [settings.prefix + each.graph.line for each in self.corpus.test],
-            longest=(settings.longest_source, settings.longest_target),
-            batch_size=_BATCH_SIZE,
-        )
+        longest = settings.longest_source, settings.longest_target
+        sources = [settings.prefix + each.graph.line for each in self.corpus.test]
+        chosen = np.random.default_rng(0).permutation(len(sources))[:_LIKELIHOOD_SIZE]
+        best, _ = max(model.evaluations, key=lambda each: each[1])
+        folders = {BEST: model.folder, LAST: model.folder.with_name(LAST_FOLDER)}
+        found: dict[str, Any] = {"steps": {BEST: best, LAST: model.steps}, "cross_entropy": {}}
+        for name, folder in folders.items():
+            if name == LAST and best == model.steps:
+                found[LAST], found["cross_entropy"][LAST] = (
+                    found[BEST],
+                    found["cross_entropy"][BEST],
+                )
+                continue
+            policy = load_policy(str(folder), settings.decoding)
+            found[name] = generate_texts(policy, sources, longest=longest, batch_size=_BATCH_SIZE)
+            found["cross_entropy"][name] = reference_cross_entropy(
+                policy,
+                [sources[i] for i in chosen],
+                [self.corpus.test[i].references[0] for i in chosen],
+                longest=longest,
+                batch_size=settings.batch,
+            )
+        for folder in folders.values() if run.arm != START else [folders[LAST]]:
+            shutil.rmtree(folder, ignore_errors=True)
+        return found
+
+
+def _changed_settings(settings: TuneSettings) -> dict[str, Any]:
+    defaults = TuneSettings("", "", "")
+    names = (each.name for each in fields(TuneSettings) if each.name != "shape")
+    values = {name: getattr(settings, name) for name in names}
+    return {name: value for name, value in values.items() if value != getattr(defaults, name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +188,11 @@ class GraphDesign:
 
     arms: tuple[str, ...] = tuple(GRAPH_ARMS)
     seeds: tuple[int, ...] = (1, 2, 3)
-    pretraining: TuneSettings = PRETRAINING
+    pretraining: TuneSettings = field(default_factory=lambda: replace(PRETRAINING, model="smollm2"))
     fine_tuning: TuneSettings = FINE_TUNING
 
     def __post_init__(self) -> None:
-        check_arms(self.arms, self.seeds, GRAPH_ARMS)
+        check_arms(self.arms, self.seeds, ALL_ARMS)
 
     def runs(self) -> list[GraphRun]:
         """Return every run, seed by seed, each start before its arms."""
@@ -144,28 +202,46 @@ class GraphDesign:
         """Return the settings of a run, without paths."""
         if run.arm == START:
             return replace(self.pretraining, seed=run.seed)
-        if run.arm == XENT:
-            return replace(self.fine_tuning, seed=run.seed, rl_weight=0.0)
-        return replace(self.fine_tuning, seed=run.seed, reward=GRAPH_ARMS[run.arm])
+        return replace(self.fine_tuning, seed=_ARM_SEED + run.seed, **ALL_ARMS[run.arm])
 
 
-def make_graph_design(data: str, arms: tuple[str, ...], seeds: tuple[int, ...]) -> GraphDesign:
-    """Return the design for a corpus: fewer graphs get more epochs in smaller batches."""
-    if data == "amr":
-        first = replace(PRETRAINING, batch=16, longest_source=200, epochs=24, look_every=316)
-        second = replace(FINE_TUNING, batch=16, longest_source=200, epochs=3, look_every=48)
-        return GraphDesign(arms, seeds, first, second)
-    return GraphDesign(arms, seeds)
+def make_graph_design(
+    data: str,
+    arms: tuple[str, ...],
+    seeds: tuple[int, ...],
+    *,
+    model: str = "smollm2",
+    start_steps: int = PRETRAINING.steps,
+    steps: int = FINE_TUNING.steps,
+    valid_graphs: int = 0,
+) -> GraphDesign:
+    """Return the design for a corpus; AMR graphs are longer than triples, and there are fewer.
+
+    `valid_graphs` is the number of validation graphs of the arms; 0 for all.
+    """
+    longest, epochs = (200, 20) if data == "amr" else (_COMMON.longest_source, 1)
+    common: dict[str, Any] = {"longest_source": longest, "epochs": epochs}
+    first = replace(
+        PRETRAINING, model=model, steps=start_steps, look_every=-(-start_steps // 2), **common
+    )
+    second = replace(
+        FINE_TUNING, steps=steps, look_every=-(-steps // 4), valid_count=valid_graphs, **common
+    )
+    return GraphDesign(arms, seeds, first, second)
 
 
 @dataclass(frozen=True)
 class GraphCorpus:
-    """Graphs with texts, split into train, valid and test."""
+    """Graphs with texts, split into train, valid and test.
+
+    `unseen` are the categories of test graphs that no training graph has.
+    """
 
     name: str
     train: tuple[GraphText, ...]
     valid: tuple[GraphText, ...]
     test: tuple[GraphText, ...]
+    unseen: tuple[str, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -175,6 +251,15 @@ class GraphCorpus:
             for some in (self.train, self.valid, self.test)
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    @cached_property
+    def unseen_rows(self) -> Any:
+        """Whether each test graph is of a category that no training graph has."""
+        return np.array([_category(each) in self.unseen for each in self.test])
+
+    def with_test_size(self, count: int) -> GraphCorpus:
+        """Return the corpus with `count` test graphs, the first of a random order; 0 for all."""
+        return replace(self, test=self.test[: count or None])
 
     def write(self, folder: Path) -> tuple[str, str]:
         """Write the training and validation files of a run; return their paths."""
@@ -186,7 +271,11 @@ class GraphCorpus:
 
 
 def load_webnlg() -> GraphCorpus:
-    """Load the graphs of WebNLG v2 with one to three triples; most have several texts."""
+    """Load the graphs of WebNLG v2 with one to three triples; most have several texts.
+
+    All categories of the test set occur in the training set; four small ones are left out of
+    training and validation here, so that there are unseen ones.
+    """
     train, dev, test = (
         tuple(
             each
@@ -196,7 +285,15 @@ def load_webnlg() -> GraphCorpus:
         for part in ("train", "dev", "test")
     )
     name = f"WebNLG v2, up to {_MAX_TRIPLES} triples"
-    return GraphCorpus(name, train, _shuffle(dev)[:_VALIDATION_SIZE], test)
+    train, dev = (
+        tuple(each for each in some if _category(each) not in _UNSEEN) for some in (train, dev)
+    )
+    return GraphCorpus(name, train, _shuffle(dev)[:_VALIDATION_SIZE], _shuffle(test), _UNSEEN)
+
+
+def _category(each: GraphText) -> str:
+    """Return the category of a WebNLG graph, which its id names: 'test/Airport/1/Id34'."""
+    return each.id.split("/")[1] if each.id.count("/") > 1 else ""
 
 
 def load_little_prince() -> GraphCorpus:

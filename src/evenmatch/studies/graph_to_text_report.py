@@ -1,8 +1,8 @@
 """The report of the graph-to-text experiment: scores, tables, figures, examples and claims.
 
 `score_graph_arms` scores the texts of every run and stores the scores, so that a report is quick
-to make again. `graph_report` puts together the tables and figures of Jin & Gildea (2022) and
-their claims with the differences found here.
+to make again. `graph_report` puts together the tables and figures of Jin & Gildea (2022), the form
+of the texts, and the paper's claims with the differences found here.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from evenmatch.data.graphs import GraphText, Triples
 from evenmatch.data.tables import TextTable
 from evenmatch.protocols import CorpusMetric
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.scoring.metric import as_metric, score_metrics
+from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.p_values import holm
 from evenmatch.stats.paired import (
+    mean_counts,
     mean_score,
     minimum_detectable_difference,
     paired_t_test,
@@ -30,32 +34,53 @@ from evenmatch.stats.paired import (
 )
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
+    REVERSED,
     ArmScores,
     Claim,
     Experiment,
     ResultStore,
     RunResult,
-    check_claim,
     format_claim,
     format_interval,
     results_by_arm,
     run_name,
 )
-from evenmatch.studies.graph_to_text import GRAPH_ARMS, START, XENT, GraphRun, GraphStudy
+from evenmatch.studies.graph_to_text import (
+    ALL_ARMS,
+    BEST,
+    LAST,
+    START,
+    XENT,
+    GraphRun,
+    GraphStudy,
+)
 from evenmatch.training.rewards.terms import lowercase_words, repeated_share
 from evenmatch.types import Array, Pair, Run
 
 GraphExperiment: TypeAlias = Experiment[GraphStudy]
-BLEU, REPETITION, EXTRA_METRIC = "BLEU", "repeated", "learnt"
+BLEU, EXTRA_METRIC, REPETITION = "BLEU", "learnt", "repeated"
+SEEN, NOT_SEEN, NOT_DECIDED = "seen", "not seen", "not decided"
 
-_ALL_ARMS = (START, *GRAPH_ARMS)
 # Corpus scores are computed from summed counts, segment scores are means over texts.
 CORPUS_METRICS = {BLEU: "bleu", "chrF": "chrf"}
 SEGMENT_METRICS = {"METEOR": "meteor", "BERTScore": "bertscore", "f_disc": "f_disc"}
+TEMPLATE, COPY = "template", "copy"
+_ROWS = (TEMPLATE, COPY, START, *ALL_ARMS)
 _RESAMPLES, _PERMUTATIONS = 1000, 5000
 _EXAMPLE_COUNT = 6
+_LOOP_LENGTHS, _LOOP_COUNT = range(1, 9), 3  # so many words, so many times in a row
+_NAMES = re.compile(r"(?<=[\w,;:)] )[A-Z]\w+|\d+(?:[.,]\d+)*")  # not at the start of a sentence
 
-# Claimed: the first arm scores above the second on every metric.
+# Table 1 of Jin & Gildea (2022), on LDC2017T10.
+PAPER_SCORES: Mapping[str, Mapping[str, float]] = {
+    XENT: {BLEU: 36.37, "METEOR": 39.94, "chrF": 65.68},
+    "BL-R": {BLEU: 37.06, "METEOR": 40.30, "chrF": 66.19},
+    "F_BERT": {BLEU: 36.06, "METEOR": 39.85, "chrF": 65.23},
+    "F_CONT": {BLEU: 36.91, "METEOR": 40.34, "chrF": 66.07},
+    "F_DISC": {BLEU: 37.65, "METEOR": 40.61, "chrF": 66.55},
+}
+
+# Claimed: the first arm scores above the second, by about as much as in the paper's table.
 _CLAIMS = (
     ("F_DISC", XENT, "rewarding F_DISC beats cross-entropy alone"),
     ("BL-R", XENT, "rewarding BLEU beats cross-entropy alone"),
@@ -63,76 +88,98 @@ _CLAIMS = (
     ("F_DISC", "F_CONT", "F_DISC is a better reward than F_CONT"),
     ("F_CONT", "F_BERT", "F_CONT is a better reward than F_BERT"),
     ("F_DISC", "F_BERT", "F_DISC is a better reward than F_BERT"),
+    ("BL-R", "F_CONT", "F_CONT is nearly as good a reward as BLEU"),
 )
+_REPETITION_CLAIM = "texts repeat more after F_BERT than after F_DISC"
 
 _DIFFERENCE_HEADER = ["metric", "arm", "seeds", "minus XENT", "each seed", "p, graphs", "p, seeds"]
 
 
-def graph_report(
-    runs: GraphExperiment, found: Sequence[ArmScores] | None = None, *, learnt: str = ""
-) -> StudyReport:
-    """Report the stored results; runs without results are listed.
-
-    `found` are their scores, if computed before.
-    """
+def graph_report(runs: GraphExperiment, *, learnt: str = "") -> StudyReport:
+    """Report the stored results; runs without results are listed."""
     results = runs.results()
-    if found is None:
-        found = score_graph_arms(runs, learnt=learnt) if results else []
-    tables = {
-        "scores": graph_score_table(found),
-        "differences": graph_difference_table(found),
-        "examples": example_table(runs, results),
-    }
+    last = score_graph_arms(runs, learnt=learnt) if results else []
+    tables: dict[str, TextTable] = {}
+    if last:
+        tables["scores"] = graph_score_table(last)
+        tables["scores of the best step"] = graph_score_table(
+            score_graph_arms(runs, learnt=learnt, which=BEST)
+        )
+        for part, rows in _parts(runs).items():
+            found = score_graph_arms(runs, learnt=learnt, rows=rows)
+            tables[f"scores, {part} categories"] = graph_score_table(found)
+        tables["differences"] = graph_difference_table(last)
+        tables["runs"] = run_table(results)
+        tables["examples"] = example_table(runs, results)
     return StudyReport(
         f"Graph to text with rewards: {runs.study.corpus.name}",
         [
             *runs.describe_missing(),
-            *map(format_claim, check_graph_claims(found)),
-            *describe_power(found),
+            *map(format_claim, check_graph_claims(last)),
+            *describe_power(last),
         ],
-        tables if found else {},
+        tables,
         graph_figures(results) if results else {},
         _notes(runs, results),
     )
 
 
-def score_graph_arms(runs: GraphExperiment, *, learnt: str = "") -> list[ArmScores]:
-    """Score every arm that has results, the start first; `learnt` is one more metric to use."""
-    results = runs.results()
+def score_graph_arms(
+    runs: GraphExperiment, *, learnt: str = "", which: str = LAST, rows: Array | None = None
+) -> list[ArmScores]:
+    """Score every arm that has results, after the template and the copy of the graph.
+
+    `which` chooses the texts of the best or the last model, `rows` the test graphs, and `learnt`
+    is one more metric to use.
+    """
+    corpus = runs.study.corpus
+    texts = {**_baseline_texts(corpus.test), **{r.run: r.outputs[which] for r in runs.results()}}
+    pairs = {run: pair_texts(own, corpus.test) for run, own in texts.items()}
     specs = {**SEGMENT_METRICS, **({EXTRA_METRIC: learnt} if learnt else {})}
-    means = {name: _segment_scores(runs, results, name, spec) for name, spec in specs.items()}
-    means[REPETITION] = {result.run: repetition_rates(result.outputs) for result in results}
+    means = {name: _segment_scores(runs, pairs, name, spec, which) for name, spec in specs.items()}
+    for name, measure in TEXT_MEASURES.items():
+        if name != "covered" or isinstance(corpus.test[0].graph, Triples):
+            means[name] = {
+                run: np.array([measure(t, g) for t, g in zip(own, corpus.test, strict=True)])
+                for run, own in texts.items()
+            }
     counts: dict[Any, Array] = {}
     scores: dict[Any, Callable[[Array], Array]] = {}
+    chosen = slice(None) if rows is None else rows
     for name, spec in CORPUS_METRICS.items():
         metric = as_metric(spec)
         assert isinstance(metric, CorpusMetric)  # both are
-        for result in results:
-            counts[name, result.run] = metric(result_pairs(result, runs)).counts
-            scores[name, result.run] = metric.score_totals
+        for run, own in pairs.items():
+            every = metric(own).counts
+            assert every is not None
+            counts[name, run], scores[name, run] = every[chosen], metric.score_totals
     for name, by_run in means.items():
         for run, values in by_run.items():
-            counts[name, run] = np.stack([values, np.ones_like(values)], axis=-1)
-            scores[name, run] = mean_score
-    every = resample_scores(counts, scores, resamples=_RESAMPLES, trials=_PERMUTATIONS, seed=0)
+            counts[name, run], scores[name, run] = mean_counts(values)[chosen], mean_score
+    found = resample_scores(counts, scores, resamples=_RESAMPLES, trials=_PERMUTATIONS, seed=0)
+    by_arm: dict[str, list[GraphRun]] = {}
+    for run in sorted(texts, key=lambda run: (_ROWS.index(run.arm), run.seed)):
+        by_arm.setdefault(run.arm, []).append(run)
     return [
         ArmScores(
             arm,
-            tuple(result.run.seed for result in own),
-            {m: tuple(every[m, result.run] for result in own) for m in (*CORPUS_METRICS, *means)},
+            tuple(run.seed for run in own),
+            {m: tuple(found[m, run] for run in own) for m in (*CORPUS_METRICS, *means)},
+            resample_seeds=True,
         )
-        for arm, own in results_by_arm(results, _ALL_ARMS).items()
+        for arm, own in by_arm.items()
     ]
 
 
 def graph_score_table(found: Sequence[ArmScores]) -> TextTable:
-    """Return the paper's table 1: a row per arm, times 100, with intervals over test graphs."""
-    names = scored_metrics(found)
+    """Return the paper's table 1: a row per arm, times 100, with intervals."""
+    names = list(found[0].resampled) if found else []
     lines = []
     for each in found:
         means = [each.mean(name) for name in names]
         cells = [format_interval(mean, times=100, places=2) for mean in means]
-        lines.append([each.arm, str(len(each.seeds)), *cells])
+        seeds = "" if each.arm in (TEMPLATE, COPY) else str(len(each.seeds))
+        lines.append([each.arm, seeds, *cells])
     return [["", "seeds", *names], *lines]
 
 
@@ -146,20 +193,44 @@ def graph_difference_table(found: Sequence[ArmScores]) -> TextTable:
     rows = [_DIFFERENCE_HEADER]
     plain, others = _split_arms(found)
     if plain and others:
-        for metric in scored_metrics(found):
+        for metric in found[0].resampled:
             rows += _difference_rows(others, plain, metric)
     return rows
 
 
+def run_table(results: Sequence[RunResult]) -> TextTable:
+    """Return the steps, duration, rewards and cross-entropy of every run."""
+    rows = [
+        ["run", "best step", "last step", "minutes", "reward, first tenth", "reward, last tenth"]
+    ]
+    rows[0] += ["cross-entropy on references, best", "last"]
+    for result in results:
+        steps, entropy = result.outputs["steps"], result.outputs["cross_entropy"]
+        rewards = result.curves["reward"]
+        part = max(1, len(rewards) // 10)
+        ends = [f"{np.mean(each):.3f}" for each in (rewards[:part], rewards[-part:])]
+        rows.append(
+            [
+                run_name(result.run),
+                *(str(steps[which]) for which in (BEST, LAST)),
+                f"{result.seconds / 60:.0f}",
+                *(ends if any(rewards) else ["", ""]),
+                *(f"{entropy[which]:.3f}" for which in (BEST, LAST)),
+            ]
+        )
+    return rows
+
+
 def example_table(runs: GraphExperiment, results: Sequence[RunResult]) -> TextTable:
-    """Return the paper's table 2: the texts of all arms for some graphs, first seed.
+    """Return the paper's table 2: the last texts of all arms for some graphs, first seed.
 
     The test set is divided into equal segments; of each, the graph whose texts differ most is
     shown.
     """
     seed = runs.study.design.seeds[0]
     first = [result for result in results if result.run.seed == seed]
-    texts = {arm: own[0].outputs for arm, own in results_by_arm(first, GRAPH_ARMS).items()}
+    arms = results_by_arm(first, (START, *ALL_ARMS))
+    texts = {arm: own[0].outputs[LAST] for arm, own in arms.items()}
     rows = [["graph", "who", "text"]]
     for place in _pick_examples(list(texts.values())) if texts else []:
         each = runs.study.corpus.test[place]
@@ -171,22 +242,53 @@ def example_table(runs: GraphExperiment, results: Sequence[RunResult]) -> TextTa
 
 
 def check_graph_claims(found: Sequence[ArmScores]) -> Iterator[Claim]:
-    """Yield each claim whose two arms have results; the paper makes none about repetition."""
+    """Yield each claim whose two arms have results, with a verdict for each metric."""
     by_name = {each.arm: each for each in found}
-    metrics = scored_metrics(found)[:-1]
     for arm, other, statement in _CLAIMS:
-        arms = by_name.get(arm), by_name.get(other)
-        yield from check_claim(statement, {metric: (*arms, metric) for metric in metrics})
+        if arm in by_name and other in by_name and by_name[arm].shared_seeds(by_name[other]):
+            paper = {m: PAPER_SCORES[arm][m] - PAPER_SCORES[other][m] for m in PAPER_SCORES[arm]}
+            yield Claim(
+                statement,
+                {
+                    m: judge_claim(by_name[arm], by_name[other], m, d / 100)
+                    for m, d in paper.items()
+                },
+            )
+    if {"F_BERT", "F_DISC"} <= set(by_name):
+        one, less = by_name["F_BERT"], by_name["F_DISC"]
+        yield Claim(_REPETITION_CLAIM, {REPETITION: judge_claim(one, less, REPETITION, math.inf)})
+
+
+def judge_claim(
+    one: ArmScores, less: ArmScores, metric: str, claimed: float
+) -> tuple[Interval, str]:
+    """Return the difference `one` - `less`, and what it says about a claimed difference above 0.
+
+    The claim is seen if the interval over graphs and seeds, and the difference of every seed, are
+    above 0, and reversed if they are below. Otherwise it is not seen if the interval excludes a
+    difference as large as the one claimed, and not decided if it does not. With fewer than two
+    seeds nothing is decided.
+    """
+    difference, by_seed = one.minus(less, metric), one.seed_differences(less, metric)
+    if len(by_seed) < 2:
+        return difference, NOT_DECIDED
+    if difference.low > 0 and min(by_seed) > 0:
+        return difference, SEEN
+    if difference.high < 0 and max(by_seed) < 0:
+        return difference, REVERSED
+    return difference, NOT_SEEN if difference.high < claimed else NOT_DECIDED
 
 
 def describe_power(found: Sequence[ArmScores]) -> Iterator[str]:
-    """Yield a line with the smallest difference from cross-entropy that a t-test can detect.
+    """Yield a line with the smallest difference from cross-entropy that can be detected.
 
-    Uses the standard deviation of seed-by-seed differences, pooled over arms; there is no line
-    with fewer than two seeds.
+    With several seeds: by a t-test over seeds, with the standard deviation of the seed-by-seed
+    differences, pooled over arms. With one seed: over test graphs alone.
     """
     plain, others = _split_arms(found)
-    gaps = [each.seed_differences(plain, BLEU) for each in others] if plain else []
+    if not plain or not others:
+        return
+    gaps = [each.seed_differences(plain, BLEU) for each in others]
     several = [gap for gap in gaps if len(gap) > 1]
     if several:
         spread = math.sqrt(float(np.mean([np.var(gap, ddof=1) for gap in several])))
@@ -195,78 +297,202 @@ def describe_power(found: Sequence[ArmScores]) -> Iterator[str]:
             f"with this number of seeds, a t-test detects differences in {BLEU} of at least "
             f"{100 * least:.2f} with power 0.8; smaller ones may exist and go undetected"
         )
+        return
+    errors = [
+        np.std(each.resampled[BLEU][0].resamples - plain.resampled[BLEU][0].resamples)
+        for each in others
+    ]
+    least = 2.8 * float(np.mean(errors))  # 1.96 for the level of 0.05, 0.84 for the power of 0.8
+    yield (
+        f"with one seed, only the choice of test graphs is tested: differences in {BLEU} of at "
+        f"least {100 * least:.2f} would be detected with power 0.8; to detect 0.7, "
+        f"{(100 * least / 0.7) ** 2:.1f} times as many graphs would be needed, and several seeds "
+        "to speak of the reward rather than of the run"
+    )
 
 
 def _split_arms(found: Sequence[ArmScores]) -> tuple[ArmScores | None, list[ArmScores]]:
     """Return the arm of cross-entropy alone, if there, and the arms with rewards."""
     plain = next((each for each in found if each.arm == XENT), None)
-    return plain, [each for each in found if each.arm not in (START, XENT)]
+    seeds = plain.seeds if plain else ()
+    others = [each for each in found if each.arm in ALL_ARMS and each.arm != XENT]
+    return plain, [each for each in others if set(each.seeds) & set(seeds)]
 
 
 def graph_figures(results: Sequence[RunResult]) -> dict[str, str]:
-    """Return the paper's figure 1, and the rewards of sampled texts during training."""
+    """Return the paper's figure 1, the rewards during training, and the probes of each reward."""
     started = {r.run.seed: max(b for _, b in r.evaluations) for r in results if r.run.arm == START}
-    arms = results_by_arm(results, GRAPH_ARMS)
+    arms = results_by_arm(results, ALL_ARMS)
+    mixed = {arm: own for arm, own in arms.items() if not arm.startswith("only ")}
+    alone = {arm: own for arm, own in arms.items() if arm.startswith("only ")}
     figures = {}
-    if starts := [r for r in results if r.run.arm == START]:
-        figures["start"] = line_plot_svg(
-            "Training from random weights, by cross-entropy",
-            ("step", "validation BLEU"),
-            {f"seed {r.run.seed}": [(s, 100 * b) for s, b in r.evaluations] for r in starts},
-        )
-    if arms:
+    if mixed:
         figures["validation-bleu"] = line_plot_svg(
             "From the same start: validation BLEU, mean over seeds",
             ("step", "difference from the start"),
-            {arm: _mean_curve(own, started) for arm, own in arms.items()},
+            {arm: _mean_curve(own, started) for arm, own in mixed.items()},
         )
-    for arm, own in arms.items():
-        if GRAPH_ARMS[arm]:
+    for arm, own in mixed.items():
+        if any(own[0].curves["reward"]):
             figures[f"reward-{arm.lower()}"] = line_plot_svg(
                 f"{arm}: mean reward of texts, over seeds",
                 ("part of the run", "reward"),
-                {n: _reward_curve(own, n) for n in ("reward", "baseline")},
+                {n: _step_curve(own, n) for n in ("reward", "baseline")},
+            )
+    for name, label in (
+        ("reward", "reward of sampled texts"),
+        ("repetition", "repeated bigrams of sampled texts"),
+        ("length", "tokens of sampled texts"),
+    ):
+        if alone:
+            figures[f"probe-{name}"] = line_plot_svg(
+                "Each reward alone, without cross-entropy",
+                ("part of the run", label),
+                {arm: _step_curve(own, name) for arm, own in alone.items()},
+            )
+    for name, label in (
+        ("bleu", "BLEU of greedy texts, validation"),
+        ("greedy_repetition", "repeated bigrams of greedy texts"),
+        ("greedy_length", "words of greedy texts"),
+    ):
+        if alone:
+            figures[f"probe-{name.replace('_', '-')}"] = line_plot_svg(
+                "Each reward alone, without cross-entropy",
+                ("step", label),
+                {arm: _evaluation_curve(own, name) for arm, own in alone.items()},
             )
     return figures
 
 
-def result_pairs(result: RunResult, runs: GraphExperiment) -> list[Pair]:
-    """Return the text of a run for each test graph, paired with the human references."""
-    graphs = runs.study.corpus.test
-    return [Pair(text, each.references) for text, each in zip(result.outputs, graphs, strict=True)]
+def pair_texts(texts: Sequence[str], graphs: Sequence[GraphText]) -> list[Pair]:
+    """Return the text for each test graph, paired with the human references."""
+    return [Pair(text, each.references) for text, each in zip(texts, graphs, strict=True)]
 
 
-def repetition_rates(texts: Sequence[str]) -> Floats:
-    """Return the share of bigrams that repeat an earlier one, for each text."""
-    return np.array([repeated_share(lowercase_words(text)) for text in texts])
+def repetition_rate(text: str, graph: GraphText | None = None) -> float:
+    """Return the share of bigrams that repeat an earlier one."""
+    return repeated_share(lowercase_words(text))
 
 
-def scored_metrics(found: Sequence[ArmScores]) -> list[str]:
-    """Return the names of the metrics, repetition last."""
-    return list(found[0].resampled) if found else []
+def has_loop(text: str, graph: GraphText | None = None) -> float:
+    """Return 1 if up to eight words occur three times in a row, else 0.
+
+    >>> has_loop("the cat and the cat and the cat and"), has_loop("the cat and the dog")
+    (1.0, 0.0)
+    """
+    words = lowercase_words(text)
+    for size in _LOOP_LENGTHS:
+        for start in range(len(words) - _LOOP_COUNT * size + 1):
+            whole = words[start : start + _LOOP_COUNT * size]
+            if whole == whole[:size] * _LOOP_COUNT:
+                return 1.0
+    return 0.0
+
+
+def length_ratio(text: str, graph: GraphText) -> float:
+    """Return the number of words, divided by the mean number of words of the references."""
+    wanted = float(np.mean([len(lowercase_words(each)) for each in graph.references]))
+    return len(lowercase_words(text)) / max(wanted, 1.0)
+
+
+def triple_coverage(text: str, graph: GraphText) -> float:
+    """Return the share of the subjects and objects of a graph that the text mentions.
+
+    One is mentioned if at least half of its words occur in the text, in any case.
+
+    >>> each = GraphText(Triples((("Aarhus_Airport", "city", "Aarhus"),)), ("",))
+    >>> triple_coverage("The airport serves a city.", each)
+    0.5
+    """
+    assert isinstance(graph.graph, Triples)
+    words = set(_plain_words(text))
+    parts = {part for subject, _, value in graph.graph.triples for part in (subject, value)}
+    wanted = [own for part in sorted(parts) if (own := _plain_words(part))]
+    mentioned = [2 * sum(word in words for word in own) >= len(own) for own in wanted]
+    return float(np.mean(mentioned)) if mentioned else 1.0
+
+
+def invented_share(text: str, graph: GraphText) -> float:
+    """Return the share of names and numbers in a text that neither graph nor references contain.
+
+    Names are capitalised words that do not begin a sentence. 0 for a text without any.
+
+    >>> each = GraphText(Triples((("Aarhus", "country", "Denmark"),)), ("Aarhus is Danish.",))
+    >>> invented_share("In Denmark, Aarhus and Cork lie.", each)
+    0.5
+    """
+    found = [name.lower() for name in _NAMES.findall(text)]
+    known = set(_plain_words(" ".join([graph.graph.line, *graph.references])))
+    new = [not set(_plain_words(name)) <= known for name in found]
+    return float(np.mean(new)) if new else 0.0
+
+
+TEXT_MEASURES: Mapping[str, Callable[[str, GraphText], float]] = {
+    "length": length_ratio,
+    "covered": triple_coverage,
+    "invented": invented_share,
+    "loops": has_loop,
+    REPETITION: repetition_rate,
+}
+
+
+def _plain_words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+def template_text(each: GraphText) -> str:
+    """Return a sentence for each triple: 'The R of H is T.'; other graphs are copied."""
+    if not isinstance(each.graph, Triples):
+        return each.graph.line
+    lines = (Triples((triple,)).line for triple in each.graph.triples)
+    parts = [re.split(r" ?<[HRT]> ", line)[1:] for line in lines]
+    return " ".join(f"The {r.lower()} of {h} is {t}." for h, r, t in parts)
+
+
+def _baseline_texts(graphs: Sequence[GraphText]) -> dict[GraphRun, list[str]]:
+    """Return the texts of the two systems without training."""
+    copies = [" ".join(re.sub(r"<[HRT]>", " ", each.graph.line).split()) for each in graphs]
+    templates = [template_text(each) for each in graphs]
+    return {GraphRun(0, TEMPLATE): templates, GraphRun(0, COPY): copies}
+
+
+def _parts(runs: GraphExperiment) -> dict[str, Array]:
+    """Return the rows of seen and unseen categories, if the corpus has both."""
+    unseen = runs.study.corpus.unseen_rows
+    return {"seen": ~unseen, "unseen": unseen} if 0 < unseen.sum() < len(unseen) else {}
 
 
 def _segment_scores(
-    runs: GraphExperiment, results: Sequence[RunResult], name: str, spec: str
+    runs: GraphExperiment,
+    pairs: Mapping[GraphRun, Sequence[Pair]],
+    name: str,
+    spec: str,
+    which: str,
 ) -> dict[GraphRun, Floats]:
     """Load or compute a metric's score of every text; missing ones are scored in one pass."""
     metric = as_metric(spec)
-    cells = {f"{run_name(result.run)} {name}": result for result in results}
-    recipes = {cell: _score_recipe(r, runs, metric.signature) for cell, r in cells.items()}
+    cells = {f"{run_name(run)} {which} {name}": run for run in pairs}
+    recipes = {
+        cell: {
+            "texts": _digest([pair.candidate for pair in pairs[run]]),
+            "corpus": runs.study.corpus.digest,
+            "metric": metric.signature,
+        }
+        for cell, run in cells.items()
+    }
 
     def compute(missing: list[str]) -> Iterator[dict[str, Any]]:
-        every = [result_pairs(cells[cell], runs) for cell in missing]
+        every = [pairs[cells[cell]] for cell in missing]
         scores = iter(score_metrics([metric], list(chain(*every)), Run())[0].segments)
         for own in every:
             yield {"values": [round(next(scores).value, 4) for _ in own]}
 
     found = ResultStore(runs.folder).load_or_compute(recipes, compute)
-    return {cells[cell].run: np.array(kept["values"]) for cell, kept in found.items()}
+    return {cells[cell]: np.array(kept["values"]) for cell, kept in found.items()}
 
 
-def _score_recipe(result: RunResult, runs: GraphExperiment, signature: str) -> dict[str, str]:
-    texts = hashlib.sha256(json.dumps(result.outputs).encode()).hexdigest()[:16]
-    return {"texts": texts, "corpus": runs.study.corpus.digest, "metric": signature}
+def _digest(texts: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16]
 
 
 def _difference_rows(
@@ -275,14 +501,15 @@ def _difference_rows(
     graphs = holm([each.permutation_p_value(plain, metric) for each in others])
     seeds = holm([paired_t_test(each.seed_differences(plain, metric)) for each in others])
     for each, p_graphs, p_seeds in zip(others, graphs, seeds, strict=True):
+        shared = len(each.shared_seeds(plain))
         yield [
             metric,
             each.arm,
-            str(len(each.shared_seeds(plain))),
+            str(shared),
             format_interval(each.minus(plain, metric), signed=True, times=100, places=2),
             " ".join(f"{100 * d:+.2f}" for d in each.seed_differences(plain, metric)),
             f"{float(p_graphs):.3f}",
-            f"{float(p_seeds):.3f}",
+            f"{float(p_seeds):.3f}" if shared > 1 else "",
         ]
 
 
@@ -302,31 +529,45 @@ def _mean_curve(own: Sequence[RunResult], started: dict[int, float]) -> list[tup
     return [(0.0, 0.0), *((float(s), float(v)) for s, v in zip(steps, means, strict=True))]
 
 
-def _reward_curve(own: Sequence[RunResult], name: str) -> list[tuple[float, float]]:
+def _step_curve(own: Sequence[RunResult], name: str) -> list[tuple[float, float]]:
     means = np.mean([r.curves[name] for r in own], axis=0)
     return [((i + 0.5) / len(means), float(value)) for i, value in enumerate(means)]
 
 
+def _evaluation_curve(own: Sequence[RunResult], name: str) -> list[tuple[float, float]]:
+    """Return a measure of the validation texts at each evaluation, averaged over seeds."""
+    steps = [step for step, _ in own[0].evaluations]
+    rows = [
+        [100 * bleu for _, bleu in r.evaluations] if name == "bleu" else r.curves[name] for r in own
+    ]
+    return [(float(s), float(v)) for s, v in zip(steps, np.mean(rows, axis=0), strict=True)]
+
+
 def _notes(runs: GraphExperiment, results: Sequence[RunResult]) -> list[str]:
     corpus, design = runs.study.corpus, runs.study.design
-    first, second, shape = design.pretraining, design.fine_tuning, design.pretraining.shape
-    references = [text for each in corpus.test for text in each.references]
+    first, second = design.pretraining, design.fine_tuning
+    references = [(each, text) for each in corpus.test for text in each.references]
+    people = {
+        name: 100 * float(np.mean([measure(text, each) for each, text in references]))
+        for name, measure in TEXT_MEASURES.items()
+        if name not in ("invented", "covered") or isinstance(corpus.test[0].graph, Triples)
+    }
+    told = ", ".join(f"{name} {value:.2f}" for name, value in people.items() if name != "invented")
     return [
         f"{len(corpus.train)} training, {len(corpus.valid)} validation and {len(corpus.test)} "
-        f"test graphs; in the human references "
-        f"{100 * repetition_rates(references).mean():.2f} % of bigrams repeat an earlier one",
-        f"model: a T5 with {shape.layers} encoder and {shape.layers} decoder layers, width "
-        f"{shape.width}, and {shape.words} sub-words learnt from the training texts; trained from "
-        f"random weights by cross-entropy for {first.epochs} epochs in batches of {first.batch} "
-        f"with learning rate {first.rate:g}",
-        f"each arm continues from the same start: epochs: {second.epochs}, batches of "
-        f"{second.batch}, learning rate {second.rate:g}; rewards have weight "
-        f"{second.rl_weight:g} and use the policy's current input embeddings, detached; learning "
-        "rates decay to 0",
-        "the checkpoint with the best validation BLEU is tested with greedy decoding; scores are "
-        "times 100, over all references; repeated: bigrams that occurred earlier in the text",
-        "in brackets: 95 % bootstrap intervals over test graphs, of the mean over seeds, without "
-        "the variation between seeds; "
-        "replicated: the interval and the difference of every seed are above 0; reversed: below",
+        f"test graphs; the human references have: {told}",
+        f"start: {first.model}, fine-tuned by cross-entropy for {first.steps} steps of "
+        f"{first.batch} examples with learning rate {first.rate:g}",
+        f"each arm continues from the same start for {second.steps} steps of {second.batch} "
+        f"examples with learning rate {second.rate:g}, with the same examples and random numbers; "
+        f"rewards have weight {second.rl_weight:g} and use the policy's current input embeddings, "
+        "unless the arm says otherwise; learning rates decay to 0",
+        "all texts are decoded greedily with the same limits; the last step is compared, and the "
+        "step with the best validation BLEU in a table of its own",
+        "scores are times 100, over all references. length: words relative to the references; "
+        "covered: subjects and objects of the graph that are mentioned; invented: names and "
+        "numbers that are in neither graph nor references; loops: texts in which up to eight words "
+        "occur three times in a row; repeated: bigrams that occurred earlier in the text",
+        "in brackets: 95 % bootstrap intervals over test graphs and, if there are several, seeds",
         f"{len(results)} runs took {sum(r.seconds for r in results) / 60:.0f} minutes",
     ]

@@ -1,10 +1,15 @@
-"""The policy: an encoder-decoder with its tokenizer, and greedy and sampled decoding.
+"""The policy: a language model with its tokenizer, and greedy and sampled decoding.
 
-`generate` writes texts with a tuned model.
+Both kinds of language models read an input once and decode texts from what they have read: an
+encoder-decoder (`Seq2SeqPolicy`) from the hidden states of its encoder, a causal model
+(`CausalPolicy`) from the keys and values of its prompt. Everything below them is the same for
+both. `generate` writes texts with a tuned model.
 """
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,13 +17,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from evenmatch.data.graphs import TRIPLE_TOKENS
-from evenmatch.errors import DataError, InputError
+from evenmatch.errors import DataError, InputError, needs_extra
 from evenmatch.files import explain_failed_write, set_ordinary_modes
-from evenmatch.models.checkpoints import find_checkpoint
-from evenmatch.models.heads import language_model_head
+from evenmatch.models.checkpoints import find_checkpoint, read_config
+from evenmatch.models.heads import block_lists, language_model_head
 from evenmatch.models.loading import load_auto_model, quiet_transformers
 from evenmatch.models.tokenizer import load_transformers_tokenizer
 from evenmatch.registry.parts import check_arguments, check_at_least
@@ -26,65 +31,245 @@ from evenmatch.training.generator.tune_settings import DecodingSettings, T5Shape
 
 DECODING_FILE = "decoding.json"
 _PAD, _END, _UNKNOWN = "<pad>", "</s>", "<unk>"
+_CAUSAL_HEADS = ("ForCausalLM", "LMHeadModel")  # ends of class names in config.json
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
+class EncodedInputs:
+    """Inputs that a policy has read, one row each; texts are decoded from them.
+
+    Attributes:
+        states: Hidden states of an encoder; None for a causal model.
+        prefix: Keys, then values, of each layer for the tokens of a prompt; empty for an
+            encoder-decoder.
+        mask: 1 for the tokens of an input, 0 for padding.
+    """
+
+    states: Any
+    prefix: tuple[Any, ...]
+    mask: Any
+
+    def repeat(self, times: int) -> EncodedInputs:
+        """Return all rows several times, one copy after the other."""
+        return self._map(lambda tensor: tensor.repeat(times, *[1] * (tensor.dim() - 1)))
+
+    def select(self, rows: Any) -> EncodedInputs:
+        """Return some of the rows."""
+        return self._map(lambda tensor: tensor.index_select(0, rows))
+
+    def _map(self, change: Any) -> EncodedInputs:
+        states = None if self.states is None else change(self.states)
+        return EncodedInputs(states, tuple(map(change, self.prefix)), change(self.mask))
+
+
+class Policy(Protocol):
+    """A language model that writes a text for an input.
+
+    `bf16` says whether matrices are multiplied in bfloat16 (autocast). `start_token` precedes the
+    first token of every text.
+    """
+
+    @property
+    def model(self) -> Any: ...
+    @property
+    def tokenizer(self) -> Any: ...
+    @property
+    def bf16(self) -> bool: ...
+    @property
+    def start_token(self) -> int: ...
+
+    def encode(self, sources: Sequence[str], longest: int) -> EncodedInputs:
+        """Read inputs, truncated to `longest` tokens."""
+
+    def tokenize(self, texts: Sequence[str], longest: int) -> tuple[Any, Any]:
+        """Return the token ids of texts with their closing tokens, padded, and their mask."""
+
+    def next_logits(
+        self, inputs: EncodedInputs, tokens: Any, memory: Any, *, use_cache: bool
+    ) -> tuple[Any, Any]:
+        """Return the logits of the token after each of `tokens`, and the cache with these tokens.
+
+        `memory` is the cache of the tokens before them, None at the start of a text. Without
+        `use_cache` the returned cache is of no use.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Seq2SeqPolicy:
     """An encoder-decoder with its tokenizer."""
 
     model: Any
     tokenizer: Any
+    bf16: bool = False
+
+    @property
+    def start_token(self) -> int:
+        """The token that precedes every text."""
+        return int(self.model.config.decoder_start_token_id)
+
+    def encode(self, sources: Sequence[str], longest: int) -> EncodedInputs:
+        """Run the encoder."""
+        ids, mask = self.tokenize(sources, longest)
+        encoded = self.model.get_encoder()(input_ids=ids, attention_mask=mask)
+        return EncodedInputs(encoded.last_hidden_state, (), mask)
 
     def tokenize(self, texts: Sequence[str], longest: int) -> tuple[Any, Any]:
-        """Return token ids and attention mask, padded, truncated to `longest` tokens."""
+        """Return token ids and mask, padded on the right."""
         encoded = self.tokenizer(
             list(texts), padding=True, truncation=True, max_length=longest, return_tensors="pt"
         )
         return encoded["input_ids"], encoded["attention_mask"]
 
-    def decode(self, ids: Any, mask: Any) -> list[str]:
-        """Return the texts of rows of token ids where the mask is True."""
-        texts = self.tokenizer.batch_decode(
-            ids.masked_fill(~mask, self.tokenizer.pad_token_id),
-            skip_special_tokens=True,
-            clean_up_tokenization_spaces=False,
+    def next_logits(
+        self, inputs: EncodedInputs, tokens: Any, memory: Any, *, use_cache: bool
+    ) -> tuple[Any, Any]:
+        """Run the decoder on tokens; a cache is used only if needed, as it rounds otherwise."""
+        output = self.model(
+            encoder_outputs=(inputs.states,),
+            attention_mask=inputs.mask,
+            decoder_input_ids=tokens,
+            past_key_values=memory,
+            use_cache=use_cache,
         )
-        return [text.strip() for text in texts]
+        return output.logits, output.past_key_values
 
-    def encode(self, ids: Any, mask: Any) -> Any:
-        """Return the encoder's last hidden states."""
-        return self.model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
 
-    def save(self, folder: Path, decoding: DecodingSettings) -> None:
-        """Write model, tokenizer and decoding settings to a folder that can be loaded as a model.
+@dataclass(frozen=True, eq=False)
+class CausalPolicy:
+    """A causal language model with its tokenizer.
 
-        `generate` uses the settings.
-        """
-        fresh = folder.with_name(f".{folder.name}")
-        shutil.rmtree(fresh, ignore_errors=True)
-        with explain_failed_write(folder), quiet_transformers():
-            self.model.save_pretrained(fresh)
-            self.tokenizer.save_pretrained(fresh)
-            (fresh / DECODING_FILE).write_text(json.dumps(asdict(decoding)), "utf-8")
-            set_ordinary_modes(fresh)
-        shutil.rmtree(folder, ignore_errors=True)
-        fresh.rename(folder)
+    The prompt is an input and the separator, whose last token is the start token. The model reads
+    the rest of the prompt once; its keys and values are shared by all texts that are decoded, and
+    gradients flow through them.
+    """
+
+    model: Any
+    tokenizer: Any
+    bf16: bool = False
+    separator: str = "\n"
+
+    @property
+    def start_token(self) -> int:
+        """The last token of the separator."""
+        return self._separator_ids[-1]
+
+    @property
+    def _separator_ids(self) -> list[int]:
+        ids: list[int] = self.tokenizer(self.separator, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def encode(self, sources: Sequence[str], longest: int) -> EncodedInputs:
+        """Run the model on the prompts, which are padded on the left."""
+        import torch
+
+        end, before_start = self.tokenizer.eos_token_id, self._separator_ids[:-1]
+        rows = []
+        for ids in self.tokenizer(list(sources), truncation=True, max_length=longest)["input_ids"]:
+            ids = ids[:-1] if ids and ids[-1] == end else ids
+            rows.append([*ids, *before_start] or [end])
+        width = max(map(len, rows))
+        ids = torch.tensor([[end] * (width - len(row)) + row for row in rows])
+        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        memory = self._new_cache()
+        self.model.get_decoder()(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            past_key_values=memory,
+            use_cache=True,
+        )
+        layers = memory.layers
+        return EncodedInputs(
+            None, (*(layer.keys for layer in layers), *(layer.values for layer in layers)), mask
+        )
+
+    def tokenize(self, texts: Sequence[str], longest: int) -> tuple[Any, Any]:
+        """Return token ids and mask, padded on the right, each text with a closing token."""
+        import torch
+
+        end = self.tokenizer.eos_token_id
+        rows = [
+            [*ids[: longest - 1], end]
+            for ids in self.tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+        ]
+        width = max(map(len, rows))
+        ids = torch.tensor([row + [end] * (width - len(row)) for row in rows])
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+        return ids, mask
+
+    def next_logits(
+        self, inputs: EncodedInputs, tokens: Any, memory: Any, *, use_cache: bool
+    ) -> tuple[Any, Any]:
+        """Run the model on tokens after the prompt and the tokens in the cache."""
+        import torch
+
+        if memory is None:
+            memory, count = self._new_cache(), len(inputs.prefix) // 2
+            for i in range(count):
+                memory.update(inputs.prefix[i], inputs.prefix[count + i], i)
+        done = memory.get_seq_length() - inputs.mask.shape[1]
+        written = inputs.mask.new_ones((len(tokens), done + tokens.shape[1]))
+        positions = inputs.mask.sum(1, keepdim=True) + torch.arange(done, written.shape[1])
+        output = self.model(
+            input_ids=tokens,
+            attention_mask=torch.cat([inputs.mask, written], 1),
+            position_ids=positions,
+            past_key_values=memory,
+            use_cache=True,
+        )
+        return output.logits, memory
+
+    def _new_cache(self) -> Any:
+        from transformers import DynamicCache
+
+        return DynamicCache()
+
+
+def decode_texts(policy: Policy, ids: Any, mask: Any) -> list[str]:
+    """Return the texts of rows of token ids where the mask is True."""
+    texts = policy.tokenizer.batch_decode(
+        ids.masked_fill(~mask, policy.tokenizer.eos_token_id),
+        skip_special_tokens=True,
+        clean_up_tokenization_spaces=False,
+    )
+    return [text.strip() for text in texts]
+
+
+def save_policy(policy: Policy, folder: Path, decoding: DecodingSettings) -> None:
+    """Write model, tokenizer and decoding settings to a folder that can be loaded as a model.
+
+    Low-rank adapters are merged into the weights. `generate` uses the settings.
+    """
+    fresh = folder.with_name(f".{folder.name}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    model = policy.model
+    with explain_failed_write(folder), quiet_transformers():
+        if is_adapted(model):
+            model = copy.deepcopy(model).merge_and_unload()
+        model.save_pretrained(fresh)
+        policy.tokenizer.save_pretrained(fresh)
+        (fresh / DECODING_FILE).write_text(json.dumps(asdict(decoding)), "utf-8")
+        set_ordinary_modes(fresh)
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.rename(folder)
 
 
 @check_arguments
 def generate(
     model: str | PathLike[str], sources: Sequence[str], *, batch_size: int = 64
 ) -> list[str]:
-    """Write a text for each input with an encoder-decoder, such as the result of `tune`.
+    """Write a text for each input with a language model, such as the result of `tune`.
 
     `sources` are lines of text: for a graph read by `read_graphs`, its `graph.line`. Texts are
-    decoded greedily. The prefix of the inputs and the greatest lengths are those of the tuning.
+    decoded greedily. The prefix of the inputs, the separator, the precision and the greatest
+    lengths are those of the tuning.
     """
     check_at_least(1, batch_size=batch_size)
     if isinstance(sources, str) or not all(isinstance(source, str) for source in sources):
         raise InputError("the sources must be a list of strings")
-    policy = load_policy(str(model))
     settings = _read_decoding_settings(find_checkpoint(str(model)).folder)
+    policy = load_policy(str(model), settings)
     inputs = [settings.prefix + source for source in sources]
     longest = settings.longest_source, settings.longest_target
     return generate_texts(policy, inputs, longest=longest, batch_size=batch_size)
@@ -100,19 +285,65 @@ def _read_decoding_settings(folder: Path) -> DecodingSettings:
         raise DataError(f"cannot read {path}; tune the model again, or remove the file") from None
 
 
-def load_policy(model: str) -> Policy:
-    """Load the encoder-decoder of that name or folder; not shared, since training changes it."""
+def load_policy(model: str, settings: DecodingSettings = DecodingSettings()) -> Policy:
+    """Load the language model of that name or folder; not shared, since training changes it."""
     found = find_checkpoint(model)
-    if language_model_head(found) != "seq2seq":
-        raise InputError(f"{model} is not an encoder-decoder; name one, such as T5")
-    loaded, _ = load_auto_model("AutoModelForSeq2SeqLM", found, False)
+    head = language_model_head(found)
+    names = read_config(found.folder).get("architectures") or ["LMHeadModel"]
+    if head == "causal" and not str(names[0]).endswith(_CAUSAL_HEADS):
+        raise InputError(
+            f"{model} does not write text; name an encoder-decoder, such as t5-small, or a causal "
+            "language model, such as smollm2"
+        )
+    kind = "AutoModelForCausalLM" if head == "causal" else "AutoModelForSeq2SeqLM"
+    loaded, _ = load_auto_model(kind, found, False)
     tokenizer = load_transformers_tokenizer(found, False)
-    if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
-        raise InputError(f"the tokenizer of {model} lacks a closing or a padding token")
-    return Policy(loaded, tokenizer)
+    if tokenizer.eos_token_id is None:
+        raise InputError(f"the tokenizer of {model} lacks a closing token")
+    if head == "causal":
+        policy = CausalPolicy(loaded, tokenizer, settings.bf16, settings.separator)
+        if not policy._separator_ids:
+            raise InputError(f"separator {settings.separator!r} has no tokens; give a longer one")
+        return policy
+    if tokenizer.pad_token_id is None:
+        raise InputError(f"the tokenizer of {model} lacks a padding token")
+    return Seq2SeqPolicy(loaded, tokenizer, settings.bf16)
 
 
-def make_policy(shape: T5Shape, texts: Iterable[str], seed: int) -> Policy:
+def choose_trainable(policy: Policy, *, last_blocks: int, lora_rank: int) -> Policy:
+    """Freeze all weights but the last blocks, or all but new low-rank adapters (LoRA).
+
+    With 0 for both, all weights are trained. Of an encoder-decoder, `last_blocks` counts for the
+    encoder and for the decoder.
+    """
+    if lora_rank:
+        with needs_extra("low-rank adapters need peft; install it: pip install 'evenmatch[tune]'"):
+            from peft import LoraConfig, get_peft_model
+        config = LoraConfig(r=lora_rank, lora_alpha=2 * lora_rank, target_modules="all-linear")
+        with quiet_transformers():
+            adapted: Any = get_peft_model(policy.model, config)
+        both: Any = policy  # a dataclass, which the protocol does not say
+        found: Policy = dataclasses.replace(both, model=adapted)
+        return found
+    if last_blocks:
+        stacks = list(block_lists(policy.model))
+        if last_blocks > min(map(len, stacks)):
+            raise InputError(
+                f"last_blocks is {last_blocks}, but the model has {min(map(len, stacks))} blocks"
+            )
+        policy.model.requires_grad_(False)
+        for stack in stacks:
+            for block in stack[-last_blocks:]:
+                block.requires_grad_(True)
+    return policy
+
+
+def is_adapted(model: Any) -> bool:
+    """Whether a model has low-rank adapters."""
+    return type(model).__module__.startswith("peft.")
+
+
+def make_policy(shape: T5Shape, texts: Iterable[str], seed: int) -> Seq2SeqPolicy:
     """Make a T5 with random weights, and a vocabulary learnt from `texts`."""
     with quiet_transformers():
         import torch
@@ -141,7 +372,7 @@ def make_policy(shape: T5Shape, texts: Iterable[str], seed: int) -> Policy:
         with torch.no_grad():
             model.shared.weight.mul_(shape.width**-0.5)
             model.decoder.final_layer_norm.weight.mul_(shape.width**0.5)
-        return Policy(model, tokenizer)
+        return Seq2SeqPolicy(model, tokenizer)
 
 
 def _train_tokenizer(texts: Iterable[str], words: int) -> Any:
@@ -171,53 +402,63 @@ def _train_tokenizer(texts: Iterable[str], words: int) -> Any:
 
 
 def generate_tokens(
-    policy: Policy, states: Any, mask: Any, *, generator: Any | None = None, longest: int
+    policy: Policy,
+    inputs: EncodedInputs,
+    *,
+    longest: int,
+    samples: int = 0,
+    greedy: bool = True,
+    generator: Any | None = None,
 ) -> tuple[Any, Any]:
-    """Decode greedily; with a torch generator also sample, sampled rows before greedy ones.
+    """Decode texts for each input: `samples` drawn with a torch generator, and the greedy one.
 
-    Returns token ids, and a mask of those up to and including the first closing token.
+    Rows are the first samples of all inputs, the second samples, …, then the greedy texts. Returns
+    token ids, and a mask of those up to and including the first closing token. A row leaves the
+    batch when it is finished. The random numbers of a row depend on the generator and the row's
+    place alone, not on when other rows finish.
     """
     import torch
 
-    rows = len(states) if generator is not None else 0
-    if rows:
-        states, mask = states.repeat(2, 1, 1), mask.repeat(2, 1)
-    last = torch.full((len(states), 1), policy.model.config.decoder_start_token_id)
-    unfinished = torch.ones_like(last, dtype=torch.bool)
-    ids: list[Any] = []
-    alive: list[Any] = []
+    end, drawn = policy.tokenizer.eos_token_id, samples * len(inputs.mask)
+    inputs = inputs.repeat(samples + greedy)
+    rows = len(inputs.mask)
+    thresholds = torch.rand((drawn, longest), generator=generator)
+    ids = torch.full((rows, longest), end)
+    mask = torch.zeros((rows, longest), dtype=torch.bool)
+    active = torch.arange(rows)
+    last = torch.full((rows, 1), policy.start_token)
     memory: Any = None
     with torch.no_grad():
-        while len(ids) < longest and unfinished.any():
-            output = policy.model(
-                encoder_outputs=(states,),
-                attention_mask=mask,
-                decoder_input_ids=last,
-                past_key_values=memory,
-                use_cache=True,
-            )
-            logits, memory = output.logits[:, -1], output.past_key_values
-            last = logits.argmax(-1, keepdim=True)
-            if rows:
-                last[:rows] = _sample_tokens(logits[:rows], generator)
-            ids.append(last)
-            alive.append(unfinished)
-            unfinished = unfinished & (last != policy.tokenizer.eos_token_id)
-    return torch.cat(ids, 1), torch.cat(alive, 1)
+        for place in range(longest):
+            logits, memory = policy.next_logits(inputs, last, memory, use_cache=True)
+            inputs = dataclasses.replace(inputs, prefix=())  # it is in the cache now
+            logits = logits[:, -1].float()
+            tokens = logits.argmax(-1)
+            if count := int((active < drawn).sum()):
+                tokens[:count] = sample_tokens(logits[:count], thresholds[active[:count], place])
+            ids[active, place], mask[active, place] = tokens, True
+            kept = (tokens != end).nonzero().squeeze(1)
+            if not len(kept):
+                break
+            if len(kept) < len(active):
+                active, tokens, inputs = active[kept], tokens[kept], inputs.select(kept)
+                memory.batch_select_indices(kept)
+            last = tokens[:, None]
+    width = int(mask.sum(1).max())
+    return ids[:, :width], mask[:, :width]
 
 
-def _sample_tokens(logits: Any, generator: Any) -> Any:
-    """Sample one token for each row from the model's distribution.
+def sample_tokens(logits: Any, thresholds: Any) -> Any:
+    """Sample one token for each row from the model's distribution, given a number from 0 to 1.
 
-    Uses one random number per row and the cumulative distribution: torch.multinomial draws one
-    number for every token of the vocabulary, which took a fifth of the step.
+    Uses the cumulative distribution: torch.multinomial draws one number for every token of the
+    vocabulary, which took a fifth of the step.
     """
     import torch
 
     cumulative = logits.softmax(-1).cumsum(-1)
-    thresholds = torch.rand(len(cumulative), 1, generator=generator) * cumulative[:, -1:]
-    tokens = torch.searchsorted(cumulative, thresholds, right=True)
-    return tokens.clamp(max=cumulative.shape[1] - 1)
+    tokens = torch.searchsorted(cumulative, thresholds[:, None] * cumulative[:, -1:], right=True)
+    return tokens.squeeze(1).clamp(max=cumulative.shape[1] - 1)
 
 
 def generate_texts(
@@ -228,13 +469,24 @@ def generate_texts(
 
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     found: dict[int, str] = {}
-    with eval_mode(policy.model), torch.no_grad():
+    with eval_mode(policy.model), torch.no_grad(), autocast(policy):
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]
-            ids, mask = policy.tokenize([sources[i] for i in batch], longest[0])
-            tokens = generate_tokens(policy, policy.encode(ids, mask), mask, longest=longest[1])
-            found.update(zip(batch, policy.decode(*tokens), strict=True))
+            inputs = policy.encode([sources[i] for i in batch], longest[0])
+            tokens = generate_tokens(policy, inputs, longest=longest[1])
+            found.update(zip(batch, decode_texts(policy, *tokens), strict=True))
     return [found[i] for i in range(len(sources))]
+
+
+def autocast(policy: Policy) -> Any:
+    """Return a context in which matrices are multiplied in bfloat16, if the policy asks for it.
+
+    Weights are converted once per context. The first use of each weight must be with gradients, if
+    any use is: a weight that was converted without them has none in the rest of the context.
+    """
+    import torch
+
+    return torch.autocast("cpu", torch.bfloat16, enabled=policy.bf16)
 
 
 @contextmanager

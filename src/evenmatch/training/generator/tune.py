@@ -1,4 +1,4 @@
-"""tune: fine-tune an encoder-decoder on cross-entropy mixed with a reward (Jin & Gildea 2022).
+"""tune: fine-tune a language model on cross-entropy mixed with a reward (Jin & Gildea 2022).
 
 Read in this order: `tune` here, the loop in `training/loop.py`, the loss in `loss.py`.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,13 +20,20 @@ import numpy as np
 
 from evenmatch.data.graphs import GraphText, read_graphs
 from evenmatch.data.scores import atomic_write
-from evenmatch.errors import MissingExtraError
-from evenmatch.metrics.ngram.sacrebleu import Bleu
+from evenmatch.errors import DataError, MissingExtraError
+from evenmatch.metrics.ngram.sacrebleu import Bleu, Chrf
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.registry.parts import check_arguments
 from evenmatch.training.checkpoints import CheckpointFile, content_digest
 from evenmatch.training.generator.loss import StepMetrics, TuneBatch, mixed_loss, policy_reward
-from evenmatch.training.generator.policy import Policy, generate_texts, load_policy, make_policy
+from evenmatch.training.generator.policy import (
+    Policy,
+    choose_trainable,
+    generate_texts,
+    load_policy,
+    make_policy,
+    save_policy,
+)
 from evenmatch.training.generator.tune_settings import TuneSettings, read_tune_settings
 from evenmatch.training.loop import (
     Evaluation,
@@ -34,29 +42,46 @@ from evenmatch.training.loop import (
     length_grouped_batches,
     run_training_loop,
 )
+from evenmatch.training.rewards.terms import lowercase_words, repeated_share
 from evenmatch.types import Pair
 
-MODEL_FOLDER, RESULT_FILE, LOG_FOLDER = "model", "result.json", "logs"
+MODEL_FOLDER, LAST_FOLDER, LOG_FOLDER = "model", "last", "logs"
+RESULT_FILE, EVALUATIONS_FILE = "result.json", "evaluations.json"
 StepCallback: TypeAlias = Callable[[History[StepMetrics]], None]
-_EXCLUDED_SETTINGS = ("train", "valid", "out", "keep_every")  # they do not identify a run
-_SORTED_BATCHES = 20  # batches whose examples are sorted by length together, to limit padding
+_EXCLUDED_SETTINGS = ("train", "valid", "out", "keep_every", "keep_last")  # not of the run itself
+_SORTED_BATCHES = 100  # batches whose examples are sorted by length together, to limit padding
+_SOURCE_STEP = 4  # inputs whose numbers of tokens differ by less are sorted by their targets'
+_LONG = 1_000_000  # more tokens than a text has
+_EXAMPLE_COUNT = 4  # validation texts that are stored at each evaluation
 
 
 @dataclass(frozen=True, slots=True)
 class TuneResult:
-    """The folder of the best model, and the history of the run, which has ended or is paused."""
+    """The folder of the best model, and the history of the run, which has ended or is paused.
+
+    `evaluations` holds, by step, what the model wrote for the validation set: `chrf`,
+    `greedy_length` (words), `greedy_repetition`, and `examples` of input, text and reference.
+    """
 
     model: Path
     history: History[StepMetrics]
+    evaluations: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def last(self) -> Path:
+        """The folder of the model after the last step, if `keep_last` is set."""
+        return self.model.with_name(LAST_FOLDER)
 
     @property
     def document(self) -> dict[str, Any]:
         """The run as JSON: BLEU at each evaluation, with means over the steps since the last."""
-        rows, since = [], 0
+        rows, examples, since = [], [], 0
         for step, bleu in self.history.evaluations:
             steps = [asdict(each) for each in self.history.step_metrics[since:step]]
             means = {name: sum(each[name] for each in steps) / len(steps) for name in steps[0]}
-            rows.append({"step": step, "bleu": bleu, **means})
+            written = dict(self.evaluations.get(step, {}))
+            examples += [{"step": step, **each} for each in written.pop("examples", ())]
+            rows.append({"step": step, "bleu": bleu, **means, **written})
             since = step
         step, bleu = self.history.best
         return {
@@ -64,6 +89,7 @@ class TuneResult:
             "steps": len(self.history.step_metrics),
             "best": {"step": step, "bleu": bleu} if rows else None,
             "looks": rows,
+            "examples": examples,
         }
 
 
@@ -76,25 +102,33 @@ def tune(
 ) -> TuneResult:
     """Run the settings, given as such or as a TOML file; resume a run that was stopped.
 
-    The folder `out` gets `model` (the best model), `logs` (for TensorBoard) and `result.json`.
+    The folder `out` gets `model` (the best model), `logs` (for TensorBoard), `evaluations.json`
+    (texts at each evaluation) and `result.json`.
     `on_step` is called with the history after every step; the run pauses when `should_stop`
     returns True.
     """
     import torch
 
     config = settings if isinstance(settings, TuneSettings) else read_tune_settings(settings)
-    examples = TuneExamples(read_graphs(config.train), config)
-    validation = TuneExamples(read_graphs(config.valid)[: config.valid_count or None], config)
+    graphs, valid = read_graphs(config.train), read_graphs(config.valid)
     folder = Path(config.out).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
-    policy = _prepare_policy(config, examples)
+    policy = prepare_policy(config, graphs)
     policy.model.train()
+    examples = TuneExamples(graphs, config, policy.tokenizer)
+    validation = TuneExamples(valid[: config.valid_count or None], config, policy.tokenizer)
+    step, evaluator = _make_step(policy, config, examples), _Evaluator(policy, config, validation)
     evaluation = Evaluation(
-        lambda: _evaluate_bleu(policy, config, validation),
+        evaluator,
         every=config.look_every or examples.steps,
         patience=config.patience,
-        save_best=lambda: policy.save(folder / MODEL_FOLDER, config.decoding),
+        save_best=lambda: save_policy(policy, folder / MODEL_FOLDER, config.decoding),
     )
+
+    def take_step(number: int) -> tuple[Any, StepMetrics]:
+        evaluator.steps_taken = number + 1
+        return step(number)
+
     recipe = {
         **{k: v for k, v in asdict(config).items() if k not in _EXCLUDED_SETTINGS},
         "model": find_checkpoint(config.model).digest if config.model else "",
@@ -109,9 +143,13 @@ def tune(
             on_step(history)
 
         history = run_training_loop(
-            torch.optim.Adam(policy.model.parameters(), lr=config.rate),
-            _make_step(policy, config, examples),
-            steps=examples.steps * config.epochs,
+            torch.optim.Adam(
+                [each for each in policy.model.parameters() if each.requires_grad],
+                lr=config.rate,
+                fused=True,
+            ),
+            take_step,
+            steps=min(config.steps or sys.maxsize, examples.steps * config.epochs),
             schedule="linear",
             clip=config.clip,
             evaluation=evaluation,
@@ -120,7 +158,9 @@ def tune(
             on_step=log_and_call,
             should_stop=should_stop,
         )
-    result = TuneResult(folder / MODEL_FOLDER, history)
+    if history.ended and config.keep_last:
+        save_policy(policy, folder / LAST_FOLDER, config.decoding)
+    result = TuneResult(folder / MODEL_FOLDER, history, evaluator.found)
     with atomic_write(str(folder / RESULT_FILE)) as place:
         Path(place).write_text(json.dumps(result.document, indent=1), "utf-8")
     return result
@@ -129,12 +169,13 @@ def tune(
 class TuneExamples:
     """Graphs as the lines of text that a model reads, their references, and batches of both.
 
-    The batch of a step depends on the seed and the step's number alone, so a run that is stopped
-    and resumed takes the same steps as one that is not.
+    Inputs and texts of similar length share a batch, so that little of it is padding. The batch of
+    a step depends on the seed and the step's number alone, so a run that is stopped and resumed
+    takes the same steps as one that is not.
     """
 
-    def __init__(self, graphs: Sequence[GraphText], settings: TuneSettings) -> None:
-        self.settings = settings
+    def __init__(self, graphs: Sequence[GraphText], settings: TuneSettings, tokenizer: Any) -> None:
+        self.settings, self._tokenizer = settings, tokenizer
         self.sources = tuple(settings.prefix + each.graph.line for each in graphs)
         self.references = tuple(each.references for each in graphs)
         self.steps, self._batch = batches_by_step(self._epoch_batches)  # steps per epoch
@@ -156,16 +197,35 @@ class TuneExamples:
             pairs = [(i, k) for i, count in enumerate(texts) for k in range(count)]
         else:
             pairs = [(i, int(draw.integers(count))) for i, count in enumerate(texts)]
-        lengths = [len(self.references[i][k]) for i, k in pairs]
+        sources = self._count_tokens(self.sources)
+        targets = self._count_tokens([self.references[i][k] for i, k in pairs])
+        lengths = [
+            sources[i] // _SOURCE_STEP * _LONG + target
+            for (i, _), target in zip(pairs, targets, strict=True)
+        ]
         batches = length_grouped_batches(lengths, self.settings.batch, draw, _SORTED_BATCHES)
         return [[pairs[n] for n in batch] for batch in batches]
 
+    def _count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(ids) for ids in self._tokenizer(list(texts))["input_ids"]]
 
-def _prepare_policy(settings: TuneSettings, examples: TuneExamples) -> Policy:
+
+def prepare_policy(settings: TuneSettings, graphs: Sequence[GraphText]) -> Policy:
+    """Load or make the model of the settings, and freeze what is not trained."""
+    import torch
+
+    policy: Policy
     if settings.model:
-        return load_policy(settings.model)
-    texts = [*examples.sources, *(text for some in examples.references for text in some)]
-    return make_policy(settings.shape, texts, settings.seed)
+        policy = load_policy(settings.model, settings.decoding)
+    else:
+        sources = (settings.prefix + each.graph.line for each in graphs)
+        texts = [*sources, *(text for each in graphs for text in each.references)]
+        policy = make_policy(settings.shape, texts, settings.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)  # of the adapters
+        return choose_trainable(
+            policy, last_blocks=settings.last_blocks, lora_rank=settings.lora_rank
+        )
 
 
 def _make_step(
@@ -190,6 +250,8 @@ def _make_step(
                 reward=reward,
                 generator=generator,
                 longest=longest,
+                samples=settings.samples,
+                baseline=settings.baseline,
             )
 
     return step
@@ -199,13 +261,48 @@ def _step_seed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:6])
 
 
-def _evaluate_bleu(policy: Policy, settings: TuneSettings, validation: TuneExamples) -> float:
-    longest = (settings.longest_source, settings.longest_target)
-    texts = generate_texts(
-        policy, validation.sources, longest=longest, batch_size=4 * settings.batch
-    )
-    pairs = [Pair(t, r) for t, r in zip(texts, validation.references, strict=True)]
-    return Bleu()(pairs).corpus or 0.0
+class _Evaluator:
+    """Writes a text for each validation input, returns BLEU, and stores the rest in a file.
+
+    The file holds each evaluation under the number of steps taken. An evaluation that is repeated
+    after a kill replaces its equal.
+    """
+
+    def __init__(self, policy: Policy, settings: TuneSettings, validation: TuneExamples) -> None:
+        self.policy, self.settings, self.validation = policy, settings, validation
+        self.steps_taken = 0
+        self.path = Path(settings.out).expanduser() / EVALUATIONS_FILE
+        self.found: dict[int, dict[str, Any]] = {}
+        if self.path.exists():
+            try:
+                kept = json.loads(self.path.read_text("utf-8"))
+                self.found = {int(step): each for step, each in kept.items()}
+            except (AttributeError, ValueError):
+                raise DataError(f"cannot read {self.path}; remove it") from None
+
+    def __call__(self) -> float:
+        """Return BLEU on the validation set."""
+        settings, validation = self.settings, self.validation
+        texts = generate_texts(
+            self.policy,
+            validation.sources,
+            longest=(settings.longest_source, settings.longest_target),
+            batch_size=max(4 * settings.batch, 64),
+        )
+        pairs = [Pair(t, r) for t, r in zip(texts, validation.references, strict=True)]
+        words = [lowercase_words(text) for text in texts]
+        self.found[self.steps_taken] = {
+            "chrf": Chrf()(pairs).corpus or 0.0,
+            "greedy_length": float(np.mean([len(each) for each in words])),
+            "greedy_repetition": float(np.mean([repeated_share(each) for each in words])),
+            "examples": [
+                {"source": source, "text": pair.candidate, "reference": pair.references[0]}
+                for source, pair in zip(validation.sources[:_EXAMPLE_COUNT], pairs, strict=False)
+            ],
+        }
+        with atomic_write(str(self.path)) as place:
+            Path(place).write_text(json.dumps(self.found, ensure_ascii=False), "utf-8")
+        return Bleu()(pairs).corpus or 0.0
 
 
 @contextmanager
