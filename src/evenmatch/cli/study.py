@@ -30,6 +30,7 @@ from evenmatch.studies.keyphrase_generation import (
     KEYPHRASE_ARMS,
     KeyphraseDesign,
     KeyphraseStudy,
+    baseline_predictions,
     load_keyphrase_corpus,
 )
 from evenmatch.studies.keyphrase_generation_report import keyphrase_report
@@ -92,6 +93,11 @@ def study_keyphrases(
         "--ablations",
         "Also train 2RL(FG) with each component of FG removed (8 more training stages).",
     ),
+    own_start: bool = opt.flag(
+        False,
+        "--own-start",
+        "Train a start by maximum likelihood for each seed, instead of one for all.",
+    ),
     seed: list[int] | None = SEEDS,
     *,
     training: opt.TrainingOptions,
@@ -103,13 +109,14 @@ def study_keyphrases(
     command again to continue; tables and figures show the runs that are finished.
     """
     arms = (*(arm or KEYPHRASE_ARMS), *(ABLATIONS if ablations else ()))
-    design = KeyphraseDesign(arms, tuple(seed or (1, 2, 3)))
+    design = KeyphraseDesign(arms, tuple(seed or (1, 2, 3)), shared_start=not own_start)
     with training_threads(training.threads):
         work = KeyphraseStudy(load_keyphrase_corpus(), design)
         should_stop = opt.time_limit(training.minutes)
         runs = Experiment(work, make_study_folder(out), should_stop, print_message)
         runs()
-    finish_study(keyphrase_report(runs), out, None)
+        report = keyphrase_report(runs, baselines=baseline_predictions(work, runs.folder))
+    finish_study(report, out, None)
 
 
 @study.command("graphs")

@@ -138,8 +138,16 @@ A, B = len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 1
 class Fixed:
     """A model whose log-probability of a word is minus its position, counted from 1."""
 
-    def encode(self, batch: Any) -> Any:
-        return batch
+    shape = CatSeqShape()
+
+    def encode(self, batch: Any, dropout_generator: Any = None) -> Any:
+        return SimpleNamespace(select=lambda rows: None)
+
+    def force_targets(self, memory: Any, targets: Any, dropout_generator: Any) -> Any:
+        return dropout_generator
+
+    def target_log_probabilities(self, memory: Any, targets: Any, outputs: Any) -> Any:
+        return self.log_likelihood(memory, targets, outputs)
 
     def log_likelihood(self, memory: Any, targets: Any, dropout_generator: Any = None) -> Any:
         shift = 0.0 if dropout_generator is None else 100.0
@@ -162,7 +170,8 @@ def test_validation_counts_every_word_once(monkeypatch: pytest.MonkeyPatch) -> N
     objective = likelihood_objective(KeyphraseGenerator(model, VOCABULARY), [SHORT, LONG])
     assert objective.evaluate() == pytest.approx(-(1 + 2 + 1 + 2 + 3 + 4) / 6)
     loss, recorded = objective.loss([SHORT, LONG], torch_generator(0))
-    assert float(loss) == recorded == pytest.approx(13 / 6 + 100)
+    assert float(loss) == recorded.value == pytest.approx(13 / 6 + 100)
+    assert (recorded.entropy, recorded.length) == pytest.approx((13 / 6 + 100, 3))
 
 
 class Table:
@@ -193,7 +202,8 @@ def test_the_reward_loss_is_self_critical(monkeypatch: pytest.MonkeyPatch) -> No
     objective = reward_objective(KeyphraseGenerator(model, VOCABULARY), [LONG], metric)
     loss, recorded = objective.loss([LONG], torch_generator(0))
     assert float(loss) == pytest.approx((0.75 * 1 + 0.75 * 2 + 0.5 * 3 + 0.5 * 4) / 4)
-    assert recorded == pytest.approx(0.75 + 0.6)
+    assert recorded.value == pytest.approx(0.75 + 0.6)
+    assert (recorded.entropy, recorded.length) == pytest.approx(((1 + 2 + 3 + 4) / 4, 4))
     assert objective.evaluate() == pytest.approx(0.5 + 0.1)
 
 
