@@ -48,7 +48,8 @@ look_every = 12
 reward = "fg"
 epochs = {stage_epochs}
 batch = 20
-rate = 0.003
+rate = 0.01
+patience = 20
 look_every = 3
 
 [[stages]]
@@ -85,7 +86,7 @@ def write_plan(folder: Path, *, epochs: int = 4, stage_epochs: int = 2, count: i
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> list[CatSeqRun]:
     folder = tmp_path_factory.mktemp("catseq")
-    return train_catseq(write_plan(folder, epochs=3, stage_epochs=8, count=120), folder / "out")
+    return train_catseq(write_plan(folder, epochs=2, stage_epochs=3, count=120), folder / "out")
 
 
 def test_the_loss_falls(trained: list[CatSeqRun]) -> None:
@@ -97,7 +98,7 @@ def test_the_loss_falls(trained: list[CatSeqRun]) -> None:
 def test_the_reward_rises(trained: list[CatSeqRun]) -> None:
     history = trained[1].history
     rewards = [each.value for each in history.step_metrics]
-    assert history.best[1] > history.evaluations[0][1]
+    assert history.best[1] > history.evaluations[0][1] + 0.3
     assert np.mean(rewards[-6:]) > np.mean(rewards[:6])
 
 

@@ -23,16 +23,23 @@ from evenmatch.fairness.adapter_training import (
 from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.differentiable import Differentiable
 from evenmatch.training.keyphrases import objectives
-from evenmatch.training.keyphrases.catseq import CatSeq, CatSeqShape
+from evenmatch.training.keyphrases.catseq import (
+    CatSeq,
+    CatSeqShape,
+    orthogonality_loss,
+    semantic_coverage_loss,
+)
 from evenmatch.training.keyphrases.decoding import DecodedPhrases, KeyphraseGenerator
 from evenmatch.training.keyphrases.objectives import (
     likelihood_loss,
     likelihood_objective,
     reward_objective,
     torch_generator,
+    training_loss,
 )
 from evenmatch.training.keyphrases.sequences import (
     END_ID,
+    NEXT_ID,
     PAD_ID,
     SPECIAL_TOKENS,
     SPLIT_ID,
@@ -262,6 +269,44 @@ def small_model(dropout: float = 0.0) -> CatSeq:
         for weights in model.parts.parameters():
             weights.mul_(2.0)
     return model
+
+
+def test_orthogonality_is_the_norm_of_products_of_different_separator_states() -> None:
+    """States (1, 2) and (3, 4) of the first document are at separators: 2 * 11 ** 2 is squared."""
+    hidden = torch.tensor(
+        [[[1.0, 2.0], [9.0, 9.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0], [1.0, 1.0]]]
+    )
+    targets = torch.tensor([[NEXT_ID, A, SPLIT_ID], [A, SPLIT_ID, END_ID]])
+    assert float(orthogonality_loss(hidden, targets)) == pytest.approx((2 * 11**2) ** 0.5 / 2, 1e-3)
+
+
+def test_semantic_coverage_is_the_cross_entropy_of_the_own_document() -> None:
+    scores = torch.tensor([[2.0, 0.0], [1.0, 3.0]])
+    expected = (np.log(1 + np.exp(-2)) + np.log(1 + np.exp(-2))) / 2
+    assert float(semantic_coverage_loss(scores)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("weight", ["orthogonality", "semantic_coverage"])
+def test_each_loss_of_a_variant_is_added_with_its_weight(weight: str) -> None:
+    examples = [KeyphraseExample(("a", "b"), (("a",), ("b",)), (("b", "a"),)), LONG]
+    batch = make_catseq_batch(examples, VOCABULARY)
+
+    def loss(value: float) -> float:
+        shape = CatSeqShape(3, 2, 5, 0.0, target_encoder=2, **{weight: value})  # type: ignore[arg-type]  # one of two weights
+        return float(training_loss(CatSeq(shape, len(VOCABULARY), seed=1), batch, None)[0].detach())
+
+    none, half, whole = loss(0.0), loss(0.5), loss(1.0)
+    assert half > none + 1e-4
+    assert whole - none == pytest.approx(2 * (half - none), rel=1e-3)
+
+
+def test_semantic_coverage_trains_the_target_encoder() -> None:
+    shape = CatSeqShape(3, 2, 5, 0.0, target_encoder=2, semantic_coverage=1.0)
+    model = CatSeq(shape, len(VOCABULARY), seed=1)
+    other = KeyphraseExample(("b", "b"), (("b",),))
+    loss, _ = training_loss(model, make_catseq_batch([LONG, other], VOCABULARY), None)
+    loss.backward()
+    assert float(model.parts["target"].weight_ih_l0.grad.abs().sum()) > 0
 
 
 SHOWN = KeyphraseExample(("b", "x", "a", "x"), (("x",),), (("a",),))  # x is not a known word
