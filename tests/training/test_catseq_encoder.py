@@ -12,6 +12,7 @@ from evenmatch.training.keyphrases.decoding import WEIGHTS_FILE, load_generator
 from evenmatch.training.keyphrases.encoder_states import FrozenEncoder, open_encoder
 from evenmatch.training.keyphrases.sequences import join_pieces, make_keyphrase_example
 from evenmatch.training.keyphrases.train_catseq import train_catseq
+from evenmatch.types import Array
 from tests.support.small_training import save_tiny
 from tests.training.test_catseq import write_plan
 
@@ -48,6 +49,29 @@ def test_there_is_a_state_for_each_piece_and_for_the_closing_token(encoder: Froz
     assert states == pytest.approx(expected, abs=5e-3)  # kept in half precision
 
 
+def test_the_state_of_a_word_is_the_mean_over_its_pieces(model: str) -> None:
+    open_encoder.cache_clear()
+    by_word = open_encoder(model, 2, pieces=False)
+    words = by_word.split(("trees", "<digit>", "na\u00efve"))
+    assert words == ("trees", "<digit>", "naive")
+    (states,) = by_word([words])
+    hidden = by_word.backbone.encode(["trees 0 naive"], [2])[0]
+    count = sum(start < 5 for start, _ in hidden.spans[1:-1].tolist())
+    assert count > 1
+    vectors = hidden.layers[2]
+    expected = [vectors[1 : count + 1].mean(0), vectors[count + 1]]
+    assert states[:2] == pytest.approx(np.array(expected), abs=5e-3)
+    assert states[3] == pytest.approx(vectors[-1], abs=5e-3)
+
+
+def test_words_beyond_what_the_encoder_reads_have_no_state(model: str) -> None:
+    open_encoder.cache_clear()
+    by_word = open_encoder(model, 2, pieces=False)
+    (states,) = by_word([("trees",) * 30])
+    assert len(states) == 31
+    assert not states[-1].any()
+
+
 def test_states_that_are_kept_are_not_computed_again(
     encoder: FrozenEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,9 +79,12 @@ def test_states_that_are_kept_are_not_computed_again(
     encoder.keep([pieces])
     asked: list[int] = []
     compute = FrozenEncoder._encode
-    monkeypatch.setattr(
-        FrozenEncoder, "_encode", lambda self, each: asked.append(len(each)) or compute(self, each)
-    )
+
+    def count(self: FrozenEncoder, sequences: list[tuple[str, ...]]) -> list[Array]:
+        asked.append(len(sequences))
+        return compute(self, sequences)
+
+    monkeypatch.setattr(FrozenEncoder, "_encode", count)
     found = encoder([pieces, others, pieces])
     assert asked == [1]
     assert found[0] is found[2]
@@ -112,8 +139,8 @@ def test_documents_longer_than_the_encoder_reads_are_refused(tmp_path: Path, mod
 
 
 def test_word_vectors_start_from_those_of_the_encoder(encoder: FrozenEncoder) -> None:
-    known, strange = encoder.input_vectors(["[CLS]", "no such piece"])
-    assert known is not None
-    assert known.shape == (encoder.width,)
-    assert np.abs(known).sum() > 0
-    assert strange is None
+    pieces = encoder.split(("trees",))
+    assert len(pieces) > 1
+    word, special, *each = encoder.input_vectors(["trees", "<sep>", *pieces])
+    assert special is None
+    assert word == pytest.approx(np.mean(np.array(each), axis=0))

@@ -39,6 +39,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "review": {"review": True},
     "target_encoder": {"target_encoder": 3},
     "tied": {"tied": True},
+    "salience": {"salience": 1.0},
 }
 ALL_VARIANTS = {name: value for each in VARIANTS.values() for name, value in each.items()}
 

@@ -80,15 +80,17 @@ _ALL_ARMS = {**KEYPHRASE_ARMS, **ABLATIONS}
 
 # Sizes for some minutes on one core.
 START_SETTINGS = CatSeqSettings(
-    words=8000,
-    longest=320,
+    words=6000,
+    longest=300,
     shape=CatSeqShape(
         embedding=384,
         hidden=128,
-        attention=128,
-        dropout=0.2,
+        attention=96,
+        dropout=0.25,
         encoder="minilm",
         layer=4,
+        pieces=False,
+        salience=1.0,
         tied=True,
         occurrences=True,
     ),

@@ -15,6 +15,7 @@ import numpy as np
 from evenmatch.data.documents import Document, DocumentSet
 from evenmatch.data.tables import TextTable
 from evenmatch.evaluation.keyphrase_scores import score_document_set
+from evenmatch.evaluation.keyphrase_table import COLUMNS
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.metrics.keyphrases.phrase_reducers import TokenMatch
 from evenmatch.metrics.presets import make_metric
@@ -48,7 +49,6 @@ METRICS: Mapping[str, KeyphraseMetric] = {
     label: make_metric(name)
     for label, name in {"F1@M": "f1_at_m", "F1@5": "f1_at_5", "FG": "fg"}.items()
 }
-COLUMNS = ("present", "absent", "all")
 TOKEN_F1 = "token F1"
 SEEN, NOT_SEEN, REVERSED, NOT_DECIDED = "seen", "not seen", "reversed", "not decided"
 LEAST_SEEDS = 3  # for a verdict

@@ -27,6 +27,7 @@ from evenmatch.training.keyphrases.catseq import (
     CatSeq,
     CatSeqShape,
     orthogonality_loss,
+    salience_loss,
     semantic_coverage_loss,
 )
 from evenmatch.training.keyphrases.decoding import DecodedPhrases, KeyphraseGenerator
@@ -286,6 +287,15 @@ def test_semantic_coverage_is_the_cross_entropy_of_the_own_document() -> None:
     assert float(semantic_coverage_loss(scores)) == pytest.approx(expected)
 
 
+def test_salience_is_the_cross_entropy_of_tokens_of_present_phrases() -> None:
+    """Log-odds ln 3 and 0 of the tokens, ln 3 of the closing one; the last column is padding."""
+    log_odds = torch.tensor([[np.log(3.0), 0.0, np.log(3.0), 5.0]])
+    mask = torch.tensor([[True, True, True, False]])
+    examples = [KeyphraseExample(("a", "b"), (("a",),))]
+    expected = -(np.log(3 / 4) + np.log(1 / 2) + np.log(1 / 4)) / 3
+    assert float(salience_loss(log_odds, mask, examples)) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("weight", ["orthogonality", "semantic_coverage"])
 def test_each_loss_of_a_variant_is_added_with_its_weight(weight: str) -> None:
     examples = [KeyphraseExample(("a", "b"), (("a",), ("b",)), (("b", "a"),)), LONG]
@@ -298,6 +308,20 @@ def test_each_loss_of_a_variant_is_added_with_its_weight(weight: str) -> None:
     none, half, whole = loss(0.0), loss(0.5), loss(1.0)
     assert half > none + 1e-4
     assert whole - none == pytest.approx(2 * (half - none), rel=1e-3)
+
+
+def test_salience_is_added_with_its_weight() -> None:
+    batch = make_catseq_batch([LONG], VOCABULARY)
+
+    def losses(weight: float) -> tuple[float, float]:
+        model = CatSeq(CatSeqShape(3, 2, 5, 0.0, salience=weight), len(VOCABULARY), seed=1)
+        whole = training_loss(model, batch, None)[0]
+        return float(whole.detach()), float(likelihood_loss(model, batch).detach())
+
+    (half, base), (whole, same) = losses(0.5), losses(1.0)
+    assert base == same
+    assert half > base + 0.1
+    assert whole - base == pytest.approx(2 * (half - base), rel=1e-4)
 
 
 def test_semantic_coverage_trains_the_target_encoder() -> None:

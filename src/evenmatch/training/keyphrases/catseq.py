@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from evenmatch.training.keyphrases.sequences import (
     KeyphraseExample,
     Vocabulary,
     WordSequence,
+    mark_present_phrases,
 )
 
 _EPSILON = 1e-8  # added to probabilities, so that logarithms stay finite
@@ -37,9 +39,11 @@ class CatSeqShape:
     """Sizes of word vectors, of each encoder direction (half the decoder's), and of attention.
 
     The default sizes are those of Chan et al. (2019). With `encoder`, the name of a pretrained
-    model, tokens are its word pieces and the reader runs on the states of its first `layer` blocks.
-    `tied` uses the word vectors for the output as well; `occurrences` shows the reader how often a
-    token occurs and whether it is in the title.
+    model, the reader runs on the states of its first `layer` blocks, for its word pieces or,
+    without `pieces`, for words. `salience` is the weight of a loss by which the reader learns to
+    tell the tokens of present phrases; attention then prefers them. `tied` uses the word vectors
+    for the output as well; `occurrences` shows the reader how often a token occurs and whether it
+    is in the title.
 
     The variants: `title_guided` matches the text with its title (catSeqTG, Chen et al. 2019);
     `coverage` shows attention what has been attended to and `review` attends to earlier decoder
@@ -54,6 +58,8 @@ class CatSeqShape:
     dropout: float = 0.1
     encoder: str = ""
     layer: int = 4
+    pieces: bool = True
+    salience: float = 0.0
     tied: bool = False
     occurrences: bool = False
     title_guided: bool = False
@@ -67,6 +73,7 @@ class CatSeqShape:
         check_at_least(1, embedding=self.embedding, hidden=self.hidden, attention=self.attention)
         check_at_least(
             0,
+            salience=self.salience,
             target_encoder=self.target_encoder,
             semantic_coverage=self.semantic_coverage,
             orthogonality=self.orthogonality,
@@ -103,12 +110,15 @@ class Memory:
     extended_ids: Any  # (documents, words)
     initial_state: DecoderState
     unknown_count: int  # the largest number of out-of-vocabulary words in a document
+    salience: Any = None  # (documents, words): the log-odds of being in a present phrase, if learnt
 
     def select(self, rows: Any) -> Memory:
         """Return the documents with these indices, which may repeat."""
         by_document = (self.hidden_states, self.keys, self.mask, self.extended_ids)
         states, keys, mask, ids = (each[rows] for each in by_document)
-        return Memory(states, keys, mask, ids, self.initial_state.select(rows), self.unknown_count)
+        salience = None if self.salience is None else self.salience[rows]
+        initial = self.initial_state.select(rows)
+        return Memory(states, keys, mask, ids, initial, self.unknown_count, salience)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +148,8 @@ class CatSeq:
     @property
     def encoder(self) -> FrozenEncoder | None:
         """The pretrained encoder under the reader, if there is one."""
-        return open_encoder(self.shape.encoder, self.shape.layer) if self.shape.encoder else None
+        shape = self.shape
+        return open_encoder(shape.encoder, shape.layer, shape.pieces) if shape.encoder else None
 
     def split(self, words: WordSequence) -> WordSequence:
         """Split words into the tokens that the model reads and writes."""
@@ -183,6 +194,7 @@ class CatSeq:
             batch.extended_ids,
             initial_state,
             max(map(len, batch.unknown_words)),
+            self.parts["salient"](states)[..., 0] if self.shape.salience else None,
         )
 
     def log_likelihood(self, memory: Memory, targets: Any, dropout_generator: Any = None) -> Any:
@@ -292,10 +304,15 @@ class CatSeq:
             one = vectors[:, number : number + 1]
             found.append(self._decode_steps(memory, state, one, dropout_generator))
             state = found[-1].state
-        parts = ([o.logits, o.attention, o.gate, o.hidden] for o in found)
-        joined = [torch.cat(each, dim=1) for each in zip(*parts, strict=True)]
-        target = torch.cat([o.target for o in found], 1) if self.shape.target_encoder else None
-        return DecoderOutputs(*joined, target, state)
+        outputs = (
+            torch.cat([getattr(each, name) for each in found], dim=1)
+            for name in ("logits", "attention", "gate", "hidden")
+        )
+        logits, attention, gate, hidden = outputs
+        target = (
+            torch.cat([each.target for each in found], 1) if self.shape.target_encoder else None
+        )
+        return DecoderOutputs(logits, attention, gate, hidden, target, state)
 
     def _decode_steps(
         self, memory: Memory, state: DecoderState, vectors: Any, dropout_generator: Any
@@ -312,6 +329,8 @@ class CatSeq:
         if attended is not None:
             compared = compared + self.parts["covered"](attended[:, None, :, None])
         scores = self.parts["likeness"](torch.tanh(compared))[..., 0]
+        if memory.salience is not None:
+            scores = scores + memory.salience[:, None]
         weights = scores.masked_fill(~memory.mask[:, None], -torch.inf).softmax(-1)
         seen, past = [weights @ memory.hidden_states, hidden], state.past
         if past is not None:
@@ -350,6 +369,19 @@ def orthogonality_loss(hidden: Any, targets: Any) -> Any:
     products = rows @ rows.transpose(1, 2)
     others = products * (1 - torch.eye(products.shape[1]))
     return (others.square().sum((1, 2)) + _EPSILON).sqrt().mean()
+
+
+def salience_loss(log_odds: Any, mask: Any, examples: Sequence[KeyphraseExample]) -> Any:
+    """Return the mean cross-entropy of telling the tokens of present phrases from others."""
+    import torch
+
+    labels = torch.zeros_like(log_odds)
+    for row, example in zip(labels, examples, strict=True):
+        row[: len(example.words)] = torch.tensor(mark_present_phrases(example))
+    losses = torch.nn.functional.binary_cross_entropy_with_logits(
+        log_odds, labels, reduction="none"
+    )
+    return (losses * mask).sum() / mask.sum()
 
 
 def semantic_coverage_loss(scores: Any) -> Any:
@@ -407,6 +439,8 @@ def _build_modules(shape: CatSeqShape, words: int, source: int, seed: int) -> An
         }
         if shape.tied:
             parts["word"].weight = vectors.weight
+        if shape.salience:
+            parts["salient"] = nn.Linear(width, 1)
         if shape.title_guided:
             parts |= {"title": reader(source), "merge": reader(2 * width)}
             parts["match"] = nn.Linear(width, width, bias=False)

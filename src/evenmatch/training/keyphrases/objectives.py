@@ -21,6 +21,7 @@ from evenmatch.training.keyphrases.catseq import (
     CatSeq,
     Memory,
     orthogonality_loss,
+    salience_loss,
     semantic_coverage_loss,
 )
 from evenmatch.training.keyphrases.decoding import KeyphraseGenerator, decode_batch
@@ -102,7 +103,8 @@ def likelihood_objective(
                 count += words
         return total / count
 
-    return Objective(loss, evaluate, lambda example: len(example.target))
+    # A step takes time by the longest document, and more by the longest target.
+    return Objective(loss, evaluate, lambda each: len(each.words) + 4 * len(each.target))
 
 
 def likelihood_loss(model: CatSeq, batch: CatSeqBatch, *, dropout_generator: Any = None) -> Any:
@@ -119,6 +121,9 @@ def training_loss(model: CatSeq, batch: CatSeqBatch, dropout_generator: Any) -> 
     outputs = model.force_targets(memory, targets, dropout_generator)
     log_probabilities = model.target_log_probabilities(memory, targets, outputs)
     value = -_mean_over_words(log_probabilities, targets)
+    if shape.salience:
+        salience = salience_loss(memory.salience, memory.mask, batch.examples)
+        value = value + shape.salience * salience
     if shape.orthogonality:
         value = value + shape.orthogonality * orthogonality_loss(outputs.hidden, targets)
     if shape.semantic_coverage:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, groupby, takewhile
 from typing import Any, TypeAlias
 
@@ -144,6 +144,28 @@ def tokenize_text(text: str) -> WordSequence:
     """
     found = (word for word in _WORD.findall(text.lower()) if word not in SPECIAL_TOKENS)
     return tuple(DIGIT_TOKEN if word.isdigit() else word for word in found)
+
+
+@lru_cache(maxsize=1 << 14)
+def mark_present_phrases(example: KeyphraseExample) -> tuple[bool, ...]:
+    """Return for each token whether it is in an occurrence of a present phrase.
+
+    >>> mark_present_phrases(KeyphraseExample(("a", "net", "of", "nets"), (("nets",),)))
+    (False, True, False, True)
+    """
+    words = join_pieces(example.words)
+    stems = [get_stemmer().stem(word) for word in words]
+    marked = [False] * len(words)
+    for phrase in example.present:
+        wanted = [get_stemmer().stem(word) for word in join_pieces(phrase)]
+        for start in range(len(stems) - len(wanted) + 1):
+            if stems[start : start + len(wanted)] == wanted:
+                marked[start : start + len(wanted)] = [True] * len(wanted)
+    word, found = -1, []
+    for token in example.words:
+        word += word < 0 or not token.startswith(CONTINUATION)
+        found.append(marked[word])
+    return tuple(found)
 
 
 def join_pieces(tokens: Iterable[str]) -> WordSequence:

@@ -199,15 +199,19 @@ def prepare_catseq_data(
     limits: dict[str, Any] = {"longest": settings.longest, "most_phrases": settings.most_phrases}
     encoder = None
     if settings.shape.encoder:
-        encoder = open_encoder(settings.shape.encoder, settings.shape.layer)
+        shape = settings.shape
+        encoder = open_encoder(shape.encoder, shape.layer, shape.pieces)
         if settings.longest > encoder.max_pieces:
             raise InputError(
-                f"{settings.shape.encoder} reads {encoder.max_pieces} word pieces; "
+                f"{shape.encoder} reads {encoder.max_pieces} word pieces; "
                 f"set longest to that or less, got {settings.longest}"
             )
         limits["split"] = encoder.split
-    sides = (make_keyphrase_examples(side, **limits) for side in (documents, validation))
-    return CatSeqData(*sides, encoder=encoder.digest if encoder else "")
+    return CatSeqData(
+        make_keyphrase_examples(documents, **limits),
+        make_keyphrase_examples(validation, **limits),
+        encoder.digest if encoder else "",
+    )
 
 
 def train_likelihood(
