@@ -9,21 +9,30 @@ import pytest
 
 from evenmatch.data.documents import Document
 from evenmatch.errors import InputError
-from evenmatch.studies.experiment import Experiment, run_name
+from evenmatch.stats.bootstrap import Interval
+from evenmatch.studies import keyphrase_generation
+from evenmatch.studies.experiment import Experiment, RunResult, run_name
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
     MLE,
     KeyphraseCorpus,
     KeyphraseDesign,
+    KeyphraseRun,
     KeyphraseStudy,
+    baseline_predictions,
     load_keyphrase_corpus,
     remove_overlapping,
 )
 from evenmatch.studies.keyphrase_generation_report import (
+    NOT_DECIDED,
+    NOT_SEEN,
+    REVERSED,
+    SEEN,
     KeyphraseExperiment,
     ablation_table,
     histogram_shares,
+    judge_difference,
     keyphrase_report,
     keyphrase_score_table,
     score_keyphrase_arms,
@@ -117,6 +126,83 @@ def test_the_page_of_results_lists_missing_runs(
     done, every = len(SMALL.runs()), len(design.runs())
     told = f"- {done} runs are done, {every - done} are not: "
     assert any(line.startswith(told) for line in lines)
+
+
+def test_the_rate_with_the_best_validation_reward_is_used(runs: KeyphraseExperiment) -> None:
+    found = runs.study.load_rate(runs)
+    rewards = dict(found["validation"])
+    assert set(rewards) == set(SMALL.rates)
+    assert rewards[found["rate"]] == max(rewards.values())
+    chosen = runs.load_result(SMALL.rate_run)
+    assert chosen is not None
+    assert max(value for _, value in chosen.evaluations) == rewards[found["rate"]]
+
+
+def test_a_stage_does_not_evaluate_what_it_starts_from(runs: KeyphraseExperiment) -> None:
+    assert min(step for result in runs.results() for step, _ in result.evaluations) > 0
+
+
+def test_entropy_and_length_of_sampled_outputs_are_recorded(runs: KeyphraseExperiment) -> None:
+    result = runs.load_result(SMALL.rate_run)
+    assert result is not None
+    assert set(result.curves) == {"value", "entropy", "length"}
+    assert min(result.curves["length"]) > 1
+    assert min(result.curves["entropy"]) > 0
+
+
+def test_all_seeds_start_from_one_model_if_the_start_is_shared(runs: KeyphraseExperiment) -> None:
+    found = score_keyphrase_arms(runs.results(), runs.study.corpus, shared_start=True)
+    start = next(each for each in found if each.scores.arm == MLE)
+    assert start.scores.seeds == (1, 2)
+    assert [run.seed for run in start.runs] == [1]
+
+
+def test_baselines_are_trained_once(
+    runs: KeyphraseExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyphrase_generation, "_published_predictions", lambda corpus: {})
+    found = baseline_predictions(runs.study, tmp_path)
+    assert set(found) == {"TF-IDF", "candidate ranker"}
+    monkeypatch.setattr(keyphrase_generation, "fit_tfidf_ranker", pytest.fail)
+    again = baseline_predictions(runs.study, tmp_path)
+    assert again["TF-IDF"]["A"][0] == list(found["TF-IDF"]["A"][0])
+    table = keyphrase_score_table(score_keyphrase_arms([], runs.study.corpus, found), "present")
+    assert [line[:2] for line in table[1:]] == [["TF-IDF", ""], ["candidate ranker", ""]]
+
+
+def test_the_page_tells_equal_runs_kept_starts_and_overlong_phrases() -> None:
+    from tools.pages.keyphrase_generation import describe_results
+
+    one, two = (KeyphraseRun(1, KEYPHRASE_ARMS[arm]) for arm in ("RL(FG)", "2RL(FG)"))
+    long = {"A": [["a " * 50], ["b"]]}
+    told = list(
+        describe_results(
+            [
+                RunResult(one, [(0, 0.1), (5, 0.2)], {}, 1, long),
+                RunResult(two, [(0, 0.2), (5, 0.1)], {}, 1, long),
+            ]
+        )
+    )
+    assert told[0] == "2RL(FG) seed 1 is RL(FG) seed 1: all their predictions are equal."
+    assert told[1] == "2RL(FG) seed 1 ended with the model that it started from."
+    assert "more than 15 words for 50 % of the documents, 50 words long" in told[2]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "seeds", "verdict"),
+    [
+        (0.01, 0.02, 3, SEEN),
+        (-0.02, -0.01, 3, REVERSED),
+        (-0.01, 0.02, 3, NOT_SEEN),
+        (-0.01, 0.04, 3, NOT_DECIDED),
+        (0.01, 0.02, 2, NOT_DECIDED),
+    ],
+)
+def test_a_verdict_needs_an_interval_and_three_seeds(
+    low: float, high: float, seeds: int, verdict: str
+) -> None:
+    difference = Interval((low + high) / 2, low, high)
+    assert judge_difference(difference, 0.03, seeds) == verdict
 
 
 def test_results_are_small_files(runs: KeyphraseExperiment) -> None:
@@ -229,6 +315,7 @@ def test_in_two_minutes_the_loss_falls_and_the_reward_rises(data: Path, tmp_path
                 epochs=1, batch=20, rate=1e-3, look_every=6, halve=False
             )
         ),
+        rates=(1e-3,),
         scorer={"frozen": 5, "settings": FitSettings(batch=32)},
     )
     few = KeyphraseCorpus(whole.train[-800:], whole.valid[:40], tests)

@@ -103,7 +103,7 @@ RL_STAGE = Stage(
 )
 RATES = (1e-4, 3e-4)
 
-_VALIDATION_SIZE = 200  # of KP20k's validation documents; the others are used for training
+_VALIDATION_SIZES = {"kp20k-small": 200, "kp-inspec": 100}  # validation documents by data set
 _NGRAM_SIZE = 8  # words of the n-grams by which overlapping texts are found
 _MAX_OVERLAP = 0.2  # the share of common n-grams above which two texts count as the same
 _SCORER_DOCUMENTS = 1200  # documents whose predicted phrases train the phrase scorer
@@ -323,21 +323,25 @@ class KeyphraseCorpus:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def load_keyphrase_corpus() -> KeyphraseCorpus:
+def load_keyphrase_corpus(*, train_on_inspec: bool = False) -> KeyphraseCorpus:
     """Load the public samples of KP20k, Inspec and Krapivin.
 
     Krapivin has no training split: documents outside the usual test set are used. Validation
-    documents of KP20k beyond the number needed are used for training. No test document is, and, as
-    in the paper, none of Inspec's training part.
+    documents beyond the number needed are used for training. No test document is, and, as in the
+    paper, nothing of Inspec, unless `train_on_inspec`.
     """
     tests = {
         "Inspec": tuple(_read_split("kp-predictions", "inspec")),
         "Krapivin": tuple(_read_split("kp-predictions", "krapivin")),
         "KP20k": tuple(_read_split("kp20k-small", "test")),
     }
-    others = list(_read_split("kp20k-small", "valid"))
-    valid, rest = others[:_VALIDATION_SIZE], others[_VALIDATION_SIZE:]
-    train = [*_read_split("kp-krapivin", "test"), *_read_split("kp20k-small", "train"), *rest]
+    valid: list[Document] = []
+    train = [*_read_split("kp-krapivin", "test")]
+    for name, count in _VALIDATION_SIZES.items():
+        if name != "kp-inspec" or train_on_inspec:
+            others = list(_read_split(name, "valid"))
+            valid += others[:count]
+            train += [*_read_split(name, "train"), *others[count:]]
     held_out = [*valid, *(d for each in tests.values() for d in each)]
     return KeyphraseCorpus(
         tuple(remove_overlapping(train, held_out)),

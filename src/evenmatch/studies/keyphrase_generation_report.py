@@ -152,7 +152,7 @@ def keyphrase_report(
         "Keyphrases: maximum likelihood, and reinforcement learning in one stage or two",
         [*runs.describe_missing(), *map(str, check_keyphrase_claims(found))],
         tables if found else {},
-        keyphrase_figures(found, results) if found else {},
+        keyphrase_figures(found, results, corpus),
         _notes(runs, results),
     )
 
@@ -189,7 +189,7 @@ class KeyphraseArmScores:
     scores: ArmScores  # by "column metric", such as "present FG"
     runs: tuple[RunScores, ...]
     fg: Floats  # of present phrases of each document, all seeds together
-    token_f1: Floats  # of each predicted present phrase
+    outputs: tuple[Sequence[Sequence[str]], ...]  # the predictions of each run
     token_prf: tuple[float, ...]  # token F, P and R over all predicted present phrases
 
 
@@ -352,12 +352,14 @@ def case_study(
 
 
 def keyphrase_figures(
-    found: Sequence[KeyphraseArmScores], results: Sequence[RunResult]
+    found: Sequence[KeyphraseArmScores], results: Sequence[RunResult], corpus: KeyphraseCorpus
 ) -> dict[str, str]:
     """Return the paper's figure 3, and the evaluations and curves of training."""
     figures = {}
-    for data in dict.fromkeys(each.data for each in found):
+    for data, texts in corpus.tests.items():
         own = {e.scores.arm: e for e in found if e.data == data and e.scores.arm in _PLOTTED_ARMS}
+        if not own:
+            continue
         name = data.lower()
         figures[f"fg-{name}"] = line_plot_svg(
             f"FG of documents, {data}",
@@ -367,7 +369,10 @@ def keyphrase_figures(
         figures[f"words-{name}"] = line_plot_svg(
             f"Token F1 of predicted phrases, {data}",
             ("token F1", "share of predicted present phrases"),
-            {arm: histogram_shares(each.token_f1) for arm, each in own.items()},
+            {
+                arm: histogram_shares(_phrase_token_f1(texts, each.outputs))
+                for arm, each in own.items()
+            },
         )
     for arm, some in results_by_arm(results, KEYPHRASE_ARMS).items():
         lines = {f"seed {each.run.seed}": each.evaluations for each in some}
@@ -489,7 +494,9 @@ def _score_test_set(
         shared = shared_start and arm == MLE
         arms[arm] = dict.fromkeys(seeds, next(iter(names.values()))) if shared else names
     for arm, named in arms.items():
-        different = dict(reversed([(name, seed) for seed, name in reversed(named.items())]))
+        different: dict[str, int] = {}  # a shared start has one run, listed with the first seed
+        for seed, name in named.items():
+            different.setdefault(name, seed)
         fg, tokens = (
             np.concatenate([counts[metric, "present", name] for name in different])
             for metric in ("FG", TOKEN_F1)
@@ -519,9 +526,7 @@ def _score_test_set(
                 for name, seed in different.items()
             ),
             fg[:, 0],
-            _phrase_token_f1(texts, [outputs[name] for name in different])
-            if arm in _PLOTTED_ARMS
-            else np.zeros(0),
+            tuple(outputs[name] for name in different),
             tuple(float(v) for v in totals[:3] / max(totals[3], 1)),
         )
 
