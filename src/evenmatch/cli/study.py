@@ -6,7 +6,7 @@ continues when the command is run again.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import typer
@@ -28,6 +28,7 @@ from evenmatch.studies.graph_to_text_report import graph_report
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
+    RL_STAGE,
     KeyphraseDesign,
     KeyphraseStudy,
     baseline_predictions,
@@ -93,6 +94,7 @@ def study_keyphrases(
         "--ablations",
         "Also train 2RL(FG) with each component of FG removed (8 more training stages).",
     ),
+    stage_steps: int = opt.count(80, "Number of steps of each stage of reinforcement learning."),
     own_start: bool = opt.flag(
         False,
         "--own-start",
@@ -109,7 +111,13 @@ def study_keyphrases(
     command again to continue; tables and figures show the runs that are finished.
     """
     arms = (*(arm or KEYPHRASE_ARMS), *(ABLATIONS if ablations else ()))
-    design = KeyphraseDesign(arms, tuple(seed or (1, 2, 3)), shared_start=not own_start)
+    stage = replace(RL_STAGE.training, most_steps=stage_steps)
+    design = KeyphraseDesign(
+        arms,
+        tuple(seed or (1, 2, 3)),
+        stage=replace(RL_STAGE, training=stage),
+        shared_start=not own_start,
+    )
     with training_threads(training.threads):
         work = KeyphraseStudy(load_keyphrase_corpus(), design)
         should_stop = opt.time_limit(training.minutes)

@@ -99,7 +99,9 @@ START_SETTINGS = CatSeqSettings(
 
 # Patience, batch and the fixed rate within a stage are those of Chan et al. (2019).
 RL_STAGE = Stage(
-    training=CatSeqTrainingSettings(epochs=1, batch=32, look_every=20, halve=False, most_steps=60)
+    training=CatSeqTrainingSettings(
+        batch=32, look_every=20, halve=False, most_steps=80, train_reader=False
+    )
 )
 RATES = (1e-4, 3e-4)
 

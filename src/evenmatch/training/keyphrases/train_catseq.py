@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,7 @@ def read_catseq_plan(path: str | PathLike[str]) -> CatSeqPlan:
     return CatSeqPlan(train, valid, settings)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CatSeqData:
     """Training and validation examples."""
 
@@ -147,7 +148,7 @@ class CatSeqData:
     validation: KeyphraseExamples
     encoder: str = ""  # a hash of the pretrained encoder that reads them, if there is one
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of all examples."""
         return content_digest((self.training.examples, self.validation.examples))
