@@ -165,7 +165,7 @@ def test_baselines_are_trained_once(
     assert set(found) == {"TF-IDF", "candidate ranker"}
     monkeypatch.setattr(keyphrase_generation, "fit_tfidf_ranker", pytest.fail)
     again = baseline_predictions(runs.study, tmp_path)
-    assert again["TF-IDF"]["A"][0] == list(found["TF-IDF"]["A"][0])
+    assert tuple(again["TF-IDF"]["A"][0]) == found["TF-IDF"]["A"][0]
     table = keyphrase_score_table(score_keyphrase_arms([], runs.study.corpus, found), "present")
     assert [line[:2] for line in table[1:]] == [["TF-IDF", ""], ["candidate ranker", ""]]
 
