@@ -48,6 +48,7 @@ def test_a_generator_is_trained_and_predicts_into_a_file_that_can_be_scored(
 ) -> None:
     said = command("catseq", "train", plan, "-o", "made")
     assert said.code == 0, said.err
+    assert "training: 6 of 6 documents used" in said.err
     assert [line.split()[0] for line in said.out.splitlines()] == [
         "run",
         "likelihood",

@@ -9,27 +9,36 @@ import pytest
 
 from evenmatch.data.documents import Document
 from evenmatch.errors import InputError
-from evenmatch.studies.experiment import Experiment, run_name
+from evenmatch.stats.bootstrap import Interval
+from evenmatch.studies import keyphrase_generation
+from evenmatch.studies.experiment import Experiment, RunResult, run_name
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
     MLE,
     KeyphraseCorpus,
     KeyphraseDesign,
+    KeyphraseRun,
     KeyphraseStudy,
+    baseline_predictions,
     load_keyphrase_corpus,
     remove_overlapping,
 )
 from evenmatch.studies.keyphrase_generation_report import (
+    NOT_DECIDED,
+    NOT_SEEN,
+    REVERSED,
+    SEEN,
     KeyphraseExperiment,
     ablation_table,
     histogram_shares,
+    judge_difference,
     keyphrase_report,
     keyphrase_score_table,
     score_keyphrase_arms,
 )
 from evenmatch.training.keyphrases.catseq import CatSeqShape
-from evenmatch.training.keyphrases.catseq_settings import (
+from evenmatch.training.keyphrases.train_catseq import (
     CatSeqSettings,
     CatSeqTrainingSettings,
     Stage,
@@ -79,10 +88,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> KeyphraseExperiment:
     return found
 
 
-def test_a_run_comes_after_the_one_it_starts_from() -> None:
-    nodes = KeyphraseDesign((*KEYPHRASE_ARMS, *ABLATIONS), (1, 2)).runs()
-    assert len(nodes) == 2 * (6 + 2 * 4)
-    assert all(nodes.index(n.parent) < nodes.index(n) for n in nodes if n.rewards)
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_run_comes_after_the_one_it_starts_from(shared: bool) -> None:
+    design = KeyphraseDesign((*KEYPHRASE_ARMS, *ABLATIONS), (1, 2), shared_start=shared)
+    nodes = design.runs()
+    assert len(nodes) == 2 * (6 + 2 * 4) - shared
+    assert all(nodes.index(design.parent(n)) < nodes.index(n) for n in nodes if n.rewards)
     assert len({run_name(node) for node in nodes}) == len(nodes)
 
 
@@ -109,16 +120,94 @@ def test_the_page_of_results_lists_missing_runs(
 
     (tmp_path / "keyphrases").mkdir()
     monkeypatch.setattr(page, "PAGES", tmp_path)
+    monkeypatch.setattr(page, "baseline_predictions", lambda study, folder: {})
     design = replace(SMALL, seeds=(1, 2, 3))
     lines = list(page.body(Experiment(KeyphraseStudy(corpus(), design), runs.folder)))
     done, every = len(SMALL.runs()), len(design.runs())
-    assert lines[0].startswith(f"- {done} runs are done, {every - done} are not: ")
-    assert not any("runs are done" in line for line in page.body(runs))
+    told = f"- {done} runs are done, {every - done} are not: "
+    assert any(line.startswith(told) for line in lines)
+
+
+def test_the_rate_with_the_best_validation_reward_is_used(runs: KeyphraseExperiment) -> None:
+    found = runs.study.load_rate(runs)
+    rewards = dict(found["validation"])
+    assert set(rewards) == set(SMALL.rates)
+    assert rewards[found["rate"]] == max(rewards.values())
+    chosen = runs.load_result(SMALL.rate_run)
+    assert chosen is not None
+    assert max(value for _, value in chosen.evaluations) == rewards[found["rate"]]
+
+
+def test_a_stage_does_not_evaluate_what_it_starts_from(runs: KeyphraseExperiment) -> None:
+    assert min(step for result in runs.results() for step, _ in result.evaluations) > 0
+
+
+def test_entropy_and_length_of_sampled_outputs_are_recorded(runs: KeyphraseExperiment) -> None:
+    result = runs.load_result(SMALL.rate_run)
+    assert result is not None
+    assert set(result.curves) == {"value", "entropy", "length"}
+    assert min(result.curves["length"]) > 1
+    assert min(result.curves["entropy"]) > 0
+
+
+def test_all_seeds_start_from_one_model_if_the_start_is_shared(runs: KeyphraseExperiment) -> None:
+    found = score_keyphrase_arms(runs.results(), runs.study.corpus, shared_start=True)
+    start = next(each for each in found if each.scores.arm == MLE)
+    assert start.scores.seeds == (1, 2)
+    assert [run.seed for run in start.runs] == [1]
+
+
+def test_baselines_are_trained_once(
+    runs: KeyphraseExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyphrase_generation, "_published_predictions", lambda corpus: {})
+    found = baseline_predictions(runs.study, tmp_path)
+    assert set(found) == {"TF-IDF", "candidate ranker"}
+    monkeypatch.setattr(keyphrase_generation, "fit_tfidf_ranker", pytest.fail)
+    again = baseline_predictions(runs.study, tmp_path)
+    assert tuple(again["TF-IDF"]["A"][0]) == found["TF-IDF"]["A"][0]
+    table = keyphrase_score_table(score_keyphrase_arms([], runs.study.corpus, found), "present")
+    assert [line[:2] for line in table[1:]] == [["TF-IDF", ""], ["candidate ranker", ""]]
+
+
+def test_the_page_tells_equal_runs_kept_starts_and_overlong_phrases() -> None:
+    from tools.pages.keyphrase_generation import describe_results
+
+    one, two = (KeyphraseRun(1, KEYPHRASE_ARMS[arm]) for arm in ("RL(FG)", "2RL(FG)"))
+    long = {"A": [["a " * 50], ["b"]]}
+    told = list(
+        describe_results(
+            [
+                RunResult(one, [(0, 0.1), (5, 0.2)], {}, 1, long),
+                RunResult(two, [(0, 0.2), (5, 0.1)], {}, 1, long),
+            ]
+        )
+    )
+    assert told[0] == "2RL(FG) seed 1 is RL(FG) seed 1: all their predictions are equal."
+    assert told[1] == "2RL(FG) seed 1 ended with the model that it started from."
+    assert "more than 15 words for 50 % of the documents, 50 words long" in told[2]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "seeds", "verdict"),
+    [
+        (0.01, 0.02, 3, SEEN),
+        (-0.02, -0.01, 3, REVERSED),
+        (-0.01, 0.02, 3, NOT_SEEN),
+        (-0.01, 0.04, 3, NOT_DECIDED),
+        (0.01, 0.02, 2, NOT_DECIDED),
+    ],
+)
+def test_a_verdict_needs_an_interval_and_three_seeds(
+    low: float, high: float, seeds: int, verdict: str
+) -> None:
+    difference = Interval((low + high) / 2, low, high)
+    assert judge_difference(difference, 0.03, seeds) == verdict
 
 
 def test_results_are_small_files(runs: KeyphraseExperiment) -> None:
-    files = [*runs.folder.glob("cells/*"), *runs.folder.glob("predictions/*")]
-    assert len(files) == 2 * len(SMALL.runs())
+    files = [*runs.folder.glob("cells/*"), *runs.folder.glob("predictions/*-seed-*")]
+    assert len(files) == 2 * len(SMALL.runs()) + 1  # the learning rate
     assert max(path.stat().st_size for path in files) < 5000
 
 
@@ -130,9 +219,11 @@ def test_results_without_weights_are_enough_for_the_tables(
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(path.read_bytes())
     there = Experiment(KeyphraseStudy(corpus(), SMALL), tmp_path, should_stop=pytest.fail)
-    assert keyphrase_score_table(
-        score_keyphrase_arms(there(), there.study.corpus)
-    ) == keyphrase_score_table(score_keyphrase_arms(runs(), runs.study.corpus))
+    one, other = (
+        keyphrase_score_table(score_keyphrase_arms(each(), each.study.corpus), "all")
+        for each in (there, runs)
+    )
+    assert one == other
 
 
 def test_stopped_anywhere_the_experiment_comes_out_the_same(
@@ -156,8 +247,8 @@ def test_stopped_anywhere_the_experiment_comes_out_the_same(
 
 
 def test_tables_have_the_papers_shape(runs: KeyphraseExperiment) -> None:
-    found = score_keyphrase_arms(runs.results(), runs.study.corpus)
-    header, *lines = keyphrase_score_table(found)
+    found = score_keyphrase_arms(runs.results(), runs.study.corpus, shared_start=True)
+    header, *lines = keyphrase_score_table(found, "present")
     assert header[2:5] == ["A F1@M", "A F1@5", "A FG"]
     assert [line[0] for line in lines] == ["MLE", "RL(F1)", "RL(FG)", "2RL(FG)"]
     assert {line[1] for line in lines} == {"2"}
@@ -166,16 +257,16 @@ def test_tables_have_the_papers_shape(runs: KeyphraseExperiment) -> None:
 
 def test_an_arm_does_not_differ_from_itself(runs: KeyphraseExperiment) -> None:
     first = score_keyphrase_arms(runs.results(), runs.study.corpus)[0].scores
-    seen = first.minus(first, "FG")
+    seen = first.minus(first, "present FG")
     assert (seen.value, seen.low, seen.high) == (0.0, 0.0, 0.0)
 
 
 def test_the_report_says_what_was_found_and_what_is_missing(runs: KeyphraseExperiment) -> None:
     more = KeyphraseDesign(SMALL.arms, (1, 2, 3), SMALL.settings, SMALL.stage)
     report = keyphrase_report(Experiment(KeyphraseStudy(corpus(), more), runs.folder))
-    assert report.findings[0].startswith("8 runs are done, 4 are not: MLE seed 3")
-    claim = "rewarding F1 raises F1 beyond likelihood (F1@M: RL(F1) minus MLE): A "
-    assert any(line.startswith(claim) and "; B " in line for line in report.findings)
+    assert report.findings[0].startswith("7 runs are done, 3 are not: RL(F1) seed 3")
+    claim = "rewarding F1 raises F1 beyond likelihood (F1@M: RL(F1) minus MLE), A: "
+    assert any(line.startswith(claim) for line in report.findings)
     assert {"fg-a", "words-b", "looks-MLE", "looks-2RL-FG"} <= set(report.figures)
 
 
@@ -224,6 +315,7 @@ def test_in_two_minutes_the_loss_falls_and_the_reward_rises(data: Path, tmp_path
                 epochs=1, batch=20, rate=1e-3, look_every=6, halve=False
             )
         ),
+        rates=(1e-3,),
         scorer={"frozen": 5, "settings": FitSettings(batch=32)},
     )
     few = KeyphraseCorpus(whole.train[-800:], whole.valid[:40], tests)
@@ -233,7 +325,7 @@ def test_in_two_minutes_the_loss_falls_and_the_reward_rises(data: Path, tmp_path
             each.run.rewards: each for each in Experiment(KeyphraseStudy(few, design), tmp_path)()
         }
     likelihood = found[()]
-    assert likelihood.curves["told"][-1] < 0.75 * likelihood.curves["told"][0]
+    assert likelihood.curves["value"][-1] < 0.75 * likelihood.curves["value"][0]
     rl = found[KEYPHRASE_ARMS["RL(FG)"]]
     assert max(value for _, value in rl.evaluations) > rl.evaluations[0][1]
     assert time.monotonic() - start < 600

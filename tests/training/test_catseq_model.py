@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,21 @@ EXAMPLES = (
 )
 
 
-def sharp(seed: int) -> CatSeq:
+VARIANTS: dict[str, dict[str, Any]] = {
+    "occurrences": {"occurrences": True},
+    "title_guided": {"title_guided": True},
+    "coverage": {"coverage": True},
+    "review": {"review": True},
+    "target_encoder": {"target_encoder": 3},
+    "tied": {"tied": True},
+    "salience": {"salience": 1.0},
+}
+ALL_VARIANTS = {name: value for each in VARIANTS.values() for name, value in each.items()}
+
+
+def sharp(seed: int, shape: CatSeqShape = SMALL) -> CatSeq:
     """A model whose weights are large, so that its choices are not all alike."""
-    model = CatSeq(SMALL, len(VOCABULARY), seed=seed)
+    model = CatSeq(shape, len(VOCABULARY), seed=seed)
     with torch.no_grad():
         for weights in model.parts.parameters():
             weights.mul_(3.0)
@@ -45,8 +58,10 @@ def chances(model: CatSeq, example: KeyphraseExample, tokens: list[int]) -> floa
     return float(model.log_likelihood(memory, torch.tensor([tokens])).sum().detach())
 
 
-def test_step_by_step_and_all_at_once_give_the_same_probabilities() -> None:
-    model, batch = sharp(0), make_catseq_batch(EXAMPLES, VOCABULARY)
+@pytest.mark.parametrize("variant", [{}, *VARIANTS.values(), ALL_VARIANTS])
+def test_step_by_step_and_all_at_once_give_the_same_probabilities(variant: dict[str, Any]) -> None:
+    model = sharp(0, replace(SMALL, **variant))
+    batch = make_catseq_batch(EXAMPLES, VOCABULARY)
     memory, targets = model.encode(batch), batch.targets
     wanted = model.log_likelihood(memory, targets).detach()
     state, tokens = memory.initial_state, torch.full((2,), START_ID)
@@ -76,8 +91,9 @@ def test_a_strange_word_gets_the_attention_of_its_places_and_nothing_else() -> N
     assert x / y == pytest.approx(float((weights[0] + weights[2]) / weights[3]), rel=1e-5)
 
 
-def test_a_document_does_not_depend_on_those_beside_it() -> None:
-    model = sharp(3)
+@pytest.mark.parametrize("variant", [{}, ALL_VARIANTS])
+def test_a_document_does_not_depend_on_those_beside_it(variant: dict[str, Any]) -> None:
+    model = sharp(3, replace(SMALL, **variant))
     alone = [
         decode_batch(model, make_catseq_batch([each], VOCABULARY)).words[0] for each in EXAMPLES
     ]
@@ -135,9 +151,38 @@ def test_a_wide_search_finds_the_likeliest_of_everything(seed: int) -> None:
     assert shown == [k for k in known if k != "<unk>"]
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_each_variant_changes_what_is_probable(variant: str) -> None:
+    example = KeyphraseExample(("a", "a", ".", "b"), (("a",),), (("b",),))
+    batch = make_catseq_batch([example], VOCABULARY)
+    plain = sharp(5)
+    changed = sharp(5, replace(SMALL, **VARIANTS[variant]))
+    own = changed.parts.state_dict()
+    weights = plain.parts.state_dict().items()  # the same where both have them
+    changed.parts.load_state_dict(own | {k: v for k, v in weights if own[k].shape == v.shape})
+    losses = [float(likelihood_loss(model, batch).detach()) for model in (plain, changed)]
+    assert losses[0] != pytest.approx(losses[1], abs=1e-6)
+
+
+def test_attention_turns_from_what_it_has_attended_to_if_coverage_says_so() -> None:
+    model = sharp(6, replace(SMALL, coverage=True))
+    batch = make_catseq_batch([KeyphraseExample(("a", "b", "c"))], VOCABULARY)
+    memory = model.encode(batch)
+    attended = torch.tensor([[5.0, 0.0, 0.0, 0.0]])
+    with torch.no_grad():
+        model.parts["likeness"].weight.fill_(1.0)
+        model.parts["covered"].weight.fill_(-1.0)
+        fresh = model.step(memory, memory.initial_state, torch.tensor([START_ID]))
+        after = model.step(
+            memory, replace(memory.initial_state, attended=attended), torch.tensor([START_ID])
+        )
+    assert after[1][0, 0] < fresh[1][0, 0]
+    assert torch.allclose(after[2].attended, attended + after[1])
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_search_with_one_beginning_writes_what_writing_writes(seed: int) -> None:
-    model = sharp(seed)
+    model = sharp(seed, replace(SMALL, **(ALL_VARIANTS if seed % 2 else {})))
     for example in EXAMPLES:
         batch = make_catseq_batch([example], VOCABULARY)
         written = decode_batch(model, batch, longest=8).words[0]
@@ -158,6 +203,8 @@ def test_an_unknown_word_is_replaced_by_the_one_looked_at_most() -> None:
     [
         ({"hidden": 0}, "hidden must be at least 1, got 0"),
         ({"dropout": 1.0}, "at least 0 and below 1"),
+        ({"orthogonality": -1.0}, "orthogonality must be at least 0, got -1.0"),
+        ({"semantic_coverage": 1.0}, "semantic_coverage needs a target_encoder"),
     ],
 )
 def test_a_shape_that_cannot_be_is_refused(settings: dict[str, Any], words: str) -> None:

@@ -57,14 +57,14 @@ def test_a_second_mark_only_ends_a_phrase() -> None:
 def test_documents_too_long_or_with_too_many_phrases_or_none_are_not_learnt_from() -> None:
     good = Document("a b c", ("a",))
     bad = [Document("a b c d", ("a",)), Document("a b", ("a", "b", "c")), Document("a", ())]
-    told = (
-        "3 of 4 documents are left out of the training data: 1 longer than 3 words, "
-        "1 with more than 2 keyphrases, 1 without keyphrases; raise longest"
+    found = make_keyphrase_examples([good, *bad], longest=3, most_phrases=2)
+    assert found.examples == (make_keyphrase_example(good, 3),)
+    assert str(found) == (
+        "1 of 4 documents used; left out: 1 longer than 3 tokens, "
+        "1 with more than 2 keyphrases, 1 without keyphrases"
     )
-    with pytest.warns(UserWarning, match=told):
-        found = make_keyphrase_examples([good, *bad], longest=3, most_phrases=2)
-    assert found == [make_keyphrase_example(good, 3)]
-    with pytest.raises(InputError, match="no document has at most 3 words and 1 to 2 keyphrases"):
+    assert str(make_keyphrase_examples([good])) == "1 of 1 documents used"
+    with pytest.raises(InputError, match="no document has at most 3 tokens and 1 to 2 keyphrases"):
         make_keyphrase_examples(bad, longest=3, most_phrases=2)
 
 

@@ -6,7 +6,7 @@ continues when the command is run again.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from typing import Any
 
@@ -32,8 +32,10 @@ from evenmatch.studies.graph_to_text_report import graph_report
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
+    RL_STAGE,
     KeyphraseDesign,
     KeyphraseStudy,
+    baseline_predictions,
     load_keyphrase_corpus,
 )
 from evenmatch.studies.keyphrase_generation_report import keyphrase_report
@@ -96,6 +98,12 @@ def study_keyphrases(
         "--ablations",
         "Also train 2RL(FG) with each component of FG removed (8 more training stages).",
     ),
+    stage_steps: int = opt.count(80, "Number of steps of each stage of reinforcement learning."),
+    own_start: bool = opt.flag(
+        False,
+        "--own-start",
+        "Train a start by maximum likelihood for each seed, instead of one for all.",
+    ),
     seed: list[int] | None = SEEDS,
     *,
     training: opt.TrainingOptions,
@@ -107,13 +115,20 @@ def study_keyphrases(
     command again to continue; tables and figures show the runs that are finished.
     """
     arms = (*(arm or KEYPHRASE_ARMS), *(ABLATIONS if ablations else ()))
-    design = KeyphraseDesign(arms, tuple(seed or (1, 2, 3)))
+    stage = replace(RL_STAGE.training, most_steps=stage_steps)
+    design = KeyphraseDesign(
+        arms,
+        tuple(seed or (1, 2, 3)),
+        stage=replace(RL_STAGE, training=stage),
+        shared_start=not own_start,
+    )
     with training_threads(training.threads):
         work = KeyphraseStudy(load_keyphrase_corpus(), design)
         should_stop = opt.time_limit(training.minutes)
         runs = Experiment(work, make_study_folder(out), should_stop, print_message)
         runs()
-    finish_study(keyphrase_report(runs), out, None)
+        report = keyphrase_report(runs, baselines=baseline_predictions(work, runs.folder))
+    finish_study(report, out, None)
 
 
 @study.command("graphs")

@@ -283,16 +283,16 @@ def catseq_train(
     """
     should_stop = opt.time_limit(training.minutes)
     with training_threads(training.threads):
-        found = train_catseq(plan, out, should_stop=should_stop)
-    rows = [["run", "steps", "before", "best", "at step", "finished"]]
+        found = train_catseq(plan, out, should_stop=should_stop, log=print_message)
+    rows = [["run", "steps", "first", "best", "at step", "finished"]]
     for each in found:
-        history = each.history
-        step, best = history.best
-        before, ended = history.evaluations[0][1], "yes" if history.ended else "no, run again"
-        steps = str(len(history.step_metrics))
-        rows.append(
-            [each.name, steps, format_number(before), format_number(best), str(step), ended]
-        )
+        history, evaluations = each.history, each.history.evaluations
+        values = ["-"] * 3
+        if evaluations:
+            step, best = history.best
+            values = [format_number(evaluations[0][1]), format_number(best), str(step)]
+        steps, ended = len(history.step_metrics), "yes" if history.ended else "no, run again"
+        rows.append([each.name, str(steps), *values, ended])
     print_output(table_to_text(rows))
 
 

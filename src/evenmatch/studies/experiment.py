@@ -33,6 +33,7 @@ from evenmatch.types import Array
 
 REPLICATED, REVERSED, NOT_REPLICATED = "replicated", "reversed", "not replicated"
 CONFIDENCE = 0.95
+_DETECTABLE_ERRORS = 1.96 + 0.84  # standard errors: 5 % level, 80 % power
 _CURVE_POINTS = 60  # points stored of a curve
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.]+")
 _StudyT = TypeVar("_StudyT", bound="Study")
@@ -240,8 +241,8 @@ def results_by_arm(results: Sequence[RunResult], arms: Iterable[str]) -> dict[st
 class ArmScores:
     """An arm: its seeds, and by metric the score of each seed on the same resampled test sets.
 
-    With `resample_seeds`, intervals are over seeds as well as test items: each resample of the
-    test items draws seeds with replacement, the same ones for both arms of a difference.
+    Intervals are over test items; with `resample_seeds`, each resample also draws seeds with
+    replacement, the same for all arms with as many (a hierarchical bootstrap).
     """
 
     arm: str
@@ -250,23 +251,22 @@ class ArmScores:
     resample_seeds: bool = False
 
     def mean(self, metric: str) -> Interval:
-        """Return the mean over seeds, with a bootstrap interval over test items."""
-        value, draws = self._seed_average(self.resampled[metric])
+        """Return the mean over seeds, with a bootstrap interval."""
+        value, draws = self._mean_of_seeds(self.resampled[metric])
         return Interval(value, *percentile_bounds(draws, CONFIDENCE))
 
     def minus(self, other: ArmScores, metric: str) -> Interval:
         """Return the mean difference over shared seeds, with a bootstrap interval."""
-        pairs = self._shared_scores(other, metric)
-        (a, a_draws), (b, b_draws) = map(self._seed_average, zip(*pairs, strict=True))
-        return Interval(a - b, *percentile_bounds(a_draws - b_draws, CONFIDENCE))
+        value, draws = self._difference(other, metric)
+        return Interval(value, *percentile_bounds(draws, CONFIDENCE))
 
-    def _seed_average(self, several: Sequence[ResampledScore]) -> tuple[float, Array]:
-        value, draws = mean_of_seeds(several)
-        if self.resample_seeds and len(several) > 1:
-            every = np.stack([each.resamples for each in several])
-            seeds = np.random.default_rng(0).integers(len(every), size=every.shape)
-            draws = np.take_along_axis(every, seeds, axis=0).mean(0)
-        return value, draws
+    def detectable_difference(self, other: ArmScores, metric: str) -> float:
+        """Return the true difference that an experiment like this finds four times out of five.
+
+        By the standard error of the difference, at the two-sided level of 5 %.
+        """
+        _, draws = self._difference(other, metric)
+        return float(_DETECTABLE_ERRORS * np.std(draws))
 
     def seed_differences(self, other: ArmScores, metric: str) -> list[float]:
         """Return the difference for each shared seed."""
@@ -284,6 +284,19 @@ class ArmScores:
     def shared_seeds(self, other: ArmScores) -> list[int]:
         """Return the seeds that both arms were run with."""
         return [seed for seed in self.seeds if seed in other.seeds]
+
+    def _difference(self, other: ArmScores, metric: str) -> tuple[float, Array]:
+        pairs = self._shared_scores(other, metric)
+        (a, a_draws), (b, b_draws) = map(self._mean_of_seeds, zip(*pairs, strict=True))
+        return a - b, a_draws - b_draws
+
+    def _mean_of_seeds(self, scores: Sequence[ResampledScore]) -> tuple[float, Array]:
+        value, draws = mean_of_seeds(scores)
+        if not self.resample_seeds:
+            return value, draws
+        every = np.stack([each.resamples for each in scores])
+        chosen = np.random.default_rng(0).integers(len(scores), size=every.shape)
+        return value, np.take_along_axis(every, chosen, axis=0).mean(0)
 
     def _shared_scores(
         self, other: ArmScores, metric: str

@@ -1,40 +1,54 @@
 """The keyphrase experiment of Luo et al. (2021): arms, documents and runs.
 
 Every arm trains catSeq by maximum likelihood and then with rewards in one stage or two. Runs with
-the same first stages share them. Each run stores its curves and its predictions for the tests.
+the same first stages share them; the runs of all seeds may share the start. The learning rate of
+the stages is chosen on validation documents. Each run stores its curves and its predictions for
+the tests; `baseline_predictions` are those of systems that are not trained here.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.documents import Document, DocumentSet, read_documents
-from evenmatch.studies.experiment import Experiment, Trained, check_arms
+from evenmatch.studies.experiment import (
+    Experiment,
+    ResultStore,
+    Trained,
+    check_arms,
+    slug,
+    write_atomically,
+)
+from evenmatch.training.keyphrases.candidate_ranker import fit_candidate_ranker, fit_tfidf_ranker
 from evenmatch.training.keyphrases.catseq import CatSeqShape
-from evenmatch.training.keyphrases.catseq_settings import (
+from evenmatch.training.keyphrases.decoding import load_generator
+from evenmatch.training.keyphrases.objectives import REWARD_SPECS
+from evenmatch.training.keyphrases.sequences import make_keyphrase_example, tokenize_text
+from evenmatch.training.keyphrases.train_catseq import (
+    CatSeqData,
+    CatSeqRun,
     CatSeqSettings,
     CatSeqTrainingSettings,
     Stage,
-)
-from evenmatch.training.keyphrases.decoding import load_generator
-from evenmatch.training.keyphrases.objectives import REWARD_SPECS
-from evenmatch.training.keyphrases.sequences import tokenize_text
-from evenmatch.training.keyphrases.train_catseq import (
-    CatSeqData,
     prepare_catseq_data,
     train_likelihood,
     train_stage,
 )
 from evenmatch.training.metrics.phrase_scorer import fit_keyphrases
 
+TestPredictions: TypeAlias = dict[str, list[tuple[str, ...]]]  # by test set
+
 SCORER_PLACEHOLDER = "SCORER"  # replaced by the folder of the trained phrase scorer
 MLE = "MLE"
+RATE_CELL = "learning rate"  # the stored result that holds the chosen one
 BASELINE_ARM = "RL(F1)"  # the arm that the paper compares its own with
 _F1, _FG = REWARD_SPECS["f1"], REWARD_SPECS["fg"]
 _FB = REWARD_SPECS["fb"].replace("fb(", f"fb(model={SCORER_PLACEHOLDER}, ")
@@ -64,17 +78,32 @@ ABLATIONS: Mapping[str, tuple[str, ...]] = {
 
 _ALL_ARMS = {**KEYPHRASE_ARMS, **ABLATIONS}
 
-# Chosen in a pilot, so that each run takes some minutes on one core.
-LIKELIHOOD_SETTINGS = CatSeqSettings(
+# Sizes for some minutes on one core.
+START_SETTINGS = CatSeqSettings(
     words=6000,
     longest=300,
-    shape=CatSeqShape(embedding=64, hidden=64, attention=64),
-    likelihood=CatSeqTrainingSettings(epochs=12, batch=16, rate=2e-3, look_every=290),
+    shape=CatSeqShape(
+        embedding=384,
+        hidden=128,
+        attention=96,
+        dropout=0.25,
+        encoder="minilm",
+        layer=4,
+        pieces=False,
+        salience=1.0,
+        tied=True,
+        occurrences=True,
+    ),
+    likelihood=CatSeqTrainingSettings(epochs=8, batch=16, rate=1e-3, look_every=104),
 )
 
+# Patience, batch and the fixed rate within a stage are those of Chan et al. (2019).
 RL_STAGE = Stage(
-    training=CatSeqTrainingSettings(epochs=2, batch=32, rate=3e-4, look_every=48, halve=False)
+    training=CatSeqTrainingSettings(
+        batch=32, look_every=20, halve=False, most_steps=80, train_reader=False
+    )
 )
+RATES = (1e-4, 3e-4)
 
 _VALIDATION_SIZES = {"kp20k-small": 200, "kp-inspec": 100}  # validation documents by data set
 _NGRAM_SIZE = 8  # words of the n-grams by which overlapping texts are found
@@ -98,41 +127,97 @@ class KeyphraseStudy:
 
     def recipe(self, run: KeyphraseRun) -> dict[str, Any]:
         """Return the hashes of the documents and the settings and rewards of the run."""
+        design = self.design
         recipe = {
             "lessons": self.training_data.digest,
             "tests": self.corpus.digest,
-            "settings": asdict(replace(self.design.settings, seed=run.seed)),
+            "settings": asdict(replace(design.settings, seed=design.start_seed(run))),
             "rewards": run.rewards,
         }
-        return recipe | ({"stage": self.design.stage.to_dict()} if run.rewards else {})
+        if run.rewards:
+            stage = {"stage": design.stage.to_dict(), "rates": design.rates, "seed": run.seed}
+            return recipe | stage
+        return recipe
 
     def train(self, run: KeyphraseRun, experiment: Experiment[Any]) -> Trained:
         """Train the generator of a run, after those of the runs it starts from."""
         place, should_stop = experiment.model_folder(run), experiment.should_stop
-        if run.rewards:
-            before = self.train(run.parent, experiment)
-            if not before.ended:
-                return before
-            reward = run.rewards[-1]
-            if SCORER_PLACEHOLDER in reward:
-                scorer = repr(str(self._train_scorer(experiment)))
-                reward = reward.replace(SCORER_PLACEHOLDER, scorer)
-            stage = replace(self.design.stage, reward=reward)
-            trained = train_stage(
-                self.training_data, stage, before.folder, place, run.seed, should_stop=should_stop
-            )
-        else:
+        if not run.rewards:
             settings = replace(self.design.settings, seed=run.seed)
-            trained = train_likelihood(self.training_data, settings, place, should_stop=should_stop)
-        history, values = trained.history, trained.history.step_metrics
-        return Trained(
-            trained.folder, history.evaluations, {"told": values}, len(values), history.ended
+            return _describe_run(
+                train_likelihood(self.training_data, settings, place, should_stop=should_stop)
+            )
+        chosen = self.choose_rate(experiment)
+        before = self.train(self.design.parent(run), experiment) if chosen.ended else chosen
+        if not before.ended:
+            return before
+        if run == self.design.rate_run:
+            return chosen
+        rate = self.load_rate(experiment)["rate"]
+        return self._train_stage(run, rate, before.folder, place, experiment)
+
+    def choose_rate(self, experiment: Experiment[Any]) -> Trained:
+        """Train RL(F1) with each rate; return the one with the best reward on validation documents.
+
+        All arms use its rate. It is itself the run of RL(F1) with the first seed.
+        """
+        run = self.design.rate_run
+        before = self.train(self.design.parent(run), experiment)
+        if not before.ended:
+            return before
+        found: dict[float, Trained] = {}
+        for rate in self.design.rates:
+            place = experiment.folder / "models" / slug(f"rate {rate:g}")
+            found[rate] = self._train_stage(run, rate, before.folder, place, experiment)
+            if not found[rate].ended:
+                return found[rate]
+        rewards = {rate: max(v for _, v in each.evaluations) for rate, each in found.items()}
+        best = max(rewards, key=rewards.__getitem__)
+        rows = [[rate, reward] for rate, reward in rewards.items()]
+        ResultStore(experiment.folder).save(
+            RATE_CELL, self.recipe(run), {"rate": best, "validation": rows}
+        )
+        return found[best]
+
+    def load_rate(self, experiment: Experiment[Any]) -> dict[str, Any]:
+        """Return the rate that was chosen, and the validation reward of each; empty before."""
+        found = ResultStore(experiment.folder).load(RATE_CELL, self.recipe(self.design.rate_run))
+        return found or {}
+
+    def _train_stage(
+        self,
+        run: KeyphraseRun,
+        rate: float,
+        before: Path,
+        place: Path,
+        experiment: Experiment[Any],
+    ) -> Trained:
+        reward = run.rewards[-1]
+        if SCORER_PLACEHOLDER in reward:
+            scorer = repr(str(self._train_scorer(experiment)))
+            reward = reward.replace(SCORER_PLACEHOLDER, scorer)
+        stage = Stage(reward, replace(self.design.stage.training, rate=rate))
+        return _describe_run(
+            train_stage(
+                self.training_data,
+                stage,
+                before,
+                place,
+                run.seed,
+                should_stop=experiment.should_stop,
+            )
         )
 
     def generate(self, model: Trained, run: KeyphraseRun) -> dict[str, list[tuple[str, ...]]]:
         """Predict the phrases of every test document."""
-        generator = load_generator(model.folder)
-        return {name: list(generator(each)) for name, each in self.corpus.tests.items()}
+        generator, tests = load_generator(model.folder), self.corpus.tests
+        if encoder := generator.model.encoder:
+            encoder.keep(
+                make_keyphrase_example(document, generator.longest, encoder.split).words
+                for each in tests.values()
+                for document in each
+            )
+        return {name: list(generator(each)) for name, each in tests.items()}
 
     def _train_scorer(self, experiment: Experiment[Any]) -> Path:
         """Train a phrase scorer on predictions of the first generator; return its folder.
@@ -153,14 +238,30 @@ class KeyphraseStudy:
         return place
 
 
+def _describe_run(run: CatSeqRun) -> Trained:
+    steps = run.history.step_metrics
+    curves = {
+        name: [getattr(each, name) for each in steps] for name in ("value", "entropy", "length")
+    }
+    history = run.history
+    return Trained(run.folder, history.evaluations, curves, len(steps), history.ended)
+
+
 @dataclass(frozen=True, slots=True)
 class KeyphraseDesign:
-    """Arms and seeds of the experiment, and the settings of training."""
+    """Arms and seeds of the experiment, and the settings of training.
+
+    With `shared_start`, the stages of all seeds start from one model, that of the first seed; their
+    seeds then settle the order of documents and the sampled outputs. `rates` are the learning rates
+    to choose from.
+    """
 
     arms: tuple[str, ...] = tuple(KEYPHRASE_ARMS)
     seeds: tuple[int, ...] = (1, 2, 3)
-    settings: CatSeqSettings = LIKELIHOOD_SETTINGS
+    settings: CatSeqSettings = START_SETTINGS
     stage: Stage = RL_STAGE
+    rates: tuple[float, ...] = RATES
+    shared_start: bool = True
     scorer: Mapping[str, Any] = field(default_factory=dict)  # arguments of `fit_keyphrases`
 
     def __post_init__(self) -> None:
@@ -170,12 +271,27 @@ class KeyphraseDesign:
         """Return every run, seed by seed, each after the run it starts from."""
         return list(
             dict.fromkeys(
-                KeyphraseRun(seed, _ALL_ARMS[arm][:depth])
+                KeyphraseRun(seed if depth or not self.shared_start else self.seeds[0], rewards)
                 for seed in self.seeds
                 for arm in self.arms
                 for depth in range(len(_ALL_ARMS[arm]) + 1)
+                for rewards in (_ALL_ARMS[arm][:depth],)
             )
         )
+
+    def parent(self, run: KeyphraseRun) -> KeyphraseRun:
+        """Return the run that a run starts from."""
+        rewards = run.rewards[:-1]
+        return KeyphraseRun(run.seed if rewards else self.start_seed(run), rewards)
+
+    def start_seed(self, run: KeyphraseRun) -> int:
+        """Return the seed of the start of a run."""
+        return self.seeds[0] if self.shared_start else run.seed
+
+    @property
+    def rate_run(self) -> KeyphraseRun:
+        """The run by which the learning rate is chosen."""
+        return KeyphraseRun(self.seeds[0], KEYPHRASE_ARMS[BASELINE_ARM])
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +309,6 @@ class KeyphraseRun:
         first = {r[:1]: f"{n} first stage" for n, r in ABLATIONS.items()}
         return (first | known)[self.rewards]
 
-    @property
-    def parent(self) -> KeyphraseRun:
-        """The run that it starts from."""
-        return KeyphraseRun(self.seed, self.rewards[:-1])
-
 
 @dataclass(frozen=True, slots=True)
 class KeyphraseCorpus:
@@ -214,28 +325,61 @@ class KeyphraseCorpus:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def load_keyphrase_corpus() -> KeyphraseCorpus:
+def load_keyphrase_corpus(*, train_on_inspec: bool = False) -> KeyphraseCorpus:
     """Load the public samples of KP20k, Inspec and Krapivin.
 
     Krapivin has no training split: documents outside the usual test set are used. Validation
-    documents beyond the number needed are used for training. No test document is.
+    documents beyond the number needed are used for training. No test document is, and, as in the
+    paper, nothing of Inspec, unless `train_on_inspec`.
     """
     tests = {
         "Inspec": tuple(_read_split("kp-predictions", "inspec")),
         "Krapivin": tuple(_read_split("kp-predictions", "krapivin")),
         "KP20k": tuple(_read_split("kp20k-small", "test")),
     }
-    valid, train = [], [*_read_split("kp-krapivin", "test")]
+    valid: list[Document] = []
+    train = [*_read_split("kp-krapivin", "test")]
     for name, count in _VALIDATION_SIZES.items():
-        others = list(_read_split(name, "valid"))
-        valid += others[:count]
-        train += [*_read_split(name, "train"), *others[count:]]
+        if name != "kp-inspec" or train_on_inspec:
+            others = list(_read_split(name, "valid"))
+            valid += others[:count]
+            train += [*_read_split(name, "train"), *others[count:]]
     held_out = [*valid, *(d for each in tests.values() for d in each)]
     return KeyphraseCorpus(
         tuple(remove_overlapping(train, held_out)),
         tuple(remove_overlapping(valid, held_out[len(valid) :])),
         tests,
     )
+
+
+def baseline_predictions(study: KeyphraseStudy, folder: Path) -> dict[str, TestPredictions]:
+    """Return the predictions of other systems for the tests, by system and test set.
+
+    They are TF-IDF and the candidate ranker, trained on the same documents and stored in the
+    folder, and the published systems whose predictions are public, for Inspec and Krapivin only.
+    """
+    corpus, path = study.corpus, folder / study.output_folder / "baselines.json.gz"
+    recipe = {"lessons": study.training_data.digest, "tests": corpus.digest}
+    stored = json.loads(gzip.decompress(path.read_bytes())) if path.exists() else {}
+    found: dict[str, TestPredictions] = stored.get("found", {})
+    if stored.get("recipe") != recipe:
+        for name, fit in (("TF-IDF", fit_tfidf_ranker), ("candidate ranker", fit_candidate_ranker)):
+            ranker = fit(corpus.train, corpus.valid)
+            found[name] = {test: ranker(documents) for test, documents in corpus.tests.items()}
+        content = json.dumps({"recipe": recipe, "found": found}).encode()
+        write_atomically(path, gzip.compress(content, mtime=0))
+    return found | _published_predictions(corpus)
+
+
+def _published_predictions(corpus: KeyphraseCorpus) -> dict[str, TestPredictions]:
+    found: dict[str, TestPredictions] = {}
+    for test in corpus.tests:
+        path = find_data_set("kp-predictions") / f"{test.lower()}.jsonl.gz"
+        for each in read_documents(str(path)) if path.exists() else ():
+            for system in each.predictions:
+                rows = [document.predictions.get(system, ()) for document in each.documents]
+                found.setdefault(system, {})[test] = rows
+    return found
 
 
 def remove_overlapping(

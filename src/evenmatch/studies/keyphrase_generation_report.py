@@ -6,7 +6,7 @@ tables and figures of Luo et al. (2021) and their claims with the differences fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,20 +15,19 @@ import numpy as np
 from evenmatch.data.documents import Document, DocumentSet
 from evenmatch.data.tables import TextTable
 from evenmatch.evaluation.keyphrase_scores import score_document_set
+from evenmatch.evaluation.keyphrase_table import COLUMNS
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.metrics.keyphrases.phrase_reducers import TokenMatch
 from evenmatch.metrics.presets import make_metric
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
+from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.paired import resample_scores
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
     ArmScores,
-    Claim,
     Experiment,
     RunResult,
-    check_claim,
-    format_claim,
     format_interval,
     results_by_arm,
     run_name,
@@ -44,80 +43,210 @@ from evenmatch.studies.keyphrase_generation import (
 from evenmatch.types import Run
 
 KeyphraseExperiment: TypeAlias = Experiment[KeyphraseStudy]
+Predictions: TypeAlias = Mapping[str, Mapping[str, Sequence[Sequence[str]]]]  # by system, test set
+
 METRICS: Mapping[str, KeyphraseMetric] = {
     label: make_metric(name)
     for label, name in {"F1@M": "f1_at_m", "F1@5": "f1_at_5", "FG": "fg"}.items()
 }
 TOKEN_F1 = "token F1"
+SEEN, NOT_SEEN, REVERSED, NOT_DECIDED = "seen", "not seen", "reversed", "not decided"
+LEAST_SEEDS = 3  # for a verdict
 
-# Claimed: by this metric, the first arm scores above the second.
-_CLAIMS = (
-    (BASELINE_ARM, MLE, "F1@M", "rewarding F1 raises F1 beyond likelihood"),
-    ("RL(FG)", BASELINE_ARM, "FG", "rewarding FG raises FG beyond rewarding F1"),
-    (BASELINE_ARM, "RL(FG)", "F1@M", "rewarding F1 raises F1 beyond rewarding FG"),
-    ("2RL(FG)", BASELINE_ARM, "F1@M", "FG first, then F1, reaches a higher F1 than F1 alone"),
-    ("2RL(FG)", BASELINE_ARM, "FG", "FG first, then F1, keeps a higher FG than F1 alone"),
-    ("RL(FB)", "RL(FG)", "FG", "as a reward the scorer FB raises FG beyond FG itself"),
-    ("2RL(FB)", "2RL(FG)", "F1@M", "as a first stage FB reaches a higher F1 than FG"),
+
+@dataclass(frozen=True, slots=True)
+class PublishedClaim:
+    """A claim: by this metric of present phrases, the first arm scores above the second.
+
+    `published` is the difference in the paper, in the order of the tests.
+    """
+
+    arm: str
+    other: str
+    metric: str
+    statement: str
+    published: Mapping[str, float]
+
+
+def _claim(arm: str, other: str, metric: str, statement: str, *published: float) -> PublishedClaim:
+    tests = dict(zip(("Inspec", "Krapivin", "KP20k"), published, strict=True))
+    return PublishedClaim(arm, other, metric, statement, tests)
+
+
+# With the differences in table 1 of Luo et al. (2021).
+CLAIMS = (
+    _claim(
+        BASELINE_ARM, MLE, "F1@M", "rewarding F1 raises F1 beyond likelihood", 0.038, 0.008, 0.016
+    ),
+    _claim(
+        "RL(FG)",
+        BASELINE_ARM,
+        "FG",
+        "rewarding FG raises FG beyond rewarding F1",
+        *(0.078, 0.053, 0.071),
+    ),
+    _claim(
+        BASELINE_ARM,
+        "RL(FG)",
+        "F1@M",
+        "rewarding F1 raises F1 beyond rewarding FG",
+        *(0.048, 0.003, 0.018),
+    ),
+    _claim(
+        "2RL(FG)",
+        BASELINE_ARM,
+        "F1@M",
+        "FG first, then F1, reaches a higher F1 than F1 alone",
+        *(0.008, 0.013, 0.008),
+    ),
+    _claim(
+        "2RL(FG)",
+        BASELINE_ARM,
+        "FG",
+        "FG first, then F1, keeps a higher FG than F1 alone",
+        *(0.043, 0.029, 0.012),
+    ),
+    _claim(
+        "RL(FB)",
+        "RL(FG)",
+        "FG",
+        "as a reward the scorer FB raises FG beyond FG itself",
+        *(0.003, 0.003, 0.004),
+    ),
+    _claim(
+        "2RL(FB)",
+        "2RL(FG)",
+        "F1@M",
+        "as a first stage FB reaches a higher F1 than FG",
+        *(0.002, -0.001, 0.001),
+    ),
 )
 
 _PLOTTED_ARMS = (MLE, "RL(F1)", "RL(FG)", "2RL(FG)")
 _BINS = 5  # bins between 0 and 1, which have bins of their own
 _RESAMPLES = 1000
+_OVERLONG = 8  # words; hardly any gold phrase has more
 
 
 def keyphrase_report(
-    runs: KeyphraseExperiment, found: Sequence[KeyphraseArmScores] | None = None
+    runs: KeyphraseExperiment,
+    found: Sequence[KeyphraseArmScores] | None = None,
+    baselines: Predictions | None = None,
 ) -> StudyReport:
     """Report the stored results; runs without results are listed.
 
-    `found` are their scores, if computed before.
+    `found` are their scores, if computed before; `baselines` are predictions of other systems.
     """
     results, corpus = runs.results(), runs.study.corpus
     if found is None:
-        found = score_keyphrase_arms(results, corpus) if results else []
+        shared = runs.study.design.shared_start
+        found = score_keyphrase_arms(results, corpus, baselines or {}, shared_start=shared)
     tables = {
-        "present phrases": keyphrase_score_table(found),
-        "differences": keyphrase_difference_table(found),
+        "present phrases": keyphrase_score_table(found, "present"),
+        "absent phrases": keyphrase_score_table(found, "absent"),
+        "every run": keyphrase_run_table(found),
+        "claims": keyphrase_claim_table(found),
     }
     tables |= {f"words of phrases, {d}": ablation_table(found, d) for d in corpus.tests if found}
     return StudyReport(
         "Keyphrases: maximum likelihood, and reinforcement learning in one stage or two",
-        [*runs.describe_missing(), *map(format_claim, check_keyphrase_claims(found))],
+        [*runs.describe_missing(), *map(str, check_keyphrase_claims(found))],
         tables if found else {},
-        keyphrase_figures(found, results) if found else {},
-        _notes(runs.study, results),
+        keyphrase_figures(found, results, corpus),
+        _notes(runs, results),
     )
 
 
-def score_keyphrase_arms(
-    results: Sequence[RunResult], corpus: KeyphraseCorpus
-) -> list[KeyphraseArmScores]:
-    """Score every arm on every test set; all arms share the same resampled documents."""
-    return [each for data in corpus.tests for each in _score_test_set(data, results, corpus)]
+@dataclass(frozen=True, slots=True)
+class RunScores:
+    """The scores of one run on one test set, by column and metric, and its phrases."""
+
+    seed: int
+    scores: Mapping[tuple[str, str], float]
+    phrases: PhraseCounts
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseCounts:
+    """Numbers of phrases, and signs of degenerate ones.
+
+    `overlong` is the share of phrases with more than eight words, `repeated` the share of words
+    that repeat an earlier word of their phrase.
+    """
+
+    present: float  # per document
+    absent: float
+    words: float  # per phrase
+    overlong: float
+    repeated: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyphraseArmScores:
-    """The scores of one arm on one test set, for present phrases."""
+    """The scores of one arm, or of another system, on one test set."""
 
     data: str
-    scores: ArmScores
-    fg: Floats  # of each document, all seeds together
-    token_f1: Floats
-    token_prf: tuple[float, ...]  # token F, P and R over all phrases
-    phrases_per_document: float  # predicted present phrases per document
+    scores: ArmScores  # by "column metric", such as "present FG"
+    runs: tuple[RunScores, ...]
+    fg: Floats  # of present phrases of each document, all seeds together
+    outputs: tuple[Sequence[Sequence[str]], ...]  # the predictions of each run
+    token_prf: tuple[float, ...]  # token F, P and R over all predicted present phrases
 
 
-def keyphrase_score_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
-    """Return the paper's table 1: a row per arm; F1@M, F1@5 and FG of each test set."""
+def score_keyphrase_arms(
+    results: Sequence[RunResult],
+    corpus: KeyphraseCorpus,
+    baselines: Predictions | None = None,
+    *,
+    shared_start: bool = False,
+) -> list[KeyphraseArmScores]:
+    """Score every arm on every test set; all arms share the same resampled documents.
+
+    With `shared_start`, the start counts as that of every seed.
+    """
+    return [
+        each
+        for data in corpus.tests
+        for each in _score_test_set(data, results, corpus, baselines or {}, shared_start)
+    ]
+
+
+def keyphrase_score_table(found: Sequence[KeyphraseArmScores], column: str) -> TextTable:
+    """Return the paper's table 1 for present, absent or all phrases: a row per arm."""
     data = list(dict.fromkeys(each.data for each in found))
     rows = [["", "seeds", *(f"{name} {m}" for name in data for m in METRICS)]]
-    for arm in KEYPHRASE_ARMS:
-        own = [each.scores for each in found if each.scores.arm == arm]  # one per test set
-        if own:
-            cells = [format_interval(each.mean(m)) for each in own for m in METRICS]
-            rows.append([arm, str(len(own[0].seeds)), *cells])
+    for arm in dict.fromkeys(each.scores.arm for each in found if each.scores.arm not in ABLATIONS):
+        own = {each.data: each for each in found if each.scores.arm == arm}
+        cells = [
+            format_interval(own[name].scores.mean(f"{column} {m}") if name in own else None)
+            for name in data
+            for m in METRICS
+        ]
+        rows.append([arm, _count_seeds(next(iter(own.values()))), *cells])
+    return rows
+
+
+def keyphrase_run_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
+    """Return a row for every arm and seed: F1@M and FG, and the phrases that it predicts."""
+    scored = [(c, m) for m in ("F1@M", "FG") for c in COLUMNS]
+    rows = [
+        [
+            *("data", "arm", "seed", *(f"{m} {c}" for c, m in scored)),
+            *("present phrases", "absent phrases", "words per phrase"),
+            *("phrases over 8 words", "repeated words"),
+        ]
+    ]
+    for each in found:
+        for run in each.runs:
+            counts = run.phrases
+            rows.append(
+                [
+                    *(each.data, each.scores.arm, str(run.seed or "")),
+                    *(f"{run.scores[key]:.3f}" for key in scored),
+                    *(f"{n:.2f}" for n in (counts.present, counts.absent, counts.words)),
+                    *(f"{100 * n:.1f} %" for n in (counts.overlong, counts.repeated)),
+                ]
+            )
     return rows
 
 
@@ -126,44 +255,111 @@ def ablation_table(found: Sequence[KeyphraseArmScores], data: str) -> TextTable:
     rows = [["", "seeds", *METRICS, "tF", "tP", "tR", "present phrases"]]
     for each in found:
         if each.data == data:
-            cells = [format_interval(each.scores.mean(m)) for m in METRICS]
+            cells = [format_interval(each.scores.mean(f"present {m}")) for m in METRICS]
             cells += [f"{value:.3f}" for value in each.token_prf]
-            cells.append(f"{each.phrases_per_document:.2f}")
-            rows.append([each.scores.arm, str(len(each.scores.seeds)), *cells])
+            cells.append(f"{np.mean([run.phrases.present for run in each.runs]):.2f}")
+            rows.append([each.scores.arm, _count_seeds(each), *cells])
     return rows
 
 
-def keyphrase_difference_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
-    """Return the differences of each arm from maximum likelihood and from RL(F1)."""
-    rows = [["data", "arm", "minus", "seeds", *METRICS]]
+@dataclass(frozen=True, slots=True)
+class ClaimResult:
+    """What was found of a claim on one test set.
+
+    `detectable` is the true difference that the experiment would find with a power of 80 %.
+    """
+
+    claim: PublishedClaim
+    data: str
+    seeds: int
+    difference: Interval
+    detectable: float
+    verdict: str
+
+    def __str__(self) -> str:
+        """Return the claim and the result in one line."""
+        claim = self.claim
+        return (
+            f"{claim.statement} ({claim.metric}: {claim.arm} minus {claim.other}), {self.data}: "
+            f"{format_interval(self.difference, signed=True)}, {self.verdict}"
+        )
+
+
+def check_keyphrase_claims(found: Sequence[KeyphraseArmScores]) -> Iterator[ClaimResult]:
+    """Yield each claim whose two arms have results, test set by test set."""
     by_place = {(each.data, each.scores.arm): each.scores for each in found}
-    for (data, arm), scores in by_place.items():
-        for other in (MLE, BASELINE_ARM):
-            less = by_place.get((data, other))
-            if arm not in (MLE, other) and less and (shared := scores.shared_seeds(less)):
-                cells = [format_interval(scores.minus(less, m), signed=True) for m in METRICS]
-                rows.append([data, arm, other, str(len(shared)), *cells])
+    for claim in CLAIMS:
+        for data in dict.fromkeys(each.data for each in found):
+            one, less = (by_place.get((data, arm)) for arm in (claim.arm, claim.other))
+            if one and less and (shared := one.shared_seeds(less)):
+                metric = f"present {claim.metric}"
+                difference = one.minus(less, metric)
+                yield ClaimResult(
+                    claim,
+                    data,
+                    len(shared),
+                    difference,
+                    one.detectable_difference(less, metric),
+                    judge_difference(difference, claim.published.get(data), len(shared)),
+                )
+
+
+def judge_difference(difference: Interval, published: float | None, seeds: int) -> str:
+    """Return the verdict on a claimed difference above 0.
+
+    Seen: the interval is above 0. Reversed: it is below. Not seen: it has 0 in it and lies below
+    the published difference. All else is not decided, and so is everything with few seeds.
+
+    >>> judge_difference(Interval(0.01, 0.005, 0.02), 0.03, 3)
+    'seen'
+    >>> judge_difference(Interval(0.01, -0.005, 0.02), 0.03, 3)
+    'not seen'
+    >>> judge_difference(Interval(0.01, -0.005, 0.04), 0.03, 3)
+    'not decided'
+    """
+    if seeds < LEAST_SEEDS:
+        return NOT_DECIDED
+    if difference.low > 0:
+        return SEEN
+    if difference.high < 0:
+        return REVERSED
+    return NOT_SEEN if published is not None and difference.high < published else NOT_DECIDED
+
+
+def keyphrase_claim_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
+    """Return the claims of the paper with their verdicts; differences are times 100."""
+    rows = [["claim", "data", "seeds", "paper", "here", "detectable", "verdict"]]
+    for each in check_keyphrase_claims(found):
+        claim, published = each.claim, each.claim.published.get(each.data)
+        rows.append(
+            [
+                f"{claim.statement} ({claim.metric}: {claim.arm} - {claim.other})",
+                *(each.data, str(each.seeds)),
+                "" if published is None else f"{100 * published:+.1f}",
+                format_interval(each.difference, signed=True, times=100, places=1),
+                *(f"{100 * each.detectable:.1f}", each.verdict),
+            ]
+        )
     return rows
 
 
-def check_keyphrase_claims(found: Sequence[KeyphraseArmScores]) -> Iterator[Claim]:
-    """Yield each claim whose two arms have results, with a verdict per test set."""
-    by_place = {(each.data, each.scores.arm): each.scores for each in found}
-    for arm, other, metric, statement in _CLAIMS:
-        comparisons = {
-            data: (by_place.get((data, arm)), by_place.get((data, other)), metric)
-            for data in dict.fromkeys(each.data for each in found)
-        }
-        yield from check_claim(f"{statement} ({metric}: {arm} minus {other})", comparisons)
+def case_study(
+    texts: Sequence[Document], outputs: Mapping[str, Sequence[Sequence[str]]], number: int
+) -> TextTable:
+    """Return the phrases of a document, gold and predicted by each system (figure 2)."""
+    rows = [["", "phrases"], ["gold", "; ".join(texts[number].keyphrases)]]
+    return [*rows, *([name, "; ".join(each[number])] for name, each in outputs.items())]
 
 
 def keyphrase_figures(
-    found: Sequence[KeyphraseArmScores], results: Sequence[RunResult]
+    found: Sequence[KeyphraseArmScores], results: Sequence[RunResult], corpus: KeyphraseCorpus
 ) -> dict[str, str]:
-    """Return the paper's figure 3, and the evaluations during training."""
+    """Return the paper's figure 3, and the evaluations and curves of training."""
     figures = {}
-    for data in dict.fromkeys(each.data for each in found):
+    for data, texts in corpus.tests.items():
         own = {e.scores.arm: e for e in found if e.data == data and e.scores.arm in _PLOTTED_ARMS}
+        if not own:
+            continue
         name = data.lower()
         figures[f"fg-{name}"] = line_plot_svg(
             f"FG of documents, {data}",
@@ -171,15 +367,27 @@ def keyphrase_figures(
             {arm: histogram_shares(each.fg) for arm, each in own.items()},
         )
         figures[f"words-{name}"] = line_plot_svg(
-            f"Token F1 of predicted phrases, by document, {data}",
-            ("token F1", "share of documents with phrases"),
-            {arm: histogram_shares(each.token_f1) for arm, each in own.items()},
+            f"Token F1 of predicted phrases, {data}",
+            ("token F1", "share of predicted present phrases"),
+            {
+                arm: histogram_shares(_phrase_token_f1(texts, each.outputs))
+                for arm, each in own.items()
+            },
         )
     for arm, some in results_by_arm(results, KEYPHRASE_ARMS).items():
         lines = {f"seed {each.run.seed}": each.evaluations for each in some}
-        quality = "log-probability per word" if arm == MLE else "reward, present plus absent"
+        quality = "log-probability per token" if arm == MLE else "reward, present plus absent"
         title = f"{arm}: validation during training"
         figures[f"looks-{arm}"] = line_plot_svg(title, ("step", quality), lines)
+    for curve, label in (("entropy", "entropy per token"), ("length", "tokens per output")):
+        lines = {
+            run_name(each.run): list(enumerate(each.curves[curve]))
+            for each in results
+            if curve in each.curves and each.run.rewards
+        }
+        if lines:
+            title = f"Sampled outputs during reinforcement learning: {label}"
+            figures[curve] = line_plot_svg(title, ("part of training", label), lines)
     return {name.replace("(", "-").replace(")", ""): figure for name, figure in figures.items()}
 
 
@@ -197,58 +405,146 @@ def histogram_shares(values: Floats) -> list[tuple[float, float]]:
     return [(at, float(count) / total) for at, count in zip(places, counts, strict=True)]
 
 
-def _notes(study: KeyphraseStudy, results: Sequence[RunResult]) -> list[str]:
+def count_phrases(
+    predictions: Iterable[Sequence[str]], present: float, absent: float
+) -> PhraseCounts:
+    """Describe predicted phrases; the numbers of present and absent ones are given.
+
+    >>> count_phrases([["a b a", "c"], []], 1, 0)
+    PhraseCounts(present=1, absent=0, words=2.0, overlong=0.0, repeated=0.25)
+    """
+    phrases = [phrase.split() for each in predictions for phrase in each]
+    lengths = [len(words) for words in phrases] or [0]
+    repeated = sum(len(words) - len(set(words)) for words in phrases)
+    return PhraseCounts(
+        present,
+        absent,
+        float(np.mean(lengths)),
+        float(np.mean([length > _OVERLONG for length in lengths])),
+        repeated / max(1, sum(lengths)),
+    )
+
+
+def _notes(runs: KeyphraseExperiment, results: Sequence[RunResult]) -> list[str]:
+    study = runs.study
     corpus, design = study.corpus, study.design
     tests = ", ".join(f"{name} {len(each)}" for name, each in corpus.tests.items())
-    shape, first, stage = design.settings.shape, design.settings.likelihood, design.stage.training
+    settings, stage = design.settings, design.stage.training
+    shape, first = settings.shape, settings.likelihood
+    reader = f"the states of {shape.encoder}, layer {shape.layer}" if shape.encoder else "words"
+    chosen = study.load_rate(runs)
+    rates = ", ".join(f"{rate:g}: {reward:.4f}" for rate, reward in chosen.get("validation", []))
     return [
-        f"{len(corpus.train)} training documents (those with over {design.settings.longest} "
-        f"words or {design.settings.most_phrases} phrases are left out), {len(corpus.valid)} "
-        f"validation documents; tests: {tests}; no test document is in the training data",
-        f"catSeq with {design.settings.words} words, embeddings of size {shape.embedding}, "
-        f"encoders of size {shape.hidden}, attention of size {shape.attention}; maximum "
-        f"likelihood: {first.epochs} epochs, learning rate {first.rate:g}; each stage: "
-        f"{stage.epochs} epochs, learning rate {stage.rate:g}; the checkpoint with the best "
-        "validation result is tested with greedy decoding",
-        "present phrases only, by the rules of Chan et al. (2019); in brackets: 95 % bootstrap "
-        "intervals over documents, of the mean over seeds, without the variation between seeds",
-        f"{len(results)} runs took {sum(r.seconds for r in results) / 60:.0f} minutes",
+        f"training: {study.training_data.training}; validation: {study.training_data.validation}; "
+        f"tests: {tests}, none of which is in the training data",
+        f"catSeq with {settings.words} tokens, word vectors of size {shape.embedding}, an encoder "
+        f"of size {shape.hidden} per direction on {reader}, attention of size {shape.attention}; "
+        f"maximum likelihood: at most {first.epochs} epochs, batches of {first.batch}, learning "
+        f"rate {first.rate:g}",
+        f"each stage: at most {stage.most_steps or 'all'} steps with {stage.batch} documents, "
+        f"evaluated every {stage.look_every} steps; the best evaluation of the stage is tested, "
+        "greedily, never the model that the stage started from"
+        + ("" if stage.train_reader else "; the weights that encode documents are not trained"),
+        f"learning rate of the stages: {chosen['rate']:g}, by the validation reward of RL(F1) "
+        f"({rates})"
+        if chosen
+        else "learning rate of the stages: not chosen yet",
+        "all seeds share one start, so that intervals leave out the variation between starts"
+        if design.shared_start
+        else "each seed has a start of its own",
+        "scores by the rules of Chan et al. (2019); in brackets: 95 % bootstrap intervals over "
+        "seeds and documents",
+        f"{len(results)} runs took {sum(r.seconds for r in results) / 60:.0f} minutes, without what "
+        "was trained before a run was resumed",
     ]
 
 
+def _count_seeds(each: KeyphraseArmScores) -> str:
+    return "" if each.scores.seeds == (0,) else str(len(each.scores.seeds))
+
+
 def _score_test_set(
-    data: str, results: Sequence[RunResult], corpus: KeyphraseCorpus
+    data: str,
+    results: Sequence[RunResult],
+    corpus: KeyphraseCorpus,
+    baselines: Predictions,
+    shared_start: bool,
 ) -> Iterator[KeyphraseArmScores]:
-    named = {run_name(result.run): result for result in results}
+    outputs = {name: each[data] for name, each in baselines.items() if data in each}
+    outputs |= {run_name(result.run): result.outputs[data] for result in results}
+    if not outputs:
+        return
+    texts = corpus.tests[data]
     documents = tuple(
-        Document(d.text, d.keyphrases, {n: tuple(r.outputs[data][i]) for n, r in named.items()})
-        for i, d in enumerate(corpus.tests[data])
+        Document(d.text, d.keyphrases, {name: tuple(rows[i]) for name, rows in outputs.items()})
+        for i, d in enumerate(texts)
     )
     metrics = {**METRICS, TOKEN_F1: KeyphraseMetric(scoring=TokenMatch())}
-    scored = score_document_set(DocumentSet(data, documents, tuple(named)), metrics, Run())
-    present = {(m, s): counts for (m, c, s), counts in scored.counts.items() if c == "present"}
+    counts = score_document_set(DocumentSet(data, documents, tuple(outputs)), metrics, Run()).counts
     every = resample_scores(
-        present,
-        {key: metrics[key[0]].score_totals for key in present},
+        counts,
+        {key: metrics[key[0]].score_totals for key in counts},
         resamples=_RESAMPLES,
         trials=0,
         seed=0,
     )
+    seeds = tuple(sorted({result.run.seed for result in results}))
+    arms: dict[str, dict[int, str]] = {name: {0: name} for name in outputs if name in baselines}
     for arm, own in results_by_arm(results, {**KEYPHRASE_ARMS, **ABLATIONS}).items():
-        names = [run_name(result.run) for result in own]
+        names = {result.run.seed: run_name(result.run) for result in own}
+        shared = shared_start and arm == MLE
+        arms[arm] = dict.fromkeys(seeds, next(iter(names.values()))) if shared else names
+    for arm, named in arms.items():
+        different: dict[str, int] = {}  # a shared start has one run, listed with the first seed
+        for seed, name in named.items():
+            different.setdefault(name, seed)
         fg, tokens = (
-            np.concatenate([present[metric, name] for name in names]) for metric in ("FG", TOKEN_F1)
+            np.concatenate([counts[metric, "present", name] for name in different])
+            for metric in ("FG", TOKEN_F1)
         )
-        phrases, totals = tokens[:, 3], tokens.sum(0)
+        totals = tokens.sum(0)
         yield KeyphraseArmScores(
             data,
             ArmScores(
                 arm,
-                tuple(result.run.seed for result in own),
-                {m: tuple(every[m, name] for name in names) for m in METRICS},
+                tuple(named),
+                {
+                    f"{c} {m}": tuple(every[m, c, name] for name in named.values())
+                    for c in COLUMNS
+                    for m in METRICS
+                },
+                resample_seeds=True,
+            ),
+            tuple(
+                RunScores(
+                    seed,
+                    {(c, m): every[m, c, name].value for c in COLUMNS for m in METRICS},
+                    count_phrases(
+                        outputs[name],
+                        *(float(counts[TOKEN_F1, c, name][:, 3].mean()) for c in COLUMNS[:2]),
+                    ),
+                )
+                for name, seed in different.items()
             ),
             fg[:, 0],
-            (tokens[:, 0] / np.maximum(phrases, 1))[phrases > 0],
+            tuple(outputs[name] for name in different),
             tuple(float(v) for v in totals[:3] / max(totals[3], 1)),
-            float(phrases.mean()),
         )
+
+
+def _phrase_token_f1(
+    documents: Sequence[Document], outputs: Sequence[Sequence[Sequence[str]]]
+) -> Floats:
+    """Return the token F1 of each predicted present phrase with the gold phrase it is nearest."""
+    single = tuple(
+        Document(document.text, document.keyphrases, {"phrase": (phrase,)})
+        for rows in outputs
+        for document, phrases in zip(documents, rows, strict=True)
+        for phrase in phrases
+    )
+    if not single:
+        return np.zeros(0)
+    metrics = {TOKEN_F1: KeyphraseMetric(scoring=TokenMatch())}
+    found = score_document_set(DocumentSet("phrases", single, ("phrase",)), metrics, Run())
+    counts = found.counts[TOKEN_F1, "present", "phrase"]
+    return np.asarray(counts[counts[:, 3] > 0, 0], float)

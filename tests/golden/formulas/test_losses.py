@@ -25,16 +25,24 @@ from evenmatch.fairness.differentiable import Differentiable
 from evenmatch.training.generator import loss as generator_loss
 from evenmatch.training.generator.loss import TuneBatch, mixed_loss
 from evenmatch.training.keyphrases import objectives
-from evenmatch.training.keyphrases.catseq import CatSeq, CatSeqShape
+from evenmatch.training.keyphrases.catseq import (
+    CatSeq,
+    CatSeqShape,
+    orthogonality_loss,
+    salience_loss,
+    semantic_coverage_loss,
+)
 from evenmatch.training.keyphrases.decoding import DecodedPhrases, KeyphraseGenerator
 from evenmatch.training.keyphrases.objectives import (
     likelihood_loss,
     likelihood_objective,
     reward_objective,
     torch_generator,
+    training_loss,
 )
 from evenmatch.training.keyphrases.sequences import (
     END_ID,
+    NEXT_ID,
     PAD_ID,
     SPECIAL_TOKENS,
     SPLIT_ID,
@@ -140,8 +148,16 @@ A, B = len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 1
 class Fixed:
     """A model whose log-probability of a word is minus its position, counted from 1."""
 
-    def encode(self, batch: Any) -> Any:
-        return batch
+    shape = CatSeqShape()
+
+    def encode(self, batch: Any, dropout_generator: Any = None) -> Any:
+        return SimpleNamespace(select=lambda rows: None)
+
+    def force_targets(self, memory: Any, targets: Any, dropout_generator: Any) -> Any:
+        return dropout_generator
+
+    def target_log_probabilities(self, memory: Any, targets: Any, outputs: Any) -> Any:
+        return self.log_likelihood(memory, targets, outputs)
 
     def log_likelihood(self, memory: Any, targets: Any, dropout_generator: Any = None) -> Any:
         shift = 0.0 if dropout_generator is None else 100.0
@@ -164,7 +180,8 @@ def test_validation_counts_every_word_once(monkeypatch: pytest.MonkeyPatch) -> N
     objective = likelihood_objective(KeyphraseGenerator(model, VOCABULARY), [SHORT, LONG])
     assert objective.evaluate() == pytest.approx(-(1 + 2 + 1 + 2 + 3 + 4) / 6)
     loss, recorded = objective.loss([SHORT, LONG], torch_generator(0))
-    assert float(loss) == recorded == pytest.approx(13 / 6 + 100)
+    assert float(loss) == recorded.value == pytest.approx(13 / 6 + 100)
+    assert (recorded.entropy, recorded.length) == pytest.approx((13 / 6 + 100, 3))
 
 
 class Table:
@@ -196,7 +213,8 @@ def test_the_reward_loss_is_self_critical(monkeypatch: pytest.MonkeyPatch) -> No
     objective = reward_objective(KeyphraseGenerator(model, VOCABULARY), [LONG], metric)
     loss, recorded = objective.loss([LONG], torch_generator(0))
     assert float(loss) == pytest.approx((0.75 * 1 + 0.75 * 2 + 0.5 * 3 + 0.5 * 4) / 4)
-    assert recorded == pytest.approx(0.75 + 0.6)
+    assert recorded.value == pytest.approx(0.75 + 0.6)
+    assert (recorded.entropy, recorded.length) == pytest.approx(((1 + 2 + 3 + 4) / 4, 4))
     assert objective.evaluate() == pytest.approx(0.5 + 0.1)
 
 
@@ -275,6 +293,67 @@ def small_model(dropout: float = 0.0) -> CatSeq:
         for weights in model.parts.parameters():
             weights.mul_(2.0)
     return model
+
+
+def test_orthogonality_is_the_norm_of_products_of_different_separator_states() -> None:
+    """States (1, 2) and (3, 4) of the first document are at separators: 2 * 11 ** 2 is squared."""
+    hidden = torch.tensor(
+        [[[1.0, 2.0], [9.0, 9.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0], [1.0, 1.0]]]
+    )
+    targets = torch.tensor([[NEXT_ID, A, SPLIT_ID], [A, SPLIT_ID, END_ID]])
+    assert float(orthogonality_loss(hidden, targets)) == pytest.approx((2 * 11**2) ** 0.5 / 2, 1e-3)
+
+
+def test_semantic_coverage_is_the_cross_entropy_of_the_own_document() -> None:
+    scores = torch.tensor([[2.0, 0.0], [1.0, 3.0]])
+    expected = (np.log(1 + np.exp(-2)) + np.log(1 + np.exp(-2))) / 2
+    assert float(semantic_coverage_loss(scores)) == pytest.approx(expected)
+
+
+def test_salience_is_the_cross_entropy_of_tokens_of_present_phrases() -> None:
+    """Log-odds ln 3 and 0 of the tokens, ln 3 of the closing one; the last column is padding."""
+    log_odds = torch.tensor([[np.log(3.0), 0.0, np.log(3.0), 5.0]])
+    mask = torch.tensor([[True, True, True, False]])
+    examples = [KeyphraseExample(("a", "b"), (("a",),))]
+    expected = -(np.log(3 / 4) + np.log(1 / 2) + np.log(1 / 4)) / 3
+    assert float(salience_loss(log_odds, mask, examples)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("weight", ["orthogonality", "semantic_coverage"])
+def test_each_loss_of_a_variant_is_added_with_its_weight(weight: str) -> None:
+    examples = [KeyphraseExample(("a", "b"), (("a",), ("b",)), (("b", "a"),)), LONG]
+    batch = make_catseq_batch(examples, VOCABULARY)
+
+    def loss(value: float) -> float:
+        shape = CatSeqShape(3, 2, 5, 0.0, target_encoder=2, **{weight: value})  # type: ignore[arg-type]  # one of two weights
+        return float(training_loss(CatSeq(shape, len(VOCABULARY), seed=1), batch, None)[0].detach())
+
+    none, half, whole = loss(0.0), loss(0.5), loss(1.0)
+    assert half > none + 1e-4
+    assert whole - none == pytest.approx(2 * (half - none), rel=1e-3)
+
+
+def test_salience_is_added_with_its_weight() -> None:
+    batch = make_catseq_batch([LONG], VOCABULARY)
+
+    def losses(weight: float) -> tuple[float, float]:
+        model = CatSeq(CatSeqShape(3, 2, 5, 0.0, salience=weight), len(VOCABULARY), seed=1)
+        whole = training_loss(model, batch, None)[0]
+        return float(whole.detach()), float(likelihood_loss(model, batch).detach())
+
+    (half, base), (whole, same) = losses(0.5), losses(1.0)
+    assert base == same
+    assert half > base + 0.1
+    assert whole - base == pytest.approx(2 * (half - base), rel=1e-4)
+
+
+def test_semantic_coverage_trains_the_target_encoder() -> None:
+    shape = CatSeqShape(3, 2, 5, 0.0, target_encoder=2, semantic_coverage=1.0)
+    model = CatSeq(shape, len(VOCABULARY), seed=1)
+    other = KeyphraseExample(("b", "b"), (("b",),))
+    loss, _ = training_loss(model, make_catseq_batch([LONG, other], VOCABULARY), None)
+    loss.backward()
+    assert float(model.parts["target"].weight_ih_l0.grad.abs().sum()) > 0
 
 
 SHOWN = KeyphraseExample(("b", "x", "a", "x"), (("x",),), (("a",),))  # x is not a known word

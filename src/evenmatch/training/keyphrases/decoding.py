@@ -51,7 +51,10 @@ class KeyphraseGenerator:
         document without words gets no phrases.
         """
         check_at_least(1, beam=beam, steps=steps)
-        examples = [make_keyphrase_example(document, self.longest) for document in documents]
+        examples = [
+            make_keyphrase_example(document, self.longest, self.model.split)
+            for document in documents
+        ]
         nonempty = [i for i, each in enumerate(examples) if each.words]
         # Batches of similar length save padding; the output does not depend on the batch.
         order = sorted(nonempty, key=lambda i: len(examples[i].words))
@@ -72,7 +75,10 @@ class KeyphraseGenerator:
         from safetensors.torch import save_file
 
         folder.mkdir(parents=True, exist_ok=True)
-        weights = {k: v.contiguous() for k, v in self.model.parts.state_dict().items()}
+        # Cloned, since a file cannot hold the shared weights of tied vectors.
+        weights = {
+            k: v.detach().clone().contiguous() for k, v in self.model.parts.state_dict().items()
+        }
         with atomic_write(str(folder / WEIGHTS_FILE)) as place:
             save_file(weights, place)
         facts = {
@@ -133,26 +139,33 @@ def decode_batch(
     """
     import torch
 
+    count = len(batch.examples)
+    tokens = torch.full((count, longest), PAD_ID)
+    attended = torch.zeros((count, longest), dtype=torch.long)
     with torch.no_grad():
         memory = memory or model.encode(batch)
-        state = memory.initial_state
-        tokens = torch.full((len(batch.examples),), START_ID)
-        done = tokens == END_ID
-        generated, attended = [], []
-        for _ in range(longest):
-            probabilities, weights, state = model.step(memory, state, tokens)
+        rows, lengths = torch.arange(count), batch.lengths  # the documents that are decoded
+        state, last = memory.initial_state, torch.full((count,), START_ID)
+        going_on = last != END_ID
+        for number in range(longest):
+            probabilities, weights, state = model.step(memory, state, last)
             if generator is None:
                 chosen = probabilities.argmax(-1)
             else:
                 chosen = torch.multinomial(probabilities, 1, generator=generator)[:, 0]
-            tokens = torch.where(done, PAD_ID, chosen)
-            generated.append(tokens)
-            attended.append(most_attended_position(weights, batch))
-            done |= tokens == END_ID
-            if bool(done.all()):
+            last = torch.where(going_on, chosen, PAD_ID)
+            tokens[rows, number] = last
+            attended[rows, number] = most_attended_position(weights, lengths)
+            going_on &= last != END_ID
+            left = int(going_on.sum())
+            if not left:
                 break
-    ids, positions = (torch.stack(each, 1) for each in (generated, attended))
-    return DecodedPhrases(ids, tokens_to_words(ids, positions, batch))
+            if 2 * left <= len(rows):  # a few long outputs should not cost as much as all
+                some = going_on.nonzero()[:, 0]
+                memory, state = memory.select(some), state.select(some)
+                rows, lengths, last, going_on = (e[some] for e in (rows, lengths, last, going_on))
+    tokens, attended = tokens[:, : number + 1], attended[:, : number + 1]
+    return DecodedPhrases(tokens, tokens_to_words(tokens, attended, batch))
 
 
 def beam_search(
@@ -183,7 +196,7 @@ def beam_search(
             possible = best.values > -torch.inf
             totals, indices = best.values[possible], best.indices[possible]
             parents, words = indices // longer.shape[1], indices % longer.shape[1]
-            positions = most_attended_position(weights, batch)[parents]
+            positions = most_attended_position(weights, batch.lengths)[parents]
             tokens = torch.cat([tokens[parents], words[:, None]], 1)
             attended = torch.cat([attended[parents], positions[:, None]], 1)
             scores = [total / length**length_power for total in totals.tolist()]
@@ -191,17 +204,17 @@ def beam_search(
             going_on = words != END_ID
             ended += [each for each, on in zip(outputs, going_on, strict=True) if not on]
             tokens, attended, totals = tokens[going_on], attended[going_on], totals[going_on]
-            state = state[:, parents[going_on]]
+            state = state.select(parents[going_on])
             if not len(tokens) or len(ended) >= width:
                 break
     _, written, positions = max(ended or outputs, key=lambda each: each[0])
     return tokens_to_words(written[None, 1:], positions[None], batch)[0]
 
 
-def most_attended_position(weights: Any, batch: CatSeqBatch) -> Any:
+def most_attended_position(weights: Any, lengths: Any) -> Any:
     """Return the position of the word with the most attention, the closing token excluded."""
     # one document may have several rows
-    last = (batch.lengths[:, None] - 1).expand(len(weights), 1)
+    last = (lengths[:, None] - 1).expand(len(weights), 1)
     return weights.scatter(1, last, -1.0).argmax(-1)
 
 

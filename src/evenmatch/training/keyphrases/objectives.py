@@ -7,7 +7,7 @@ Present and absent phrases get separate rewards, as in Chan et al. (2019).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -17,7 +17,13 @@ from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import as_metric
-from evenmatch.training.keyphrases.catseq import CatSeq
+from evenmatch.training.keyphrases.catseq import (
+    CatSeq,
+    Memory,
+    orthogonality_loss,
+    salience_loss,
+    semantic_coverage_loss,
+)
 from evenmatch.training.keyphrases.decoding import KeyphraseGenerator, decode_batch
 from evenmatch.training.keyphrases.sequences import (
     PAD_ID,
@@ -25,6 +31,7 @@ from evenmatch.training.keyphrases.sequences import (
     CatSeqBatch,
     KeyphraseExample,
     WordSequence,
+    join_pieces,
     make_catseq_batch,
     parse_phrases,
 )
@@ -33,6 +40,7 @@ from evenmatch.units.keyphrases import PHRASE_SEPARATOR
 
 _LIKELIHOOD_BATCH = 32
 _REWARD_BATCH = 64
+_GROUP_SIZE = 8  # sampled outputs whose likelihood is computed together
 
 # As in the authors' rewards, a repeated phrase is wrong, and two empty lists score one half.
 _REWARD_OPTIONS = "duplicates='wrong', tokens='whitespace'"
@@ -44,16 +52,31 @@ REWARD_SPECS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class CatSeqStep:
+    """What is recorded of a step: its loss or mean reward, and the outputs that it trained on.
+
+    `entropy` is the mean negative log-probability of their tokens: of gold phrases, or of sampled
+    ones, for which it estimates the entropy of the policy. `length` is their mean number of tokens.
+    """
+
+    value: float
+    entropy: float
+    length: float
+
+
 @dataclass(frozen=True, eq=False)
 class Objective:
     """What a stage of training optimises.
 
-    `loss` maps the examples of a step and a torch generator to the loss to minimise and the number
-    to record; `evaluate` returns the quality on validation documents.
+    `loss` maps the examples of a step and a torch generator to the loss to minimise and what to
+    record; `evaluate` returns the quality on validation documents; `length` is the length by which
+    examples are put together in batches.
     """
 
-    loss: Callable[[Sequence[KeyphraseExample], Any], tuple[Any, float]]
+    loss: Callable[[Sequence[KeyphraseExample], Any], tuple[Any, CatSeqStep]]
     evaluate: Callable[[], float]
+    length: Callable[[KeyphraseExample], int]
 
 
 def likelihood_objective(
@@ -64,10 +87,10 @@ def likelihood_objective(
 
     model, vocabulary = generator.model, generator.vocabulary
 
-    def loss(examples: Sequence[KeyphraseExample], draw: Any) -> tuple[Any, float]:
+    def loss(examples: Sequence[KeyphraseExample], draw: Any) -> tuple[Any, CatSeqStep]:
         batch = make_catseq_batch(examples, vocabulary)
-        value = likelihood_loss(model, batch, dropout_generator=draw)
-        return value, float(value.detach())
+        value, log_probabilities = training_loss(model, batch, draw)
+        return value, _record_step(float(value.detach()), log_probabilities, batch.targets)
 
     def evaluate() -> float:
         total, count = 0.0, 0
@@ -80,18 +103,54 @@ def likelihood_objective(
                 count += words
         return total / count
 
-    return Objective(loss, evaluate)
+    # A step takes time by the longest document, and more by the longest target.
+    return Objective(loss, evaluate, lambda each: len(each.words) + 4 * len(each.target))
 
 
 def likelihood_loss(model: CatSeq, batch: CatSeqBatch, *, dropout_generator: Any = None) -> Any:
     """Return the mean negative log-probability of the target words."""
-    real = batch.targets != PAD_ID
-    log_probabilities = model.log_likelihood(model.encode(batch), batch.targets, dropout_generator)
-    return -(log_probabilities * real).sum() / real.sum()
+    memory = model.encode(batch, dropout_generator)
+    log_probabilities = model.log_likelihood(memory, batch.targets, dropout_generator)
+    return -_mean_over_words(log_probabilities, batch.targets)
+
+
+def training_loss(model: CatSeq, batch: CatSeqBatch, dropout_generator: Any) -> tuple[Any, Any]:
+    """Return the likelihood loss plus the other losses of the model, and the log-probabilities."""
+    shape, targets = model.shape, batch.targets
+    memory = model.encode(batch, dropout_generator)
+    outputs = model.force_targets(memory, targets, dropout_generator)
+    log_probabilities = model.target_log_probabilities(memory, targets, outputs)
+    value = -_mean_over_words(log_probabilities, targets)
+    if shape.salience:
+        salience = salience_loss(memory.salience, memory.mask, batch.examples)
+        value = value + shape.salience * salience
+    if shape.orthogonality:
+        value = value + shape.orthogonality * orthogonality_loss(outputs.hidden, targets)
+    if shape.semantic_coverage:
+        last = (targets != PAD_ID).sum(1) - 1
+        written = outputs.target[range(len(targets)), last]
+        documents = model.parts["document"](memory.initial_state.hidden[0])
+        scores = written @ documents.T
+        value = value + shape.semantic_coverage * semantic_coverage_loss(scores)
+    return value, log_probabilities
+
+
+def _record_step(value: float, log_probabilities: Any, tokens: Any) -> CatSeqStep:
+    entropy = -float(_mean_over_words(log_probabilities.detach(), tokens))
+    return CatSeqStep(value, entropy, float((tokens != PAD_ID).sum(1).float().mean()))
+
+
+def _mean_over_words(values: Any, targets: Any) -> Any:
+    real = targets != PAD_ID
+    return (values * real).sum() / real.sum()
 
 
 def reward_objective(
-    generator: KeyphraseGenerator, validation: Sequence[KeyphraseExample], metric: Metric
+    generator: KeyphraseGenerator,
+    validation: Sequence[KeyphraseExample],
+    metric: Metric,
+    *,
+    train_reader: bool = True,
 ) -> Objective:
     """Maximise the reward that `metric` gives to sampled outputs; evaluate that of greedy ones.
 
@@ -103,19 +162,20 @@ def reward_objective(
 
     model, vocabulary = generator.model, generator.vocabulary
 
-    def loss(examples: Sequence[KeyphraseExample], draw: Any) -> tuple[Any, float]:
+    def loss(examples: Sequence[KeyphraseExample], draw: Any) -> tuple[Any, CatSeqStep]:
         batch = make_catseq_batch(examples, vocabulary)
-        memory = model.encode(batch)
+        with torch.set_grad_enabled(train_reader):
+            memory = model.encode(batch)
         greedy = decode_batch(model, batch, memory=memory)
         sampled = decode_batch(model, batch, memory=memory, generator=draw)
         rewards = group_rewards(metric, [*examples, *examples], [*greedy.words, *sampled.words])
         baseline, reward = rewards[: len(examples)], rewards[len(examples) :]
         returns = compute_returns(reward - baseline, sampled.tokens.numpy())
-        real = sampled.tokens != PAD_ID
-        log_probabilities = model.log_likelihood(memory, sampled.tokens)
+        log_probabilities = _log_likelihood_in_groups(model, memory, sampled.tokens)
         gained = log_probabilities * torch.from_numpy(returns).float()
-        value = -(gained * real).sum() / real.sum()
-        return value, float(reward.sum(1).mean())
+        value = -_mean_over_words(gained, sampled.tokens)
+        mean = float(reward.sum(1).mean())
+        return value, _record_step(mean, log_probabilities, sampled.tokens)
 
     def evaluate() -> float:
         words: list[WordSequence] = []
@@ -124,7 +184,20 @@ def reward_objective(
             words += decode_batch(model, batch).words
         return float(group_rewards(metric, validation, words).sum(1).mean())
 
-    return Objective(loss, evaluate)
+    return Objective(loss, evaluate, lambda example: len(example.words))
+
+
+def _log_likelihood_in_groups(model: CatSeq, memory: Memory, tokens: Any) -> Any:
+    """Return the log-likelihood of outputs in groups of similar length, to save padding."""
+    import torch
+
+    lengths = (tokens != PAD_ID).sum(1)
+    order = lengths.argsort(stable=True)
+    found = torch.zeros(tokens.shape)
+    for rows in order.split(_GROUP_SIZE):
+        steps = int(lengths[rows[-1]])
+        found[rows, :steps] = model.log_likelihood(memory.select(rows), tokens[rows, :steps])
+    return found
 
 
 def reward_metric(given: str | Metric) -> Metric:
@@ -143,10 +216,9 @@ def group_rewards(
     """Return the rewards of the present and absent phrases of each output: (documents, 2)."""
     pairs = []
     for example, words in zip(examples, outputs, strict=True):
-        source = " ".join(example.words)
-        for group, gold in zip(
-            parse_phrases(words), (example.present, example.absent), strict=True
-        ):
+        source = " ".join(join_pieces(example.words))
+        gold_groups = [map(join_pieces, each) for each in (example.present, example.absent)]
+        for group, gold in zip(parse_phrases(words), gold_groups, strict=True):
             pairs.append(Pair(_join_phrases(group), (_join_phrases(gold),), source))
     values = [score.value for score in metric(pairs).segments]
     return np.array(values).reshape(-1, 2)
@@ -208,5 +280,5 @@ def torch_generator(*numbers: int) -> Any:
     return torch.Generator().manual_seed(int(np.random.default_rng(numbers).integers(2**62)))
 
 
-def _join_phrases(phrases: Sequence[WordSequence]) -> str:
+def _join_phrases(phrases: Iterable[WordSequence]) -> str:
     return f" {PHRASE_SEPARATOR} ".join(map(" ".join, phrases))

@@ -1,17 +1,17 @@
-"""Documents and keyphrases as word sequences, vocabularies and padded batches of token ids.
+"""Documents and keyphrases as token sequences, vocabularies and padded batches of token ids.
 
-A target sequence holds the present phrases, then the absent ones. Words outside the vocabulary can
-only be copied from the document; they get temporary ids above the vocabulary.
+Tokens are words, or the word pieces of a pretrained encoder; a piece that continues a word begins
+with `##`. A target sequence holds the present phrases, then the absent ones. Tokens outside the
+vocabulary can only be copied from the document; they get temporary ids above the vocabulary.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, groupby, takewhile
 from typing import Any, TypeAlias
 
@@ -24,11 +24,14 @@ from evenmatch.types import Array
 from evenmatch.units.keyphrases import get_stemmer
 
 WordSequence: TypeAlias = tuple[str, ...]
+TokenSplitter: TypeAlias = Callable[[WordSequence], WordSequence]
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>", "<sep>", "<peos>")
 PAD, START, END, UNKNOWN, NEXT, SPLIT = SPECIAL_TOKENS
 PAD_ID, START_ID, END_ID, UNKNOWN_ID, NEXT_ID, SPLIT_ID = range(len(SPECIAL_TOKENS))
 
-_DIGIT_TOKEN = "<digit>"
+DIGIT_TOKEN = "<digit>"  # stands for every number
+CONTINUATION = "##"
+_MAX_TITLE = 40  # tokens; a first sentence longer than this is no title
 _WORD = re.compile(r"<\w+>|[^\W_]+(?:'[^\W_]+)?|[.,()]")
 
 
@@ -53,56 +56,84 @@ class KeyphraseExample:
         )
         return (*present, SPLIT, *absent, END)
 
+    @property
+    def title_length(self) -> int:
+        """The number of tokens up to the end of the first sentence, at most 40.
 
-def make_keyphrase_example(document: Document, longest: int) -> KeyphraseExample:
-    """Convert a document to an example of at most `longest` words.
+        >>> KeyphraseExample(("a", "title", ".", "a", "text", ".")).title_length
+        3
+        """
+        start = self.words[:_MAX_TITLE]
+        return start.index(".") + 1 if "." in start else len(start)
 
-    A phrase is present if its stems occur consecutively among the stems of these words.
+
+def make_keyphrase_example(
+    document: Document, longest: int, split: TokenSplitter = tuple
+) -> KeyphraseExample:
+    """Convert a document to an example of at most `longest` tokens.
+
+    A phrase is present if its stems occur consecutively among the stems of the words that these
+    tokens make up. `split` splits words into tokens.
     """
-    words = tokenize_text(document.text)[:longest]
-    stems = [get_stemmer().stem(word) for word in words]
-    phrases = dict.fromkeys(filter(None, map(tokenize_text, document.keyphrases)))
-    places = {phrase: _find_phrase(phrase, stems) for phrase in phrases}
+    words = split(tokenize_text(document.text))[:longest]
+    stems = [get_stemmer().stem(word) for word in join_pieces(words)]
+    phrases = dict.fromkeys(
+        split(phrase) for phrase in map(tokenize_text, document.keyphrases) if phrase
+    )
+    places = {phrase: _find_phrase(join_pieces(phrase), stems) for phrase in phrases}
     present = sorted((p for p in phrases if places[p] >= 0), key=places.__getitem__)
     return KeyphraseExample(words, tuple(present), tuple(p for p in phrases if places[p] < 0))
 
 
-def make_keyphrase_examples(
-    documents: Iterable[Document], *, longest: int = 400, most_phrases: int = 14
-) -> list[KeyphraseExample]:
-    """Convert documents to training examples; drop those too long or with too many or no phrases.
+@dataclass(frozen=True, slots=True)
+class KeyphraseExamples:
+    """Examples to train on, and the number of documents left out for each reason."""
 
-    A warning says how many are dropped, and why. The default limits are those of Chan et al.
-    (2019).
+    examples: tuple[KeyphraseExample, ...]
+    left_out: Mapping[str, int]
+
+    def __str__(self) -> str:
+        """Return how many documents are used, and why others are not."""
+        count = len(self.examples) + sum(self.left_out.values())
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
+        return f"{len(self.examples)} of {count} documents used" + (
+            f"; left out: {reasons}" if reasons else ""
+        )
+
+
+def make_keyphrase_examples(
+    documents: Iterable[Document],
+    *,
+    longest: int = 400,
+    most_phrases: int = 14,
+    split: TokenSplitter = tuple,
+) -> KeyphraseExamples:
+    """Convert documents to training examples, without those too long or with too many phrases.
+
+    Documents without words or phrases are left out too. The default limits are those of Chan et
+    al. (2019).
     """
     found = []
-    dropped: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
     for document in documents:
-        example = make_keyphrase_example(document, longest + 1)
+        example = make_keyphrase_example(document, longest + 1, split)
         phrases = len(example.present) + len(example.absent)
         if len(example.words) > longest:
-            dropped[f"longer than {longest} words"] += 1
+            left_out[f"longer than {longest} tokens"] += 1
         elif not example.words:
-            dropped["without words"] += 1
+            left_out["without words"] += 1
         elif not phrases:
-            dropped["without keyphrases"] += 1
+            left_out["without keyphrases"] += 1
         elif phrases > most_phrases:
-            dropped[f"with more than {most_phrases} keyphrases"] += 1
+            left_out[f"with more than {most_phrases} keyphrases"] += 1
         else:
             found.append(example)
     if not found:
         raise InputError(
-            f"no document has at most {longest} words and 1 to {most_phrases} keyphrases; "
+            f"no document has at most {longest} tokens and 1 to {most_phrases} keyphrases; "
             "give other documents to train on, or raise longest or most_phrases"
         )
-    if dropped:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
-        warnings.warn(
-            f"{dropped.total()} of {len(found) + dropped.total()} documents are left out of the "
-            f"training data: {reasons}; raise longest or most_phrases to keep them",
-            stacklevel=2,
-        )
-    return found
+    return KeyphraseExamples(tuple(found), left_out)
 
 
 def tokenize_text(text: str) -> WordSequence:
@@ -112,7 +143,44 @@ def tokenize_text(text: str) -> WordSequence:
     ('fast', '<digit>', 'd', 'parsing', ',', 'e', '.', 'g', '.', 'by', 'gpu', '(', '2x', ')')
     """
     found = (word for word in _WORD.findall(text.lower()) if word not in SPECIAL_TOKENS)
-    return tuple(_DIGIT_TOKEN if word.isdigit() else word for word in found)
+    return tuple(DIGIT_TOKEN if word.isdigit() else word for word in found)
+
+
+@lru_cache(maxsize=1 << 14)
+def mark_present_phrases(example: KeyphraseExample) -> tuple[bool, ...]:
+    """Return for each token whether it is in an occurrence of a present phrase.
+
+    >>> mark_present_phrases(KeyphraseExample(("a", "net", "of", "nets"), (("nets",),)))
+    (False, True, False, True)
+    """
+    words = join_pieces(example.words)
+    stems = [get_stemmer().stem(word) for word in words]
+    marked = [False] * len(words)
+    for phrase in example.present:
+        wanted = [get_stemmer().stem(word) for word in join_pieces(phrase)]
+        for start in range(len(stems) - len(wanted) + 1):
+            if stems[start : start + len(wanted)] == wanted:
+                marked[start : start + len(wanted)] = [True] * len(wanted)
+    word, found = -1, []
+    for token in example.words:
+        word += word < 0 or not token.startswith(CONTINUATION)
+        found.append(marked[word])
+    return tuple(found)
+
+
+def join_pieces(tokens: Iterable[str]) -> WordSequence:
+    """Return the words that tokens make up.
+
+    >>> join_pieces(("token", "##s", "to", "##ken"))
+    ('tokens', 'token')
+    """
+    words: list[str] = []
+    for token in tokens:
+        if token.startswith(CONTINUATION) and words:
+            words[-1] += token.removeprefix(CONTINUATION)
+        else:
+            words.append(token.removeprefix(CONTINUATION))
+    return tuple(words)
 
 
 def parse_phrases(
@@ -134,7 +202,7 @@ def parse_phrases(
 
 def _split_phrases(words: Sequence[str]) -> tuple[WordSequence, ...]:
     runs = groupby(words, key=lambda word: word in (NEXT, SPLIT))
-    return tuple(tuple(phrase) for is_separator, phrase in runs if not is_separator)
+    return tuple(join_pieces(phrase) for is_separator, phrase in runs if not is_separator)
 
 
 @dataclass(frozen=True)
