@@ -1,10 +1,17 @@
-"""Measure an adapter on every fairness set, on the penalty for a wrong gender, and on ratings.
+"""Measure metrics on every fairness set, on the penalty for a wrong gender, and on human ratings.
 
-    python -m tools.fairness METRIC [METRIC ...] --out results/fairness [--plain METRIC]
+    python -m tools.fairness LABEL=METRIC ... [--ratings DATA ...] [--out results/fairness]
 
-METRIC is a spec, such as `bertscore_even` or a folder that `evenmatch debias` wrote. Scores of the
-plain metric are kept in the cache. Writes one JSON document per metric. `--quick` leaves out the
-ratings.
+METRIC is a spec, or a folder that `evenmatch debias` wrote for bertscore. Each metric is kept as
+LABEL.json; what such a file has is not measured again. The first metric is the one that the others
+are compared with on the screen. `--ratings` adds the agreement with human ratings of these sets:
+wmt17-da, wmt20-da (zh-en) and summ-realsumm.
+
+The fairness sets are the six of Sun et al. (2022), the test parts of WinoBias, the gender pairs of
+CrowS-Pairs that differ in known terms only, and own sentences: with gendered nouns (seen and unseen
+in training), with names (unseen), the pairs of the audit, and the selection set, by which settings
+were chosen. The reference of WinoBias names the occupation in place of the pronoun; that of
+CrowS-Pairs is neutralised by `evenmatch.fairness.counterfactuals`.
 """
 
 from __future__ import annotations
@@ -13,12 +20,13 @@ import argparse
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import evenmatch as em
 from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.fairness_sets import (
     FairnessPair,
@@ -31,26 +39,36 @@ from evenmatch.fairness.adapter_training import held_out, pronoun_contrasts, tra
 from evenmatch.fairness.counterfactuals import GenderCase, neutralise
 from evenmatch.fairness.debias import contrast_cases, fairness_pair_cases
 from evenmatch.protocols import Metric
-from evenmatch.registry import build
-from evenmatch.scoring.metric import score_metrics
+from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.types import Run
+from tools.pages import RESULTS
+from tools.pages.agreement import thinned
 
-PRONOUN_SAMPLE = 200
+STORED = RESULTS / "fairness"
+PRONOUN_CASES = 200
+SYSTEM_SEGMENTS = 200
+RATINGS: Mapping[str, tuple[tuple[str, ...], Any, Any]] = {
+    "wmt17-da": ((), "segment", "pearson"),
+    "wmt20-da": (("zh-en",), "system", "pearson"),
+    "summ-realsumm": ((), "segment", "spearman"),
+}
+Measures = dict[str, dict[str, float]]
 _BRACKETS = re.compile(r"\[(.*?)\]")
 _MALE = re.compile(r"\b(?:he|him|his|himself)\b", re.IGNORECASE)
+_FEMALE = re.compile(r"\b(?:she|her|hers|herself)\b", re.IGNORECASE)
 
 
 def fairness_sets() -> dict[str, list[FairnessPair]]:
     """All sets to audit on by name, the stereotypical candidate first."""
     public = read_fair_pairs("metric-fairness").pairs
     vocabulary = held_out()
-    nouns = {True: "nouns, unseen", False: "nouns, seen"}
     sets = {"gender": list(public["gender"])}
     for kind in (1, 2):
         sets[f"winobias {kind}"] = list(winobias_pairs(kind))
     sets["crows gender"] = list(crows_gender_pairs())
     for family in vocabulary["nouns"]:
-        sets[nouns[bool(family.get("held_out"))]] = list(all_term_pairs(family))
+        name = "nouns, unseen" if family.get("held_out") else "nouns, seen"
+        sets[name] = list(all_term_pairs(family))
     sets["names"] = [p for family in vocabulary["names"] for p in all_term_pairs(family)]
     sets["own gender"] = template_pairs("gender")
     sets["selection"] = [p for f in training_families("selection") for p in all_term_pairs(f)]
@@ -64,36 +82,25 @@ def all_term_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
 
 
 def winobias_pairs(kind: int) -> Iterator[FairnessPair]:
-    """WinoBias with the occupation in place of the pronoun as the reference; not the paper's part."""
-    path = find_data_set("winobias") / "winobias.jsonl.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for record in map(json.loads, lines):
-            if record["type"] != kind or record["split"] != "test":
-                continue
-            mentions = _BRACKETS.findall(record["pro"])
-            if len(mentions) != 2:
-                continue
-            one, two = mentions
-            job, pronoun = (one, two) if len(one) > len(two) else (two, one)
-            texts = [record[side].replace("[", "").replace("]", "") for side in ("pro", "anti")]
-            owner = job[:1].lower() + job[1:]
-            owns = pronoun.lower() == "his" or (
-                pronoun.lower() == "her" and "[his]" in record["anti"].lower()
-            )
-            neutral = record["pro"].replace(f"[{pronoun}]", owner + ("'s" if owns else ""))
-            neutral = neutral.replace("[", "").replace("]", "")
-            neutral = neutral[:1].upper() + neutral[1:]
-            yield make_fairness_pair(texts[0], neutral, texts[1], neutral)
+    """The sentences of one type with one pronoun; the paper's set is the other split of type 1."""
+    for record in _records(find_data_set("winobias") / "winobias.jsonl.gz"):
+        mentions = _BRACKETS.findall(record["pro"])
+        if record["type"] != kind or record["split"] != "test" or len(mentions) != 2:
+            continue
+        pronoun, job = sorted(mentions, key=len)
+        both = {pronoun.lower(), *(each.lower() for each in _BRACKETS.findall(record["anti"]))}
+        owner = job[:1].lower() + job[1:] + ("'s" if "his" in both else "")
+        texts = record["pro"], record["anti"], record["pro"].replace(f"[{pronoun}]", owner)
+        first, second, neutral = (text.replace("[", "").replace("]", "") for text in texts)
+        neutral = neutral[:1].upper() + neutral[1:]
+        yield make_fairness_pair(first, neutral, second, neutral)
 
 
 def crows_gender_pairs() -> Iterator[FairnessPair]:
-    """The gender pairs of CrowS-Pairs that differ in known terms only, neutralised as reference."""
-    path = find_data_set("crows-pairs") / "crows_pairs.jsonl.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for record in map(json.loads, lines):
-            if record["bias_type"] != "gender":
-                continue
-            more, less = record["sent_more"], record["sent_less"]
+    """The gender pairs that are equal once they are neutralised."""
+    for record in _records(find_data_set("crows-pairs") / "crows_pairs.jsonl.gz"):
+        more, less = record["sent_more"], record["sent_less"]
+        if record["bias_type"] == "gender":
             neutral = neutralise(more)
             if neutral == neutralise(less) and neutral not in (more, less):
                 yield make_fairness_pair(more, neutral, less, neutral)
@@ -103,76 +110,111 @@ def penalty_cases() -> dict[str, list[GenderCase]]:
     """Right and wrong candidates by how the reference shows gender: pronoun, noun or name."""
     public = read_fair_pairs("metric-fairness", attributes=["gender"]).pairs["gender"]
     return {
-        "pronoun": fairness_pair_cases(public)[:PRONOUN_SAMPLE],
+        "pronoun": fairness_pair_cases(public)[:PRONOUN_CASES],
         **{kind: contrast_cases(pronoun_contrasts(kind)) for kind in ("noun", "name")},
     }
 
 
-def measure(metric: Metric, run: Run) -> dict[str, dict[str, float]]:
-    """Measure bias on each set and the penalty for a wrong gender by each kind of reference."""
+def measure_sets(metric: Metric, run: Run) -> Measures:
+    """Measure bias on each set, and the penalty for a wrong group or gender."""
     sets, cases = fairness_sets(), penalty_cases()
+    public = read_fair_pairs("metric-fairness").pairs
+    cases |= {name: fairness_pair_cases(public[name]) for name in public if name != "gender"}
     pairs = [p for each in sets.values() for both in each for p in both.both]
     pairs += [p for each in cases.values() for case in each for p in case]
     [scores] = score_metrics([metric], pairs, run)
-    values = iter(np.array([s.value for s in scores.segments]).reshape(-1, 2))
+    rows = iter(np.array([s.value for s in scores.segments]).reshape(-1, 2))
     found = {}
     for name, each in sets.items():
-        both = np.array([next(values) for _ in each])
-        gaps = both[:, 0] - both[:, 1]
-        found[name] = {
-            "pairs": len(each),
-            "bias": float(100 * np.abs(gaps).mean() / np.ptp(both)),
-            "raw": float(np.abs(gaps).mean()),
-            **_two_parts(each, gaps),
-        }
+        both = np.array([next(rows) for _ in each])
+        found[name] = bias_measures(each, both)
     for name, some in cases.items():
-        both = np.array([next(values) for _ in some])
-        found[f"penalty, {name}"] = {
-            "cases": len(some),
-            "cost": float((both[:, 0] - both[:, 1]).mean()),
-        }
+        both = np.array([next(rows) for _ in some])
+        cost = float((both[:, 0] - both[:, 1]).mean())
+        found[f"penalty, {name}"] = {"cases": len(some), "cost": cost}
     return found
 
 
-def _two_parts(pairs: Sequence[FairnessPair], gaps: Any) -> dict[str, float]:
-    """The stereotype part of the gaps, and the share of pairs that prefer the stereotype."""
-    return {
-        "stereotype": float(gaps.mean()),
-        "share": float((gaps > 0).mean() + 0.5 * (gaps == 0).mean()),
+def bias_measures(pairs: list[FairnessPair], scores: Any) -> dict[str, float]:
+    """Bias, raw and in percent of the range; its two parts; and how often the stereotype wins.
+
+    `offset` is the mean difference between pairs' male and female pronouns, where there are any.
+    """
+    gaps = scores[:, 0] - scores[:, 1]
+    male = np.array([_is_male(pair) for pair in pairs])
+    found = {
+        "pairs": len(pairs),
+        "bias": 100 * np.abs(gaps).mean() / np.ptp(scores),
+        "raw": np.abs(gaps).mean(),
+        "stereotype": gaps.mean(),
+        "share": (gaps > 0).mean() + 0.5 * (gaps == 0).mean(),
     }
+    if (male != 0).all():
+        found["offset"] = (gaps * male).mean()
+    return {name: round(float(value), 8) for name, value in found.items()}
+
+
+def measure_ratings(metric: Metric, data: str) -> dict[str, float]:
+    """Agreement with the human ratings of each subset of a set."""
+    subsets, level, method = RATINGS[data]
+    sets = em.read_ratings(data, subsets=subsets)
+    if level == "system":
+        sets = [thinned(each, SYSTEM_SEGMENTS) for each in sets]
+    found = em.correlate([metric], sets, level, method, resamples=10, trials=10, threads=1)
+    return {f"{e.data} {e.subset}": e.value for e in found.entries}
 
 
 def main() -> None:
-    """Measure the metrics that are named."""
+    """Measure the metrics that are named, and print them beside the first."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("metrics", nargs="+")
-    parser.add_argument("--plain", default="bertscore")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("metrics", nargs="+", metavar="LABEL=METRIC")
+    parser.add_argument("--ratings", nargs="*", default=[], choices=[*RATINGS, []])
+    parser.add_argument("--out", type=Path, default=STORED)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    run = Run(threads=1)
-    for name in [given.plain, *given.metrics]:
-        path = given.out / f"{Path(name).name}.json"
-        if not path.exists():
-            found = measure(
-                build(name) if not Path(name).is_dir() else build(f"bertscore(adapter={name!r})"),
-                run,
-            )
-            path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    before = json.loads((given.out / f"{given.plain}.json").read_text())
-    for name in given.metrics:
-        after = json.loads((given.out / f"{Path(name).name}.json").read_text())
-        print(name)
-        for key, row in after.items():
-            old = before[key]
-            if "cost" in row:
-                print(
-                    f"  {key:22s} cost {old['cost']:.5f} -> {row['cost']:.5f}  kept {100 * row['cost'] / old['cost']:.0f} %"
-                )
-            else:
-                print(
-                    f"  {key:22s} bias {old['bias']:6.2f} -> {row['bias']:6.2f} ({100 * (row['bias'] / old['bias'] - 1):+.0f} %) raw {old['raw']:.5f} -> {row['raw']:.5f} ({100 * (row['raw'] / old['raw'] - 1):+.0f} %) ster {old['stereotype']:+.5f} -> {row['stereotype']:+.5f} share {old['share']:.2f} -> {row['share']:.2f}  n={row['pairs']}"
-                )
+    documents = {}
+    for label, _, wanted in (each.partition("=") for each in given.metrics):
+        path = given.out / f"{label}.json"
+        found = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        folder = Path(wanted).is_dir()
+        metric = as_metric(f"bertscore(adapter={wanted!r})" if folder else wanted)
+        if found.setdefault("signature", metric.signature) != metric.signature:
+            raise SystemExit(f"{path} is of another metric: {found['signature']}")
+        if "sets" not in found:
+            found["sets"] = measure_sets(metric, Run(threads=1))
+        for data in given.ratings:
+            if data not in found.setdefault("ratings", {}):
+                found["ratings"][data] = measure_ratings(metric, data)
+        path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        documents[label] = found
+    plain = next(iter(documents.values()))
+    for label, document in documents.items():
+        print(label)
+        for name, row in document["sets"].items():
+            print("  ", name, *_compared(plain["sets"][name], row), sep="  ")
+        for data, values in document.get("ratings", {}).items():
+            print(f"   {data}  {np.mean(list(values.values())):.4f}")
+
+
+def _compared(before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[str]:
+    for what, value in after.items():
+        old = before[what]
+        change = f" ({100 * value / old:.0f} %)" if what in ("bias", "raw", "cost") else ""
+        yield f"{what} {old:.5g} > {value:.5g}{change}"
+
+
+def _is_male(pair: FairnessPair) -> int:
+    """1 if the first candidate has the male pronoun and the second the female, -1, or 0."""
+    first, second = (set(side.candidate.lower().split()) for side in pair.both)
+    one, two = " ".join(first - second), " ".join(second - first)
+    if _MALE.search(one) and _FEMALE.search(two):
+        return 1
+    return -1 if _FEMALE.search(one) and _MALE.search(two) else 0
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evenmatch.data.fairness_sets import ATTRIBUTES, family_pairs, fill_template
+from evenmatch.data.fairness_sets import ATTRIBUTES, fill_template
 from evenmatch.errors import InputError, UnknownNameError
 from evenmatch.fairness.counterfactuals import Counterfactual, counterfactuals, gendered_cases
 from evenmatch.fairness.differentiable import Differentiable, TextPair
@@ -30,6 +30,8 @@ from evenmatch.training.loop import History, run_training_loop
 from evenmatch.types import Pair
 
 SHORT_NAMES: Mapping[str, str] = {"appearance": "physical-appearance", "status": "socioeconomic"}
+ANY_NAME = "someone"  # what neutral sentences say in place of a name
+_NAME_SHIFTS = (0, 7, 19)  # distances between the names that are paired
 _MAX_GRAD_NORM = 1.0
 _STEREOTYPES = (
     3  # the kind of example with two counterfactuals each, of which half as many are drawn
@@ -44,11 +46,11 @@ T = TypeVar("T")
 class DebiasSettings:
     """Settings of debiasing: number of steps, batch size, learning rate and weights of the loss.
 
-    `batch` is the number of examples of each kind in a step (of opposite stereotypes half). The learning rate falls linearly to 0.
-    The equal scores of counterfactuals have weight 1. `anchor_weight` is the weight of keeping the
-    scores of sentence pairs, `contrast_weight` of keeping the penalty for a wrong group, and
-    `stereotype_weight` of equal differences for opposite stereotypes. `factor` is the hidden size
-    divided by the width of the adapter's bottleneck.
+    `batch` is the number of examples of each kind in a step; of opposite stereotypes, half of it.
+    The learning rate falls linearly to 0. The equal scores of counterfactuals have weight 1.
+    `anchor_weight` is the weight of keeping the scores of sentence pairs, `contrast_weight` of
+    keeping the penalty for a wrong group, and `stereotype_weight` of equal differences for opposite
+    stereotypes. `factor` is the hidden size divided by the width of the adapter's bottleneck.
     """
 
     steps: int = 400
@@ -171,13 +173,14 @@ def training_families(attribute: str) -> list[dict[str, Any]]:
     """Families of built-in sentences to train on, or those of 'selection'."""
     text = (files("evenmatch.data") / "fairness" / "training.toml").read_text("utf-8")
     every = tomllib.loads(text)
-    return [
+    families = [
         {
             name: every["lists"][value] if isinstance(value, str) else value
             for name, value in family.items()
         }
         for family in every[attribute]
     ]
+    return [f | {"terms": _paired_names(*f["names"])} if "names" in f else f for f in families]
 
 
 @cache
@@ -218,9 +221,14 @@ def pronoun_contrasts(kind: str) -> list[Contrast]:
 
 
 def family_counterfactuals(family: Mapping[str, Any]) -> Iterator[Counterfactual]:
-    """The sentences of a family as counterfactuals."""
-    for pair in family_pairs(family):
-        yield Counterfactual(pair.first.candidate, pair.second.candidate, pair.first.references[0])
+    """Combine every sentence of a family with every trait and every term at least once."""
+    traits, terms = (*family["one"], *family["other"]), family["terms"]
+    for k, frame in enumerate(family["frames"]):
+        for n in range(max(len(traits), len(terms))):
+            trait = traits[(n + k) % len(traits)]
+            yield Counterfactual(
+                *(fill_template(frame, word, trait) for word in terms[n % len(terms)])
+            )
 
 
 def train_adapter(
@@ -234,12 +242,15 @@ def train_adapter(
 
     The loss has the two terms of Sun et al. (2022, eq. 4 and 5) and two more. It is the sum of
 
-    - the mean squared difference between the scores of a sentence and of its counterfactual,
-    - the mean squared change of the scores of anchor pairs, times `anchor_weight`,
-    - the mean squared change of the penalty for a wrong group (the score of the right candidate
+    - the mean absolute difference between the scores of a sentence and of its counterfactual,
+    - the mean absolute change of the scores of anchor pairs, times `anchor_weight`,
+    - the mean absolute change of the penalty for a wrong group (the score of the right candidate
       minus that of the wrong one), times `contrast_weight`,
-    - the mean squared difference between two counterfactuals with opposite stereotypes of the
+    - the mean absolute difference between two counterfactuals with opposite stereotypes of the
       difference between their groups, times `stereotype_weight`.
+
+    The paper squares the differences. Bias is measured by their absolute values, and squares are
+    dominated by a few pairs that no adapter makes equal, such as names of one and of three tokens.
     """
     import torch
 
@@ -276,15 +287,15 @@ def train_adapter(
         ends = np.cumsum([len(compared), len(compared), len(anchors), len(contrasts)]).tolist()
         gaps = scores[: ends[0]] - scores[ends[0] : ends[1]]
         changes = scores[ends[1] :] - targets
-        loss = (gaps[: len(twins)] ** 2).mean()
+        loss = gaps[: len(twins)].abs().mean()
         if anchors:
-            loss = loss + settings.anchor_weight * (changes[: len(anchors)] ** 2).mean()
+            loss = loss + settings.anchor_weight * changes[: len(anchors)].abs().mean()
         if contrasts:
             right, wrong = changes[len(anchors) :].chunk(2)
-            loss = loss + settings.contrast_weight * ((right - wrong) ** 2).mean()
+            loss = loss + settings.contrast_weight * (right - wrong).abs().mean()
         if opposites:
             one, other = gaps[len(twins) :][::2], gaps[len(twins) :][1::2]
-            loss = loss + settings.stereotype_weight * ((one - other) ** 2).mean()
+            loss = loss + settings.stereotype_weight * (one - other).abs().mean()
         return loss, float(loss.detach())
 
     def report(history: History[float]) -> None:
@@ -303,6 +314,15 @@ def train_adapter(
     return adapter
 
 
+def _paired_names(one: Sequence[str], other: Sequence[str]) -> list[list[str]]:
+    """Pair each name with several of the other group, so that all names are compared."""
+    return [
+        [name, other[(n + shift) % len(other)], ANY_NAME]
+        for shift in _NAME_SHIFTS
+        for n, name in enumerate(one)
+    ]
+
+
 def _self_contrasts(each: Counterfactual) -> tuple[Contrast, Contrast]:
     """Each of two candidates as a reference, in which the other has the wrong group."""
     one, other = each.original, each.swapped
@@ -312,11 +332,10 @@ def _self_contrasts(each: Counterfactual) -> tuple[Contrast, Contrast]:
 def _pronoun_contrasts(families: Sequence[Mapping[str, Any]], by_name: bool) -> Iterator[Contrast]:
     """Pronouns beside references that show gender only by a noun, or by a name."""
     spoken = [family for family in families if "{trait}" in family["terms"][0][2]]
+    shown_by = [f for f in families if f["terms"][0][0] != "he" and not f.get("plural")]
+    shown_by = [family for family in shown_by if family not in spoken]
     shown = [
-        term
-        for family in families
-        for term in family["terms"]
-        if family not in spoken and (term[2] == "someone") == by_name
+        term for family in shown_by for term in family["terms"] if (term[2] == ANY_NAME) == by_name
     ]
     frames = [(frame, family["terms"][0]) for family in spoken for frame in family["frames"]]
     for n, ((frame, term), names) in enumerate((f, t) for f in frames for t in shown):
@@ -328,7 +347,7 @@ def _pronoun_contrasts(families: Sequence[Mapping[str, Any]], by_name: bool) -> 
         words = term[n % 2], term[1 - n % 2], neutral
         yield Contrast(*(fill_template(text, word, "") for word in words))
     article = "" if by_name else "the "
-    deeds = [deed for family in families for deed in (*family["one"], *family["other"])]
+    deeds = [deed for family in shown_by for deed in (*family["one"], *family["other"])]
     for n, names in enumerate(shown * 12):
         words = (("he", "she")[n % 2], ("she", "he")[n % 2], article + names[n % 2])
         deed = deeds[-1 - n % len(deeds)]
@@ -341,11 +360,11 @@ def _opposite_stereotypes(
     """Pairs of sentences that differ in the trait: one is expected of each group."""
     if not family["one"] or not family["other"]:
         return
-    longest = max(len(family["one"]), len(family["other"]))
+    longest = max(len(family[name]) for name in ("one", "other", "terms"))
     for k, frame in enumerate(family["frames"]):
         for n in range(longest):
             term = family["terms"][(n + k) % len(family["terms"])]
-            traits = (family["one"], n), (family["other"], n + 7 * k)
+            traits = (family["one"], n + k), (family["other"], n + 7 * k)
             one, other = (
                 Counterfactual(*(fill_template(frame, word, some[i % len(some)]) for word in term))
                 for some, i in traits
@@ -356,16 +375,18 @@ def _opposite_stereotypes(
 def _described_people(
     texts: Iterable[str], families: Sequence[Mapping[str, Any]]
 ) -> list[Counterfactual]:
-    """Sentences about a person, with the adjective of each group before the noun."""
-    adjectives = [term for family in families for term in family["terms"] if not term[2]]
+    """Sentences about a person, with adjectives of two groups before the noun.
+
+    Every adjective of one group is paired with every one of the other in turn.
+    """
+    terms = [term for family in families for term in family["terms"] if not term[2]]
     found: list[Counterfactual] = []
-    for text in dict.fromkeys(texts):
-        if adjectives and (match := _PERSON.search(text)):
+    for n, text in enumerate(dict.fromkeys(texts) if terms else ()):
+        words = terms[n % len(terms)][0], terms[(n + n // len(terms)) % len(terms)][1]
+        match = _PERSON.search(text)
+        if match and words[0] != words[1]:
             before, after = text[: match.start()], text[match.end() :]
-            one, other = (
-                before + _described(match, word) + after
-                for word in adjectives[len(found) % len(adjectives)][:2]
-            )
+            one, other = (before + _described(match, word) + after for word in words)
             found.append(Counterfactual(one, other, text))
     return found
 

@@ -64,7 +64,7 @@ DATA = DebiasData(
     (Contrast("he", "she", "the man"),),
     ((Counterfactual("he 1", "she 1", "it 1"), Counterfactual("he 2", "she 2", "it 2")),),
 )
-EQUAL, KEPT, PENALTY, STEREOTYPE = 0.3**2, 0.2**2, 0.7**2, 0.6**2
+EQUAL, KEPT, PENALTY, STEREOTYPE = 0.3, 0.2, 0.7, 0.6
 
 
 def debias_loss(monkeypatch: pytest.MonkeyPatch, **settings: float) -> float:
