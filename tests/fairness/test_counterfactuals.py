@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from evenmatch.data.fairness_sets import builtin_terms, read_terms
+from evenmatch.data.fairness_sets import ATTRIBUTES, builtin_terms, given_names, read_terms
 from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.fairness.counterfactuals import (
     counterfactuals,
@@ -13,6 +16,8 @@ from evenmatch.fairness.counterfactuals import (
     swap_groups,
 )
 from evenmatch.types import Pair
+
+CASES = Path(__file__).parent / "counterfactual_cases.jsonl"
 
 
 @pytest.mark.parametrize(
@@ -63,21 +68,43 @@ def test_adjectives_of_a_group_are_left_out_and_no_gap_stays() -> None:
 
 
 def test_only_sentences_about_a_group_have_counterfactuals() -> None:
-    found = counterfactuals(["He left.", "It rained.", "He left."])
+    found = counterfactuals(["He left.", "It rained.", "He left."], parser=None)
     assert [each.original for each in found] == ["He left."]
     assert (found[0].swapped, found[0].neutral) == ("She left.", "The person left.")
 
 
-@pytest.mark.model("en_core_web_sm")
-def test_a_parser_tells_object_from_possessive() -> None:
-    from evenmatch.units.parsers.spacy import Spacy
+def hand_checked() -> list[dict[str, str | None]]:
+    return [json.loads(line) for line in CASES.read_text("utf-8").splitlines()]
 
-    texts = ["They made her happy.", "They watered her flowers."]
-    found = counterfactuals(texts, parser=Spacy())
-    assert [each.swapped for each in found] == [
-        "They made him happy.",
-        "They watered his flowers.",
-    ]
+
+def wrong_counterfactuals(parser: Literal["auto"] | None) -> set[str | None]:
+    """Texts of the hand-checked set whose counterfactual is not the expected one."""
+    wrong = set()
+    for attribute in ATTRIBUTES:
+        wanted = {c["text"]: c["swapped"] for c in hand_checked() if c["attribute"] == attribute}
+        found = counterfactuals([str(text) for text in wanted], attribute, parser=parser)
+        swapped = {each.original: each.swapped for each in found}
+        wrong |= {text for text in wanted if swapped.get(str(text)) != wanted[text]}
+    return wrong
+
+
+def test_the_hand_checked_set_covers_every_attribute() -> None:
+    attributes = Counter(case["attribute"] for case in hand_checked())
+    assert set(attributes) == set(ATTRIBUTES)
+    assert attributes.total() >= 300
+    assert min(attributes.values()) >= 30
+
+
+@pytest.mark.model("en_core_web_sm")
+def test_with_a_tagger_all_but_one_hand_checked_sentence_is_right() -> None:
+    assert wrong_counterfactuals("auto") == {"The retired teacher paints."}
+
+
+def test_by_rules_all_but_two_hand_checked_sentences_are_right() -> None:
+    assert wrong_counterfactuals(None) == {
+        "My cousin goes to church on Sundays.",
+        "A pretty girl smiled at him.",
+    }
 
 
 def test_cases_speak_of_one_group_on_both_sides() -> None:
@@ -87,11 +114,49 @@ def test_cases_speak_of_one_group_on_both_sides() -> None:
         Pair("A man meets a woman.", ("A man meets a woman.",)),
         Pair("A dog runs.", ("A dog runs.",)),
     ]
-    ((right, wrong),) = gendered_cases(pairs)
+    ((right, wrong),) = gendered_cases(pairs, parser=None)
     assert (right, wrong.candidate) == (pairs[0], "A woman runs.")
 
 
-@pytest.mark.parametrize("attribute", ["age", "gender", "race", "religion"])
+def test_given_names_are_hundreds_and_balanced() -> None:
+    names = given_names()
+    assert sum(len(n) for both in names.values() for n in both.values()) >= 500
+    assert all(len(both["men"]) == len(both["women"]) >= 30 for both in names.values())
+    every = [name for both in names.values() for each in both.values() for name in each]
+    assert len(every) == len(set(every))
+
+
+@pytest.mark.parametrize(
+    ("short", "long"), [("status", "socioeconomic"), ("appearance", "physical-appearance")]
+)
+def test_attributes_have_short_names(short: str, long: str) -> None:
+    assert builtin_terms(short) == builtin_terms(long)
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "wanted"),
+    [
+        ("An old car passed an old man.", "age", "An old car passed a man."),
+        ("Old people sleep.", "age", "People sleep."),
+        ("She is old.", "age", "She is old or young."),
+        ("A fat, happy man sang.", "appearance", "A happy man sang."),
+        ("A happy and fat man sang.", "appearance", "A happy man sang."),
+        ("An unemployed uncle called.", "status", "An uncle called."),
+        ("The boys' shoes were wet.", "gender", "The children's shoes were wet."),
+        ("Robert Miller signed.", "gender", "R. Miller signed."),
+        (
+            "A woman waved at her uncle Robert.",
+            "gender",
+            "A person waved at the person's relative.",
+        ),
+        ("Muslim families left.", "religion", "Families left."),
+    ],
+)
+def test_a_neutral_sentence_is_well_formed(text: str, attribute: str, wanted: str) -> None:
+    assert neutralise(text, builtin_terms(attribute)) == wanted
+
+
+@pytest.mark.parametrize("attribute", ATTRIBUTES)
 def test_no_term_answers_itself(attribute: str) -> None:
     for term in builtin_terms(attribute):
         assert term.one.lower() != term.other.lower()

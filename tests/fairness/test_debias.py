@@ -193,7 +193,7 @@ def audited() -> set[str]:
 
 
 def test_what_is_audited_is_not_trained_on(data: Path) -> None:
-    pairs = [pair for name in TRAINING_SPLITS for pair in read_sentence_pairs(name)[:1500]]
+    pairs = [pair for name in TRAINING_SPLITS for pair in read_sentence_pairs(name)[:80]]
     sets = [read_fair_pairs(), read_fair_pairs("metric-fairness")]
     seen = exclude_audited(build_debias_data(pairs), sets).texts
     assert len(seen) > 1000

@@ -163,10 +163,10 @@ def test_all_occupations_of_winobias_and_of_our_audits_are_held_out(data: Path) 
 
 
 def test_what_is_held_out_is_in_no_training_text(data: Path) -> None:
-    pairs = [pair for name in TRAINING_SPLITS for pair in read_sentence_pairs(name)[:400]]
+    pairs = [pair for name in TRAINING_SPLITS for pair in read_sentence_pairs(name)[:80]]
     pairs += [Pair("The nurse lost her keys.", ("Melissa lost her keys.",))]
-    texts = build_debias_data(pairs, ["gender", "age", "race"]).texts
-    assert len(texts) > 3000
+    texts = build_debias_data(pairs, ["gender", "race"]).texts
+    assert len(texts) > 2000
     assert not [text for text in texts if mentions_held_out(text)]
 
 

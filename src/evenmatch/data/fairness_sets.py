@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
 from evenmatch.data.files import read_records
@@ -28,6 +28,20 @@ from evenmatch.types import Pair
 PUBLIC_SET = "metric-fairness"
 
 ATTRIBUTES = ("age", "gender", "physical-appearance", "race", "religion", "socioeconomic")
+
+ATTRIBUTE_ALIASES = {"appearance": "physical-appearance", "status": "socioeconomic"}
+
+TermKind: TypeAlias = Literal["word", "noun", "kin", "title", "name", "adjective"]
+
+# Tables of terms.toml, and the kind of their terms.
+_TERM_TABLES: Mapping[str, TermKind] = {
+    "words": "word",
+    "titles": "title",
+    "adjectives": "adjective",
+    "kin": "kin",
+    "nouns": "noun",
+    "one_way": "noun",
+}
 
 PUBLIC_TERM_LISTS = ("winobias", "bias-words")
 
@@ -103,8 +117,7 @@ def template_pairs(attribute: str) -> list[FairnessPair]:
     The carpenter told us that she had finished early.
     The carpenter told us that the carpenter had finished early.
     """
-    text = (files("evenmatch.data") / "fairness" / f"{attribute}.toml").read_text("utf-8")
-    return [pair for family in tomllib.loads(text)["family"] for pair in family_pairs(family)]
+    return [pair for family in _read_toml(attribute)["family"] for pair in family_pairs(family)]
 
 
 def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
@@ -133,31 +146,71 @@ def fill_template(frame: str, group: str, trait: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupTerm:
-    """A term for one group, its counterpart for another group, and a neutral term."""
+    """A term for one group, its counterpart for another group, and a neutral term.
+
+    `kind` says where the term counts: "word" everywhere; "noun" and "kin" where it is a noun;
+    "title" before a name; "name" as a given name, case-sensitively; "adjective" where it describes
+    a person. A `one_way` term does not replace its counterpart.
+    """
 
     one: str
     other: str
     neutral: str = ""
-    name: bool = False  # a given name, matched case-sensitively
+    kind: TermKind = "word"
+    one_way: bool = False
+    attribute: str = ""
 
 
 @cache
 def builtin_terms(attribute: str = "gender") -> tuple[GroupTerm, ...]:
     """Return the terms about an attribute that come with evenmatch.
 
-    >>> builtin_terms("gender")[0]
-    GroupTerm(one='he', other='she', neutral='the person', name=False)
+    'appearance' and 'status' are short for 'physical-appearance' and 'socioeconomic'.
+
+    >>> term = builtin_terms("gender")[0]
+    >>> term.one, term.other, term.neutral
+    ('he', 'she', 'the person')
     """
-    text = (files("evenmatch.data") / "fairness" / "terms.toml").read_text("utf-8")
-    every: dict[str, Any] = tomllib.loads(text)
+    every = _read_toml("terms")
+    attribute = ATTRIBUTE_ALIASES.get(attribute, attribute)
     if attribute not in every:
         raise UnknownNameError(f"there are no terms about {attribute!r}; known: {', '.join(every)}")
     table = every[attribute]
-    words = [GroupTerm(*row) for row in table["terms"]]
-    names = [
-        GroupTerm(one, other, table["any_name"], name=True) for one, other in table.get("names", ())
+    found = [
+        GroupTerm(one, other, neutral, kind, key == "one_way", attribute)
+        for key, kind in _TERM_TABLES.items()
+        for one, other, neutral in table.get(key, ())
     ]
-    return (*words, *names)
+    for names in given_names().values() if "any_name" in table else ():
+        found += [
+            GroupTerm(one, other, table["any_name"], "name", attribute=attribute)
+            for one, other in zip(names["men"], names["women"], strict=True)
+        ]
+    return tuple(found)
+
+
+@cache
+def given_names() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    """Return given names by region and gender; each region has as many of men as of women.
+
+    Names at the same place of both lists are counterparts.
+
+    >>> names = given_names()["arabic"]
+    >>> names["men"][0], names["women"][0]
+    ('Ahmed', 'Fatima')
+    """
+    lists = _read_toml("names")
+    return {
+        region: {gender: names.split() for gender, names in both.items()}
+        for region, both in lists.items()
+        if region != "ambiguous"
+    }
+
+
+@cache
+def ambiguous_names() -> frozenset[str]:
+    """Return the given names that are also places, months or ordinary words."""
+    return frozenset(_read_toml("names")["ambiguous"]["names"].split())
 
 
 def read_terms(data: str, attribute: str = "gender") -> tuple[GroupTerm, ...]:
@@ -240,3 +293,8 @@ def _unique_terms(pairs: Any) -> tuple[GroupTerm, ...]:
     for one, other in pairs:
         found.setdefault(frozenset((one, other)), GroupTerm(one, other))
     return tuple(found.values())
+
+
+def _read_toml(name: str) -> dict[str, Any]:
+    text = (files("evenmatch.data") / "fairness" / f"{name}.toml").read_text("utf-8")
+    return tomllib.loads(text)

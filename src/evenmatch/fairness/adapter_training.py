@@ -19,9 +19,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evenmatch.data.fairness_sets import ATTRIBUTES, fill_template
+from evenmatch.data.fairness_sets import ATTRIBUTE_ALIASES, ATTRIBUTES, fill_template
 from evenmatch.errors import InputError, UnknownNameError
-from evenmatch.fairness.counterfactuals import Counterfactual, counterfactuals, gendered_cases
+from evenmatch.fairness.counterfactuals import (
+    Counterfactual,
+    choose_article,
+    counterfactuals,
+    gendered_cases,
+    match_case,
+)
 from evenmatch.fairness.differentiable import Differentiable, TextPair
 from evenmatch.models.adapters import REDUCTION_FACTOR, Adapter, new_adapter
 from evenmatch.registry.parts import check_at_least, check_positive
@@ -29,7 +35,6 @@ from evenmatch.training.checkpoints import CheckpointFile
 from evenmatch.training.loop import History, run_training_loop
 from evenmatch.types import Pair
 
-SHORT_NAMES: Mapping[str, str] = {"appearance": "physical-appearance", "status": "socioeconomic"}
 ANY_NAME = "someone"  # what neutral sentences say in place of a name
 _NAME_SHIFTS = (0, 7, 19)  # distances between the names that are paired
 _MAX_GRAD_NORM = 1.0
@@ -161,9 +166,9 @@ def build_debias_data(
 
 def full_attribute_name(name: str) -> str:
     """Return the name that the fairness sets use: 'status' is 'socioeconomic'."""
-    found = SHORT_NAMES.get(name, name)
+    found = ATTRIBUTE_ALIASES.get(name, name)
     if found not in ATTRIBUTES:
-        known = ", ".join((*ATTRIBUTES, *SHORT_NAMES))
+        known = ", ".join((*ATTRIBUTES, *ATTRIBUTE_ALIASES))
         raise UnknownNameError(f"there is no attribute {name!r} to debias; known: {known}")
     return found
 
@@ -392,13 +397,10 @@ def _described_people(
 
 
 def _described(match: re.Match[str], adjective: str) -> str:
-    article = match["article"]
-    if not article:
-        begins = match.start() == 0 and match["noun"][0].isupper()
-        shown = adjective[:1].upper() + adjective[1:] if begins else adjective
-        return f"{shown} {match['noun'].lower() if begins else match['noun']}"
-    fitting = article[0] + ("n" if adjective[0].lower() in "aeiou" else "")
-    return f"{fitting} {adjective} {match['noun']}"
+    article, noun = match["article"], match["noun"]
+    if article:
+        return f"{match_case(choose_article(adjective), article[0])} {adjective} {noun}"
+    return f"{match_case(adjective, noun)} {noun.lower()}"
 
 
 @cache

@@ -1,8 +1,8 @@
 """Counterfactual sentences: mentions of one group swapped for another, or made neutral.
 
-Words are replaced by a list of terms; case, possessive and a preceding article are adjusted. "her"
-becomes "him" or "his" and "his" becomes "her" or "hers" by part of speech: by a parser's tags where
-one is given, else by the next word, because a possessive precedes its noun.
+`mentions.py` decides which words mention a group, and whether "her" becomes "him" or "his". This
+module replaces them: case, possessives and a preceding article are adjusted, and an adjective is
+left out of the neutral sentence, or becomes "old or young" where it cannot be.
 
 The second half measures the penalty for a wrong gender. Where the reference says "he", a candidate
 that says "she" is wrong, and a debiased metric must still score it lower.
@@ -11,35 +11,35 @@ that says "she" is wrong, and a debiased metric must still score it lower.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from evenmatch.data.fairness_sets import GroupTerm, builtin_terms
-from evenmatch.errors import InputError
+from evenmatch.data.fairness_sets import ATTRIBUTE_ALIASES, GroupTerm, builtin_terms
+from evenmatch.errors import DataError, InputError, MissingExtraError
+from evenmatch.fairness.mentions import Mention, find_mentions, has_no_counterpart, may_mention
 from evenmatch.protocols import Metric, Parser
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.metric import score_metrics
-from evenmatch.types import Pair, Run
+from evenmatch.types import Pair, Parse, Run
+from evenmatch.units.parsers.spacy import Spacy, load_pipeline
+from evenmatch.units.text import replace_surrogates
 
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_LETTERS = re.compile(r"[^\W\d_]+")
-_POSSESSIVE_TAG = "PRP$"
+# Counterparts of "her" and "his" by use.
+_PRONOUNS = {
+    ("her", "possessive"): "his",
+    ("her", "object"): "him",
+    ("his", "possessive"): "her",
+    ("his", "object"): "hers",
+}
+_JOINT = re.compile(r"\s*(?:,\s*and\b|,|and\b|or\b|&)\s*")
+_JOINT_BEFORE = re.compile(r"(?:,\s*and|,|\s+and|\s+or|\s*&)\s*$")
 
-# Words that follow an object pronoun ("saw her in town") and never begin a noun phrase after a
-# possessive.
-_AFTER_OBJECT = frozenset(
-    "a an the this that these those to of in on at by for from with without into onto over under "
-    "about after before behind beside between through during until against along around as and or "
-    "but nor so if when while because since although though than who whom which whose what where "
-    "why how is was are were be been am has have had do does did will would can could may might "
-    "must shall should not never always again away back down up out off too very then there here "
-    "now yesterday today tomorrow he she it they we you i him them us me his hers their our your "
-    "my its some any each every no all both".split()
-)
+TaggerChoice: TypeAlias = Parser | Literal["auto"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,94 +57,100 @@ def counterfactuals(
     attribute: str = "gender",
     *,
     terms: Sequence[GroupTerm] = (),
-    parser: Parser | None = None,
+    parser: TaggerChoice = "auto",
 ) -> list[Counterfactual]:
     """Swap and neutralise each distinct sentence that mentions a group; leave out the others.
 
-    >>> counterfactuals(["She lost her keys.", "It rained."])[0].swapped
+    Left out as well is what is said of one group only, such as "she is pregnant". The tags of
+    `parser` tell terms from words that look like them; 'auto' is the spaCy pipeline if it is
+    installed. Without one (None), word lists and endings decide, with more errors.
+
+    >>> counterfactuals(["She lost her keys.", "It rained."], parser=None)[0].swapped
     'He lost his keys.'
     """
-    if parser is not None and not callable(parser):
-        raise InputError(f"expected a parser, such as em.Spacy(), got {parser!r:.60}")
-    words = terms or builtin_terms(attribute)
+    if isinstance(sentences, str):
+        raise InputError("the sentences must be a list of strings, not one string")
     texts = list(dict.fromkeys(sentences))
     if not all(isinstance(text, str) for text in texts):
         raise InputError("the sentences must be strings")
-    possessives: list[frozenset[int] | None] = [None] * len(texts)
-    if parser is not None:
-        tagged = (zip(parse.spans, parse.tags, strict=True) for parse in parser(texts))
-        possessives = [
-            frozenset(start for (start, _), tag in tokens if tag == _POSSESSIVE_TAG)
-            for tokens in tagged
-        ]
-    found = (
-        Counterfactual(text, swap_groups(text, words, starts), neutralise(text, words, starts))
-        for text, starts in zip(texts, possessives, strict=True)
-    )
-    return [each for each in found if each.swapped != each.original]
+    words = tuple(terms) or builtin_terms(attribute)
+    attribute = ATTRIBUTE_ALIASES.get(attribute, attribute)
+    texts = [t for t in texts if may_mention(t, words) and not has_no_counterpart(t, attribute)]
+    found = []
+    for text, parse in zip(texts, tag_texts(texts, parser), strict=True):
+        mentions = find_mentions(text, words, parse)
+        swapped = _replace_mentions(text, mentions, _counterpart)
+        if swapped != text:
+            neutral = _replace_mentions(text, mentions, _neutral_term)
+            found.append(Counterfactual(text, swapped, neutral))
+    return found
 
 
-def swap_groups(
-    text: str, terms: Sequence[GroupTerm] = (), possessives: frozenset[int] | None = None
-) -> str:
+def swap_groups(text: str, terms: Sequence[GroupTerm] = (), parse: Parse | None = None) -> str:
     """Replace the mentions of each group by the other group.
-
-    `possessives` are the offsets of "her" and "his" that a tagger marks as possessive; without
-    them the next word decides.
 
     >>> swap_groups("HIS sister's dog saw him, and the book is his.")
     "HER brother's dog saw her, and the book is hers."
     """
-    table = _make_table((t, t.other, t.one) for t in terms or builtin_terms())
-    pronouns = {"her": ("him", "his"), "his": ("hers", "her")}
-    known = {word: forms for word, forms in pronouns.items() if word in table}
-    return _replace_words(text, table, known, possessives)
+    mentions = find_mentions(text, terms or builtin_terms(), parse)
+    return _replace_mentions(text, mentions, _counterpart)
 
 
-def neutralise(
-    text: str, terms: Sequence[GroupTerm] = (), possessives: frozenset[int] | None = None
-) -> str:
+def neutralise(text: str, terms: Sequence[GroupTerm] = (), parse: Parse | None = None) -> str:
     """Replace the mentions of both groups by neutral terms.
 
     >>> neutralise("The girl lost her keys.")
     "The child lost the person's keys."
+    >>> neutralise("An old man met a tall woman.", builtin_terms("age"))
+    'A man met a tall woman.'
     """
-    table = _make_table((t, t.neutral, t.neutral) for t in terms or builtin_terms())
-    pronouns = {}
-    if "her" in table:
-        owned = table.get("his", table["her"])
-        pronouns = {"her": (table["her"], owned), "his": (owned, owned)}
-    return re.sub(r"\s{2,}", " ", _replace_words(text, table, pronouns, possessives)).strip()
+    mentions = find_mentions(text, terms or builtin_terms(), parse)
+    return _replace_mentions(text, mentions, _neutral_term)
+
+
+def tag_texts(texts: Sequence[str], parser: TaggerChoice = "auto") -> Sequence[Parse | None]:
+    """Parse texts for their tags; None for each text without a parser.
+
+    'auto' is the spaCy pipeline for English if it is installed.
+    """
+    if parser == "auto":
+        parser = _default_tagger()
+    elif parser is not None and not callable(parser):
+        raise InputError(f"expected a parser, such as em.Spacy(), got {parser!r:.60}")
+    return parser(texts) if parser is not None and texts else [None] * len(texts)
 
 
 # A reference that mentions a group, with a right and with a wrong candidate.
 GenderCase: TypeAlias = tuple[Pair, Pair]
 
 
-def gendered_cases(pairs: Sequence[Pair]) -> list[GenderCase]:
+def gendered_cases(pairs: Sequence[Pair], *, parser: TaggerChoice = "auto") -> list[GenderCase]:
     """Select pairs whose two sides mention the same single group, and swap their candidates."""
-    words, found = builtin_terms(), []
-    for pair in pairs:
-        groups = mentioned_groups(pair.candidate, words)
-        if len(groups) == 1 and groups == mentioned_groups(pair.references[0], words):
-            found.append((pair, Pair(swap_groups(pair.candidate, words), pair.references)))
+    words = builtin_terms()
+    both = [(pair, pair.candidate, pair.references[0]) for pair in pairs]
+    both = [each for each in both if all(may_mention(text, words) for text in each[1:])]
+    parses = tag_texts([text for _, *texts in both for text in texts], parser)
+    found = []
+    for (pair, candidate, reference), one, other in zip(
+        both, parses[::2], parses[1::2], strict=True
+    ):
+        mentions = find_mentions(candidate, words, one)
+        groups = {mention.side for mention in mentions}
+        if len(groups) == 1 and groups == mentioned_groups(reference, words, other):
+            wrong = _replace_mentions(candidate, mentions, _counterpart)
+            found.append((pair, Pair(wrong, pair.references)))
     return found
 
 
-def mentioned_groups(text: str, terms: Sequence[GroupTerm]) -> frozenset[int]:
+def mentioned_groups(
+    text: str, terms: Sequence[GroupTerm], parse: Parse | None = None
+) -> frozenset[int]:
     """Which of the two groups a text mentions: 0, 1, both or none.
 
     >>> sorted(mentioned_groups("He met a woman.", builtin_terms()))
     [0, 1]
     """
-    words = set(_LETTERS.findall(text))
-    lowered = {word.lower() for word in words}
-    return frozenset(
-        side
-        for term in terms
-        for side, word in enumerate((term.one, term.other))
-        if (word in words if term.name else word.lower() in lowered)
-    )
+    return frozenset(mention.side for mention in find_mentions(text, terms, parse))
 
 
 def wrong_gender_penalties(
@@ -171,48 +177,118 @@ def match_case(word: str, like: str) -> str:
     return word[:1].upper() + word[1:] if like[:1].isupper() else word
 
 
-def _make_table(terms: Iterable[tuple[GroupTerm, str, str]]) -> dict[str, str]:
-    """Return what replaces both words of each term; the first term with a word counts."""
-    table: dict[str, str] = {}
-    for term, for_one, for_other in terms:
-        for word, new in ((term.one, for_one), (term.other, for_other)):
-            table.setdefault(word if term.name else word.lower(), new)
-    return table
+def choose_article(word: str) -> str:
+    """Return "a" or "an" by the sound that a word begins with.
+
+    >>> [choose_article(word) for word in ("European", "heir", "MRI", "11-year-old", "unemployed")]
+    ['a', 'an', 'an', 'an', 'an']
+    """
+    low = word.lower()
+    if word.isupper() and 1 < len(word) <= 4:  # spelled out
+        return "an" if low[0] in "aefhilmnorsx" else "a"
+    if re.match(r"eu|ew|one\b|once|u(?:ni(?!n)|s[aeiu]|t[ei]|r[aei]|k)|ubiq", low):
+        return "a"
+    return "an" if re.match(r"[aeiouéá]|hour|honest|honou?r|heir|8|11\b|11-|18", low) else "a"
 
 
-def _replace_words(
-    text: str,
-    table: Mapping[str, str],
-    pronouns: Mapping[str, tuple[str, str]],
-    possessives: frozenset[int] | None,
+@cache
+def _default_tagger() -> Parser | None:
+    """Return a tagger if the spaCy pipeline is installed."""
+    try:
+        load_pipeline(Spacy().pipeline)
+    except (DataError, MissingExtraError):
+        return None
+    return _spacy_tags
+
+
+def _spacy_tags(texts: Sequence[str]) -> list[Parse]:
+    """Tag texts without building trees, in half the time of a parse."""
+    nlp = load_pipeline(Spacy().pipeline)
+    docs = nlp.pipe(map(replace_surrogates, texts), disable=["parser", "attribute_ruler"])
+    return [
+        Parse(
+            text,
+            tuple(token.text for token in doc),
+            tuple((token.idx, token.idx + len(token)) for token in doc),
+            tuple(token.tag_ for token in doc),
+            (),
+        )
+        for text, doc in zip(texts, docs, strict=True)
+    ]
+
+
+def _counterpart(mention: Mention, old: str) -> str:
+    term = mention.term
+    forced = _PRONOUNS.get((old.lower(), mention.use))
+    return forced or (term.one if mention.side else term.other)
+
+
+def _neutral_term(mention: Mention, old: str) -> str:
+    term = mention.term
+    if mention.use == "predicate" and not term.neutral:
+        return f"{term.one} or {term.other}"
+    if (old.lower(), mention.use) == ("her", "object"):
+        return term.neutral.removesuffix("'s")
+    if (old.lower(), mention.use) == ("her", "possessive"):
+        return term.neutral.removesuffix("'s") + "'s" if term.neutral else ""
+    if mention.use == "before a name":
+        return f"{old[:1]}."
+    return "" if mention.use == "after a relative" else term.neutral
+
+
+def _replace_mentions(
+    text: str, mentions: Sequence[Mention], choose: Callable[[Mention, str], str]
 ) -> str:
-    """Replace the words in the table; `pronouns` have one form as an object, one as possessive."""
-    parts, end, words = [], 0, list(_WORD.finditer(text))
-    for n, match in enumerate(words):
-        if possessives is None:
-            following = words[n + 1] if n + 1 < len(words) else None
-            owns = (
-                following is not None
-                and not text[match.end() : following.start()].strip()
-                and following[0].lower() not in _AFTER_OBJECT
-            )
+    """Replace each mention, with the case of the old word and the right article."""
+    made, end = "", 0
+    for mention in mentions:
+        old = text[mention.start : mention.end]
+        made += text[end : mention.start]
+        end = mention.end
+        new = _with_case(choose(mention, old), old, mention)
+        if new:
+            made = _with_article(made, old, new) + new
+            bare = re.match(r"['’](?!\w)", text[end:])
+            if bare and old.endswith("s") and not new.endswith("s"):
+                made, end = f"{made}{bare[0]}s", end + 1
         else:
-            owns = match.start() in possessives
-        word, low = match[0], match[0].lower()
-        new = pronouns[low][owns] if low in pronouns else table.get(word, table.get(low))
-        if new is None:
-            continue
-        before = text[end : match.start()]
-        shown = match_case(new, word)
-        parts.append(_with_article(before, word, shown) + shown)
-        end = match.end()
-    return "".join(parts) + text[end:]
+            made, end = _leave_out(made, text, mention, end)
+    made += text[end:]
+    return made.strip() if made[:1].isspace() and not text[:1].isspace() else made
+
+
+def _leave_out(made: str, text: str, mention: Mention, end: int) -> tuple[str, int]:
+    """Leave an adjective out, with what joined it to another one."""
+    joint = _JOINT.match(text, end) if mention.use == "joined after" else None
+    end = joint.end() if joint else re.compile(r"\s*").match(text, end).end()  # type: ignore[union-attr]  # matches the empty string
+    if mention.use == "joined before":
+        made = _JOINT_BEFORE.sub(" ", made)
+    following = re.match(r"[\w-]+", text[end:])
+    if following is None:
+        return made.rstrip(), end
+    old = text[mention.start : mention.end]
+    made = _with_article(made, old, following[0])
+    if mention.starts_sentence and old[:1].isupper():
+        return made + text[end].upper(), end + 1
+    return made, end
+
+
+def _with_case(new: str, old: str, mention: Mention) -> str:
+    """Give the new word the case of the old one, unless its own case is part of the word."""
+    term = mention.term
+    if not new or (len(old) > 1 and old.isupper()):
+        return match_case(new, old)
+    if term.kind == "title" and old.islower():
+        return new.lower()
+    listed = term.other if mention.side else term.one
+    if listed[:1].isupper() or term.one[:1].isupper():
+        return match_case(new, "Ab") if mention.starts_sentence else new
+    return match_case(new, old)
 
 
 def _with_article(before: str, old: str, new: str) -> str:
     """Adjust the article at the end of `before` to the new word: an actress, a performer."""
-    sounds = [word[:1].lower() in "aeiou" for word in (old, new)]
-    if not new or sounds[0] == sounds[1]:
+    wanted = choose_article(new)
+    if choose_article(old) == wanted:
         return before
-    wanted = "an" if sounds[1] else "a"
     return re.sub(r"\b[Aa]n?(\s+)$", lambda m: match_case(wanted, m[0][:1]) + m[1], before)

@@ -1,0 +1,686 @@
+"""Mentions of social groups in a text: which words are about a person of a group, and which not.
+
+"a rich man" mentions a group, "a rich cake" does not; "her" is an object in "saw her run" and a
+possessive in "saw her car"; "Georgia" may be a woman or a state. Part-of-speech tags (Penn
+Treebank) decide together with word lists in `data/fairness/senses.toml`. Without a tagger,
+`rule_tags` derives tags from closed word classes, endings and neighbours.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from evenmatch.data.fairness_sets import GroupTerm, ambiguous_names, builtin_terms
+from evenmatch.types import Parse
+
+_TOKEN = re.compile(
+    r"[Mm]a['’]am|[Qq]ur['’]an|[^\W\d_]+(?:-[^\W\d_]+)*|['’](?:s|re|ve|ll|d|m|t)\b|\d[\w.,]*\b|\S",
+)
+_LETTERS = re.compile(r"[^\W\d_]")
+_QUOTES = frozenset("\"“”‘’'`«»")
+_OPENERS = frozenset(".!?:;\"“‘'(-–—…*•[>|/")
+_LONGEST_TERM = 3  # words
+_FAITHS = frozenset(
+    ("Muslim", "Jewish", "Hindu", "Sikh", "Buddhist", "Islamic", "Moslem", "Mormon")
+)
+_AMERICAN = frozenset(("american", "americans"))
+_Idioms: TypeAlias = Mapping[str, Sequence[Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a number or a punctuation mark with its offsets and its part of speech."""
+
+    text: str
+    start: int
+    end: int
+    tag: str
+
+    @property
+    def low(self) -> str:
+        """The token in lower case."""
+        return self.text.lower()
+
+    @property
+    def is_word(self) -> bool:
+        """Whether it begins with a letter."""
+        return bool(_LETTERS.match(self.text))
+
+    @property
+    def is_noun(self) -> bool:
+        """Whether it is a noun: by its tag, or as a known noun for persons."""
+        return self.tag.startswith("NN") or self.low in word_lists()["persons"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A stretch of text about a group: the term, which of its two sides, and how it is used."""
+
+    start: int
+    end: int
+    term: GroupTerm
+    side: int  # 0 for `term.one`, 1 for `term.other`
+    use: str = ""  # "possessive" and "object" for her and his; "predicate" for adjectives
+    starts_sentence: bool = False
+
+
+def find_mentions(
+    text: str, terms: Sequence[GroupTerm], parse: Parse | None = None
+) -> list[Mention]:
+    """Find the mentions of both groups in a text, from left to right."""
+    tokens, table = tokenize(text, parse), _term_table(tuple(terms))
+    sentence = _Sentence(text, tokens, _idioms(frozenset(term.attribute for term in terms)))
+    found: list[Mention] = []
+    at = 0
+    while at < len(tokens):
+        blocked = sentence.idiom_length(at)
+        if blocked:
+            at += blocked
+            continue
+        for length in range(min(_LONGEST_TERM, len(tokens) - at), 0, -1):
+            phrase = sentence.phrase(at, length)
+            here = list(sentence.mentions(at, length, table.get(phrase, ()))) if phrase else []
+            if here:
+                found += here[:1]
+                break
+        else:
+            length = 1
+            found += sentence.hyphenated(at, table)
+        at += length
+    return found
+
+
+def may_mention(text: str, terms: Sequence[GroupTerm]) -> bool:
+    """Whether a word of some term occurs at all; quick, and without regard to its sense."""
+    first_words = _first_words(tuple(terms))
+    return any(
+        not first_words.isdisjoint((token[0].lower(), *token[0].lower().split("-")))
+        for token in _TOKEN.finditer(text)
+    )
+
+
+def tokenize(text: str, parse: Parse | None = None) -> list[Token]:
+    """Split a text into tokens, tagged by a parse or by rules."""
+    matches = list(_TOKEN.finditer(text))
+    if parse is None:
+        tags = rule_tags([m[0] for m in matches])
+    else:
+        known = {start: tag for (start, _), tag in zip(parse.spans, parse.tags, strict=True)}
+        tags = [_tag_of_parts(m, known) for m in matches]
+    return [Token(m[0], m.start(), m.end(), tag) for m, tag in zip(matches, tags, strict=True)]
+
+
+def _tag_of_parts(match: re.Match[str], known: Mapping[int, str]) -> str:
+    """Return the tag of a token; of a compound with hyphens that of its last part."""
+    last = match.start() + match[0].rfind("-") + 1
+    tag = known.get(last, known.get(match.start(), ""))
+    return tag if last == match.start() or tag.startswith("NN") else "JJ"
+
+
+def rule_tags(words: Sequence[str]) -> list[str]:
+    """Tag words by closed classes, endings and the word before.
+
+    >>> rule_tags(["They", "host", "a", "dinner", "."])
+    ['PRP', 'VBP', 'DT', 'NN', '.']
+    """
+    closed, adjectives = _closed_classes(), word_lists()["adjectives"]
+    persons = word_lists()["persons"]
+    tags: list[str] = []
+    for at, word in enumerate(words):
+        low, before = word.lower(), tags[-1] if tags else ""
+        if low in closed:
+            tags.append(closed[low])
+        elif not _LETTERS.match(word):
+            tags.append("CD" if word[0].isdigit() else ".")
+        elif at and word[0].isupper() and words[at - 1] not in _OPENERS:
+            tags.append("NNP")
+        elif before in ("MD", "TO", "PRP", "WP") or (before == "RB" and tags[-2:-1] == ["MD"]):
+            tags.append(_verb_tag(low))
+        elif at and words[at - 1].lower() in persons and low not in persons:
+            tags.append("VBD")
+        elif low in persons or low in word_lists()["communities"]:
+            tags.append("NNS" if low.endswith("s") or low in ("people", "children") else "NN")
+        elif low in adjectives:
+            tags.append("JJ")
+        else:
+            tags.append(_ending_tag(low))
+    return tags
+
+
+@cache
+def word_lists() -> Mapping[str, frozenset[str]]:
+    """Word lists of `senses.toml`; nouns for persons include their regular plurals."""
+    lists = {name: text.split() for name, text in _senses().items() if isinstance(text, str)}
+    singular = lists["persons"]
+    plural = [f"{word[:-1]}ies" for word in singular if re.search("[^aeiou]y$", word)]
+    plural += [f"{word}{'es' if re.search('(s|x|ch|sh)$', word) else 's'}" for word in singular]
+    return {
+        name: frozenset(words) for name, words in {**lists, "persons": singular + plural}.items()
+    }
+
+
+def has_no_counterpart(text: str, attribute: str) -> bool:
+    """Whether a text says what is said of one group only, such as "pregnant"."""
+    words = {token.low for token in tokenize(text)}
+    return not words.isdisjoint(_senses()["impossible"].get(attribute, "").split())
+
+
+class _Sentence:
+    """The tokens of a text, with the rules that decide how a token is used."""
+
+    def __init__(self, text: str, tokens: Sequence[Token], idioms: _Idioms) -> None:
+        self.text, self.tokens, self.idioms = text, tokens, idioms
+        words = [token.text for token in tokens if token.is_word and len(token.text) > 3]
+        self.capitals = text.upper() == text
+        # as in a headline; a text of one or two words shows nothing
+        self.titled = len(words) > 2 and sum(w[0].isupper() for w in words) >= 0.8 * len(words)
+        self.lists = word_lists()
+
+    def phrase(self, at: int, length: int) -> str:
+        """Return some tokens in lower case if only single spaces separate them, else ''."""
+        tokens = self.tokens[at : at + length]
+        gaps = (self.text[a.end : b.start] for a, b in pairwise(tokens))
+        whole = len(tokens) == length and all(gap == " " for gap in gaps)
+        return " ".join(token.low for token in tokens) if whole else ""
+
+    def idiom_length(self, at: int) -> int:
+        """Return the number of tokens of the fixed phrase that begins here."""
+        for phrase in self.idioms.get(self.tokens[at].low, ()):
+            if [t.low for t in self.tokens[at : at + len(phrase)]] == list(phrase):
+                return len(phrase)
+        return 0
+
+    def starts_sentence(self, at: int) -> bool:
+        """Whether a token begins a sentence or a quotation."""
+        return (
+            at == 0
+            or self.tokens[at - 1].text in _OPENERS
+            or ("\n" in self.text[self.tokens[at - 1].end : self.tokens[at].start])
+        )
+
+    def mentions(
+        self, at: int, length: int, candidates: Sequence[tuple[GroupTerm, int]]
+    ) -> Iterator[Mention]:
+        """Yield the readings of a phrase as a term, the likeliest first."""
+        token, last = self.tokens[at], self.tokens[at + length - 1]
+        start = self.starts_sentence(at)
+        for term, side in candidates:
+            use: str | None
+            if term.kind == "adjective":
+                use = self.adjective_use(at, length, term)
+            elif term.kind == "word":
+                use = self.pronoun_use(at)
+            else:
+                check = {"name": self.is_name, "title": self.is_title}.get(term.kind, self.is_noun)
+                use = "" if check(at, length, term) else None
+                if use is not None and term.kind == "name":
+                    use = self.name_place(at)
+            if use is not None:
+                yield Mention(token.start, last.end, term, side, use, start)
+
+    def hyphenated(
+        self, at: int, table: Mapping[str, Sequence[tuple[GroupTerm, int]]]
+    ) -> list[Mention]:
+        """Find terms in "father-son" (all parts are terms) and "ex-wife" (a prefix and a term)."""
+        token = self.tokens[at]
+        parts = token.text.split("-")
+        if len(parts) < 2:
+            return []
+        found, offset = [], token.start
+        for n, part in enumerate(parts):
+            known = [c for c in table.get(part.lower(), ()) if c[0].kind in ("noun", "kin", "name")]
+            if known:
+                start = self.starts_sentence(at) and not n
+                found.append(Mention(offset, offset + len(part), *known[0], "", start))
+            elif part.lower() not in self.lists["prefixes"]:
+                return []
+            offset += len(part) + 1
+        return found
+
+    def pronoun_use(self, at: int) -> str | None:
+        """Whether a pronoun owns what follows; None inside "s/he"."""
+        token = self.tokens[at]
+        if at > 1 and self.tokens[at - 1].text == "/" and self.tokens[at - 2].low in ("s", "w"):
+            return None
+        if token.low not in ("her", "his"):
+            return ""
+        owns = self.her_owns(at) if token.low == "her" else self.his_owns(at)
+        return "possessive" if owns else "object"
+
+    def his_owns(self, at: int) -> bool:
+        """Whether "his" stands before what he has; "hers" is the counterpart of the other use."""
+        after = self.token(at + 1)
+        if self.low(at + 1) in ("or", "and", "/") and self.low(at + 2) == "her":
+            return self.her_owns(at + 2)
+        if after is None or not self.begins_phrase(at + 1):
+            return False
+        # "a friend of his called"
+        return self.low(at - 1) != "of" or self.noun_after(at + 1) is not None
+
+    def her_owns(self, at: int) -> bool:
+        """Whether "her" stands before what she has, or is an object."""
+        after, before = self.token(at + 1), self.verb_before(at)
+        if self.low(at + 1) in ("or", "and", "/") and self.low(at + 2) == "his":
+            return self.his_owns(at + 2)
+        if after is None or not self.begins_phrase(at + 1):
+            return False
+        if after.low == "own":
+            return True
+        if after.low.endswith("ing") and before in self.lists["perception"]:
+            beyond = self.token(at + 2)
+            return beyond is not None and beyond.is_noun
+        two_objects = before in self.lists["two_objects"]
+        if not after.is_word:  # a quotation, a number or an amount of money
+            return not two_objects
+        if after.tag == "CD" and two_objects:
+            return False
+        if self.is_time_phrase(at + 1) or (after.low == "home" and before in self.lists["motion"]):
+            return False
+        noun = self.noun_after(at + 1)
+        if noun is None:
+            # no noun follows: "made her happy", "saw her leave", "everyone but her laughed"
+            return after.tag == "VBG" and before not in self.lists["perception"]
+        if before in self.lists["bare_infinitive"] and (
+            after.tag in ("VB", "VBP") or after.low in self.lists["actions"]
+        ):
+            return False
+        if noun == at + 1:
+            person = after.low in self.lists["persons"]
+            if person and not (before in self.lists["naming"] and after.low not in _kin_words()):
+                return True
+            if person or (two_objects and after.tag in ("NNS", "NNPS")):
+                return False
+        return self.tokens[at].tag != "PRP" or not (
+            two_objects or before in self.lists["perception"]
+        )
+
+    def noun_after(self, at: int) -> int | None:
+        """Return the position of the noun of the phrase that begins here."""
+        for j in range(at, min(at + 7, len(self.tokens))):
+            token = self.tokens[j]
+            if token.is_noun and token.tag not in ("VB", "VBD", "VBZ"):
+                return j
+            if token.text in _QUOTES or token.text in (",", "-", "/", "&") or token.low == "and":
+                continue
+            modifier = token.tag[:2] in ("JJ", "CD", "RB", "VB", "PO", "PR", "")
+            finite = token.tag in ("VBD", "VBZ", "VBP", "VB", "MD")
+            if not modifier or (finite and token.low not in ("left", "lost")):
+                return None
+        return None
+
+    def begins_phrase(self, at: int) -> bool:
+        """Whether a token can follow a possessive: no function word, no punctuation but quotes."""
+        token = self.tokens[at]
+        spaced = self.tokens[at - 1].end < token.start
+        if token.is_word:
+            # a closing quotation mark or a bracket may stand between
+            return spaced and token.low not in self.lists["after_object"]
+        return spaced and (
+            token.text in _QUOTES or token.text in "$£€#(" or token.text[0].isdigit()
+        )
+
+    def is_time_phrase(self, at: int) -> bool:
+        """Whether "last week" or "this morning" begins here and ends the clause."""
+        if self.low(at) not in ("last", "next", "this", "every", "early", "late", "first", "once"):
+            return False
+        end = self.token(at + 2)
+        return self.low(at + 1) in self.lists["times"] and (
+            end is None or not end.is_word or end.tag in ("IN", "CC")
+        )
+
+    def verb_before(self, at: int) -> str:
+        """Return the word before, without adverbs."""
+        at -= 1
+        while at > 0 and self.tokens[at].tag == "RB" and self.tokens[at].is_word:
+            at -= 1
+        return self.low(at)
+
+    def is_noun(self, at: int, length: int, term: GroupTerm) -> bool:
+        """Whether a noun is used as one, about a person, and is no proper name."""
+        token, before, after = self.tokens[at], self.token(at - 1), self.token(at + length)
+        noun_phrase = before is not None and before.tag in ("DT", "PRP$", "JJ", "CD", "POS")
+        if token.tag[:2] in ("VB", "MD") and length == 1 and not noun_phrase:
+            return False
+        if token.low in ("male", "female", "males") and after is not None and after.is_noun:
+            return False
+        if token.tag == "UH" or (token.low in ("man", "boy") and self.is_exclamation(at)):
+            return False
+        if length == 1 and token.low in ("blonde", "blond", "brunette"):
+            joined = after is not None and (after.is_noun or after.low == "and")
+            return noun_phrase and not joined
+        if term.one[:1].isupper():  # peoples and faiths
+            return self.is_proper_noun(at, length, term)
+        if not token.text[0].isupper() or self.capitals or self.titled:
+            return not self.is_called(at, length)
+        if token.text.isupper() and len(token.text) > 1:
+            return True
+        if not self.starts_sentence(at):
+            named = before is not None and before.tag.startswith("NNP") and before.text[0].isupper()
+            named = named and before is not None and before.low not in self.lists["title_words"]
+            return (
+                term.kind == "kin"
+                and not named
+                and not (
+                    token.low in ("father", "mother", "sister", "brother", "ma", "pa")
+                    and after is not None
+                    and after.text[0].isupper()
+                )
+            )
+        if term.kind == "kin" or token.tag in ("NNS", "NNPS") or token.low.endswith("men"):
+            return True
+        # "Queen played", "Lady Gaga": a singular noun without an article is a name
+        return not (after is not None and (after.tag[:2] == "VB" or after.text[0].isupper())) or (
+            after.low in ("and", "or") if after is not None else True
+        )
+
+    def is_called(self, at: int, length: int) -> bool:
+        """Whether the noun is part of a measure or a fixed name, as in "man-hours"."""
+        return self.low(at + length) == "-" or (
+            self.low(at - 1) == "-" and self.tokens[at - 1].end == self.tokens[at].start
+        )
+
+    def is_exclamation(self, at: int) -> bool:
+        """Whether "man" is said in surprise: "Man, that hurt"."""
+        if self.low(at - 1) in ("oh", "wow", "damn", "ah", "hey", "yo"):
+            return True
+        return self.starts_sentence(at) and self.low(at + 1) in (",", "!")
+
+    def is_proper_noun(self, at: int, length: int, term: GroupTerm) -> bool:
+        """Whether the name of a people or a faith is a noun: "a Nigerian", "many Jews"."""
+        after, before = self.token(at + length), self.token(at - 1)
+        if self.is_capital(at - 1) or (before is not None and before.tag == "NNP"):
+            return False
+        things = ("Islam", "Judaism", "Hinduism", "Quran", "Koran", "Qur'an")
+        if term.one in things:
+            return True
+        plural = term.one.endswith("s") and not term.one.endswith("ese")
+        if after is not None and (after.is_noun or after.tag[:2] == "JJ") and not plural:
+            return False
+        if " " in term.one or plural:
+            # "egg whites", "the whites of his eyes"
+            food = before is not None and before.tag in ("NN", "NNS")
+            return self.low(at) != "whites" or not (food or self.low(at + 1) == "of")
+        return before is not None and before.tag in ("DT", "JJ", "CD", "PRP$", "CC")
+
+    def is_title(self, at: int, length: int, term: GroupTerm) -> bool:
+        """Whether a title stands before a name; a form of address needs no known name."""
+        token = self.tokens[at]
+        after = self.token(at + (2 if self.low(at + 1) == "." else 1))
+        if not token.text[0].isupper() or after is None or not after.text[0].isupper():
+            return term.one in ("Mr", "Mx") and token.low in ("mr", "mrs", "ms", "mx")
+        if term.one in ("Mr", "Mister", "Mx"):
+            return self.low(at + 2) not in self.lists["places"] or token.low != "miss"
+        return after.text in _given_names() and self.low(at + 2) not in self.lists["places"]
+
+    def is_name(self, at: int, length: int, term: GroupTerm) -> bool:
+        """Whether a given name is that of a person, and not a surname, a place or a word."""
+        token, before, after = self.tokens[at], self.token(at - 1), self.token(at + 1)
+        if not token.text[0].isupper():
+            return False
+        if after is not None and after.low in self.lists["places"] and after.text[0].isupper():
+            return False
+        if self.low(at - 1) in self.lists["before_places"] or (
+            self.low(at - 1) == "." and self.low(at - 2) in self.lists["before_places"]
+        ):
+            return False
+        follows_name = (
+            before is not None
+            and before.is_word
+            and before.text[0].isupper()
+            and before.tag in ("NNP", "NNPS", "NN", "JJ", "FW", "")
+            and before.low not in self.lists["title_words"]
+            and not self.titled
+            and not self.capitals
+        )
+        if follows_name and before is not None:
+            middle = before.text in _given_names() and after is not None and after.text[0].isupper()
+            if not middle:
+                return False
+        if token.text not in ambiguous_names():
+            return True
+        return self.is_person_in_context(at, term)
+
+    def name_place(self, at: int) -> str:
+        """Whether a given name stands before a surname, or after a relative."""
+        after = self.token(at + 1)
+        if after is not None and after.is_word and after.text[0].isupper() and not self.titled:
+            return "before a name"
+        related = (
+            self.low(at - 1) in _kin_words() and self.tokens[at - 1].text not in _given_names()
+        )
+        return "after a relative" if related else ""
+
+    def is_person_in_context(self, at: int, term: GroupTerm) -> bool:
+        """Whether a name that is also a word or a place is a person, by the words around it."""
+        before, after = self.token(at - 1), self.token(at + 1)
+        if before is not None:
+            if before.low in (
+                "in",
+                "from",
+                "to",
+                "through",
+                "across",
+                "near",
+                "at",
+                "around",
+                "of",
+            ):
+                return False
+            if before.low in self.lists["title_words"] or before.low in self.lists["persons"]:
+                return True
+        if after is not None and after.low in self.lists["person_verbs"]:
+            return True
+        pronouns = (
+            ("he", "his", "him") if self.tokens[at].text == term.one else ("she", "her", "hers")
+        )
+        verbal = after is not None and (
+            after.tag in ("VBD", "VBZ", "MD") or after.low in ("'s", "’s")
+        )
+        return verbal and any(token.low in pronouns for token in self.tokens)
+
+    def adjective_use(self, at: int, length: int, term: GroupTerm) -> str | None:
+        """Return "" before a noun for persons, "predicate" of a person, or None."""
+        token, end = self.tokens[at], at + length
+        if self.low(at - 1) in ("year", "years", "month", "months", "week", "weeks", "day", "days"):
+            return None
+        if token.tag == "RB" and self.token(end) is not None:
+            return None
+        color = token.low in ("black", "white")
+        proper = term.one[:1].isupper() and not color
+        if self.is_capital(at) and not proper and not color:
+            return None
+        head, crossed = self.head_after(end)
+        if head is not None:
+            return self.joined(at, end) if self.describes(at, head, crossed, term, proper) else None
+        if self.token(end) is not None and self.tokens[end].text[0].isupper() and proper:
+            return None  # "Christian Bale"
+        if self.is_predicate_of_person(at):
+            blocked = _senses()["not_before"].get(token.low, "").split()
+            return None if self.low(end) in blocked else "predicate"
+        if token.low in self.lists["nominal"] and self.low(at - 1) == "the":
+            return "predicate" if self.low(end) != "of" else None
+        return None
+
+    def joined(self, at: int, end: int) -> str:
+        """Whether a conjunction joins an adjective to one after it, or before it, or neither."""
+        joints = (",", "and", "or", "&")
+        if self.low(end) in joints:
+            return "joined after"
+        before = self.token(at - 2)
+        adjective = before is not None and before.tag[:2] == "JJ"
+        return "joined before" if self.low(at - 1) in joints and adjective else ""
+
+    def describes(
+        self, at: int, head: int, crossed: Sequence[str], term: GroupTerm, proper: bool
+    ) -> bool:
+        """Whether an adjective in front of this noun describes people."""
+        noun = self.low(head)
+        known = self.lists["persons"] | self.lists["communities"]
+        if (
+            self.low(at) in ("old", "young", "elderly", "aging", "ageing")
+            and noun in self.lists["minors"]
+        ):
+            return False
+        if proper and (self.is_capital(at - 1) or self.is_capital(at + 1)):
+            return False  # "Sunni Muslim clerics", "an Islamic Jihad official"
+        if proper:
+            known |= self.lists["faithful"] if term.one in _FAITHS else frozenset()
+        elif not all(word in self.lists["modifiers"] or word in known for word in crossed):
+            return False
+        if self.low(at) == "poor" and noun in self.lists["persons"]:
+            # "Poor girl!" is pity
+            determined = any(
+                t.tag in ("DT", "PRP$", "CD", "IN") for t in self.tokens[max(0, at - 3) : at]
+            )
+            plural = self.tokens[head].tag in ("NNS", "NNPS") or noun in ("people", "kids", "folks")
+            if not determined and not plural:
+                return False
+        return noun in known and not (
+            self.is_capital(head) and self.tokens[head].tag.startswith("NNP")
+        )
+
+    def is_capital(self, at: int) -> bool:
+        """Whether a word is capitalised as a name, and not as the first of a sentence."""
+        token = self.token(at)
+        if token is None or self.titled or self.capitals or self.starts_sentence(at):
+            return False
+        return token.is_word and token.text[0].isupper() and token.low not in _AMERICAN
+
+    def head_after(self, at: int) -> tuple[int | None, list[str]]:
+        """Return the last noun of the phrase that continues here, and the nouns before it."""
+        nouns: list[int] = []
+        for j in range(at, min(at + 7, len(self.tokens))):
+            token = self.tokens[j]
+            if token.low in ("and", "or", ",", "/", "&") and not nouns:
+                beyond = self.token(j + 1)
+                if beyond is not None and (beyond.tag[:2] == "JJ" or beyond.low == "white"):
+                    continue
+                break
+            if token.is_noun and token.tag not in ("VBD", "VBZ", "MD"):
+                nouns.append(j)
+            elif nouns or not (token.tag[:2] in ("JJ", "CD") or token.tag in ("VBN", "VBG")):
+                break
+        return (nouns[-1], [self.low(j) for j in nouns[:-1]]) if nouns else (None, [])
+
+    def is_predicate_of_person(self, at: int) -> bool:
+        """Whether "is", "looks", … stands before, with a person as the subject."""
+        j = at - 1
+        while j >= 0 and (
+            self.tokens[j].tag[:2] in ("RB", "JJ")
+            or self.low(j)
+            in (
+                "the",
+                "too",
+                "so",
+                "very",
+                "more",
+                "as",
+                "and",
+                ",",
+                "or",
+                "'t",
+                "’t",
+                "a",
+                "bit",
+                "little",
+            )
+        ):
+            j -= 1
+        if (
+            self.low(j) in self.lists["person_pronouns"]
+            and self.low(j - 1) in self.lists["copulas"]
+        ):
+            return True
+        if j < 0 or self.low(j) not in self.lists["copulas"]:
+            return False
+        j -= 1
+        while j >= 0 and (
+            self.tokens[j].tag in ("MD", "RB", "TO", "VBD", "VBP", "VBZ", "VBN", "VB")
+            and self.low(j) not in self.lists["persons"]
+        ):
+            j -= 1
+        if j < 0:
+            return False
+        subject = self.tokens[j]
+        if subject.low in self.lists["person_pronouns"] or subject.low in self.lists["persons"]:
+            return True
+        if subject.low in self.lists["nominal"]:
+            return self.low(j - 1) == "the"
+        return subject.text in _given_names() and subject.text not in ambiguous_names()
+
+    def token(self, at: int) -> Token | None:
+        """Return a token, or None outside the text."""
+        return self.tokens[at] if 0 <= at < len(self.tokens) else None
+
+    def low(self, at: int) -> str:
+        """Return a token in lower case, or '' outside the text."""
+        return self.tokens[at].low if 0 <= at < len(self.tokens) else ""
+
+
+@lru_cache(maxsize=32)
+def _term_table(terms: tuple[GroupTerm, ...]) -> dict[str, list[tuple[GroupTerm, int]]]:
+    """Return the rows of each word or phrase in lower case."""
+    table: dict[str, list[tuple[GroupTerm, int]]] = {}
+    for term in terms:
+        for side, word in enumerate((term.one, term.other)[: 1 if term.one_way else 2]):
+            table.setdefault(word.lower(), []).append((term, side))
+    return table
+
+
+@lru_cache(maxsize=32)
+def _first_words(terms: tuple[GroupTerm, ...]) -> frozenset[str]:
+    return frozenset(phrase.split()[0] for phrase in _term_table(terms) if phrase.strip())
+
+
+@cache
+def _senses() -> Mapping[str, Any]:
+    return tomllib.loads((files("evenmatch.data") / "fairness" / "senses.toml").read_text("utf-8"))
+
+
+@cache
+def _idioms(attributes: frozenset[str]) -> _Idioms:
+    """Fixed phrases in which no word is a term, by their first word."""
+    found: dict[str, list[list[str]]] = {}
+    for attribute, phrases in _senses()["idioms"].items():
+        if attribute in attributes or "" in attributes:
+            for phrase in map(str.split, phrases):
+                found.setdefault(phrase[0], []).append(phrase)
+    return found
+
+
+@cache
+def _closed_classes() -> Mapping[str, str]:
+    return {word: tag for tag, words in _senses()["closed"].items() for word in words.split()}
+
+
+@cache
+def _kin_words() -> frozenset[str]:
+    """Relatives and other words of the built-in gender terms: "called her mother"."""
+    terms = builtin_terms("gender")
+    return frozenset(word for term in terms for word in (term.one.lower(), term.other.lower()))
+
+
+@cache
+def _given_names() -> frozenset[str]:
+    names = (term for term in builtin_terms("gender") if term.kind == "name")
+    return frozenset(name for term in names for name in (term.one, term.other))
+
+
+def _verb_tag(low: str) -> str:
+    tag = _ending_tag(low)
+    return tag if tag in ("VBD", "VBG", "RB") else "VBZ" if tag == "NNS" else "VBP"
+
+
+def _ending_tag(low: str) -> str:
+    """Return the likeliest tag of an unknown word by its ending."""
+    for ending, tag in (("ing", "VBG"), ("ed", "VBD"), ("ly", "RB"), ("s", "NNS")):
+        if low.endswith(ending) and len(low) > len(ending) + 2 and not low.endswith("ss"):
+            return tag
+    return "NN"
