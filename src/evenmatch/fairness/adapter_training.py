@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import chain, cycle, islice
+from itertools import chain, cycle, islice, product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,13 +36,15 @@ from evenmatch.training.loop import History, run_training_loop
 from evenmatch.types import Pair
 
 ANY_NAME = "someone"  # what neutral sentences say in place of a name
+_LONE_PRONOUNS = 8  # contrasts of each noun with a pronoun that stands alone
 _NAME_SHIFTS = (0, 7, 19)  # distances between the names that are paired
 _MAX_GRAD_NORM = 1.0
 _STEREOTYPES = (
     3  # the kind of example with two counterfactuals each, of which half as many are drawn
 )
 _PERSON = re.compile(
-    r"\b(?:(?P<article>[Aa]n?) )?(?P<noun>(?:wo)?m[ae]n|boys?|girls?|person|people|child(?:ren)?)\b"
+    r"\b(?:(?P<article>an?) )?(?P<noun>(?:wo)?m[ae]n|boys?|girls?|person|people|child(?:ren)?)\b",
+    re.IGNORECASE,
 )
 T = TypeVar("T")
 
@@ -343,20 +345,19 @@ def _pronoun_contrasts(families: Sequence[Mapping[str, Any]], by_name: bool) -> 
         term for family in shown_by for term in family["terms"] if (term[2] == ANY_NAME) == by_name
     ]
     frames = [(frame, family["terms"][0]) for family in spoken for frame in family["frames"]]
-    for n, ((frame, term), names) in enumerate((f, t) for f in frames for t in shown):
-        place = "the {trait}" if by_name else "{trait}"
-        text, neutral = (
-            re.sub(re.escape(place), names[n % 2], each, flags=re.IGNORECASE)
-            for each in (frame, term[2])
-        )
-        words = term[n % 2], term[1 - n % 2], neutral
-        yield Contrast(*(fill_template(text, word, "") for word in words))
-    article = "" if by_name else "the "
-    deeds = [deed for family in shown_by for deed in (*family["one"], *family["other"])]
-    for n, names in enumerate(shown * 12):
-        words = (("he", "she")[n % 2], ("she", "he")[n % 2], article + names[n % 2])
-        deed = deeds[-1 - n % len(deeds)]
-        yield Contrast(*(fill_template("{group} {trait}.", word, deed) for word in words))
+    place, article = ("the {trait}", "") if by_name else ("{trait}", "the ")
+    deeds = cycle(deed for family in shown_by for deed in (*family["one"], *family["other"]))
+    for names, side in product(shown, (0, 1)):
+        for frame, term in frames:
+            text, neutral = (
+                re.sub(re.escape(place), names[side], each, flags=re.IGNORECASE)
+                for each in (frame, term[2])
+            )
+            words = term[side], term[1 - side], neutral
+            yield Contrast(*(fill_template(text, word, "") for word in words))
+        for deed in islice(deeds, _LONE_PRONOUNS):
+            words = ("he", "she")[side], ("she", "he")[side], article + names[side]
+            yield Contrast(*(fill_template("{group} {trait}.", word, deed) for word in words))
 
 
 def _opposite_stereotypes(
