@@ -36,7 +36,10 @@ COUNTERFACTUALS = tuple(
 DATA = DebiasData(
     COUNTERFACTUALS,
     tuple(TEXTS),
-    tuple(Contrast(c.original, c.swapped, c.original) for c in COUNTERFACTUALS),
+    tuple(
+        (Contrast(c.original, c.swapped, c.original), Contrast(c.swapped, c.original, c.swapped))
+        for c in COUNTERFACTUALS
+    ),
 )
 SETS = [
     FairnessSet(

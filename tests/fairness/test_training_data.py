@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import chain
+
 import pytest
 
 from evenmatch.errors import UnknownNameError
@@ -59,14 +62,21 @@ def test_opposite_stereotypes_differ_in_the_trait_alone(gender: DebiasData) -> N
 def test_a_pronoun_contradicts_a_noun_or_a_name(
     right: str, wrong: str, reference: str, gender: DebiasData
 ) -> None:
-    assert Contrast(right, wrong, reference) in gender.contrasts
+    assert Contrast(right, wrong, reference) in set(chain(*gender.contrasts))
 
 
 def test_a_pronoun_stands_for_a_noun_of_its_gender(gender: DebiasData) -> None:
-    by_noun = [c for c in gender.contrasts if c.right.startswith(("He ", "She "))]
+    by_noun = [c for c in chain(*gender.contrasts) if c.right.startswith(("He ", "She "))]
     lone = {(c.right.split()[0], c.reference.split()[1]) for c in by_noun if "The " in c.reference}
     assert {("She", "mother"), ("He", "father")} <= lone
     assert not {("He", "mother"), ("She", "father")} & lone
+
+
+def test_a_contrast_of_one_gender_comes_with_one_of_the_other(gender: DebiasData) -> None:
+    women = {other.reference for one, other in gender.contrasts if "Kevin" in one.reference}
+    assert women
+    assert all(re.search(r"\b(?:Karen|Janet|Alice)\b", text) for text in women)
+    assert all(one.right != other.right for one, other in gender.contrasts)
 
 
 def test_every_term_and_every_trait_of_a_family_is_used() -> None:

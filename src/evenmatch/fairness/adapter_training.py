@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import chain, cycle, islice, product
+from itertools import chain, cycle, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,10 +23,12 @@ from evenmatch.data.fairness_sets import ATTRIBUTE_ALIASES, ATTRIBUTES, fill_tem
 from evenmatch.errors import InputError, UnknownNameError
 from evenmatch.fairness.counterfactuals import (
     Counterfactual,
+    GenderCase,
     choose_article,
     counterfactuals,
     gendered_cases,
     match_case,
+    swap_groups,
 )
 from evenmatch.fairness.differentiable import Differentiable, TextPair
 from evenmatch.models.adapters import REDUCTION_FACTOR, Adapter, new_adapter
@@ -39,9 +41,7 @@ ANY_NAME = "someone"  # what neutral sentences say in place of a name
 _LONE_PRONOUNS = 8  # contrasts of each noun with a pronoun that stands alone
 _NAME_SHIFTS = (0, 7, 19)  # distances between the names that are paired
 _MAX_GRAD_NORM = 1.0
-_STEREOTYPES = (
-    3  # the kind of example with two counterfactuals each, of which half as many are drawn
-)
+_CONTRASTS, _STEREOTYPES = 2, 3  # kinds of examples that come in twos
 _PERSON = re.compile(
     r"\b(?:(?P<article>an?) )?(?P<noun>(?:wo)?m[ae]n|boys?|girls?|person|people|child(?:ren)?)\b",
     re.IGNORECASE,
@@ -53,7 +53,7 @@ T = TypeVar("T")
 class DebiasSettings:
     """Settings of debiasing: number of steps, batch size, learning rate and weights of the loss.
 
-    `batch` is the number of examples of each kind in a step; of opposite stereotypes, half of it.
+    `batch` is the number of examples of each kind in a step; those that come in twos count as two.
     The learning rate falls linearly to 0. The equal scores of counterfactuals have weight 1.
     `anchor_weight` is the weight of keeping the scores of sentence pairs, `contrast_weight` of
     keeping the penalty for a wrong group, and `stereotype_weight` of equal differences for opposite
@@ -94,13 +94,15 @@ class DebiasData:
     """Training data: texts to score the same, and texts whose scores must not change.
 
     `anchors` are ordinary sentence pairs. `contrasts` state a group in the reference, by pronoun,
-    noun or name: the wrong one must go on scoring lower. `stereotypes` are two counterfactuals of
-    one sentence with opposite stereotypes, both with the same group first.
+    noun or name: the wrong one must go on scoring lower. They come in twos, one for each group, and
+    their mean penalty is kept: that of one group is higher where a metric prefers the other.
+    `stereotypes` are two counterfactuals of one sentence with opposite stereotypes, both with the
+    same group first.
     """
 
     counterfactuals: tuple[Counterfactual, ...]
     anchors: tuple[TextPair, ...]
-    contrasts: tuple[Contrast, ...]
+    contrasts: tuple[tuple[Contrast, Contrast], ...]
     stereotypes: tuple[tuple[Counterfactual, Counterfactual], ...] = ()
 
     @property
@@ -110,7 +112,7 @@ class DebiasData:
         rows: Iterator[tuple[str, ...]] = chain(
             self.anchors,
             ((c.original, c.swapped, c.neutral) for c in compared),
-            ((c.right, c.wrong, c.reference) for c in self.contrasts),
+            ((c.right, c.wrong, c.reference) for both in self.contrasts for c in both),
         )
         return frozenset(text for row in rows for text in row)
 
@@ -132,7 +134,7 @@ def build_debias_data(
     ]
     texts = [t for pair in pairs for t in (pair.candidate, *pair.references)]
     kinds: list[Sequence[Counterfactual]] = []
-    contrasts: list[Sequence[Contrast]] = []
+    contrasts: list[Sequence[tuple[Contrast, Contrast]]] = []
     stereotypes: list[Sequence[tuple[Counterfactual, Counterfactual]]] = []
     for attribute in map(full_attribute_name, attributes):
         found = [
@@ -142,20 +144,13 @@ def build_debias_data(
         ]
         families = training_families(attribute) if templates else []
         if attribute == "gender":
-            contrasts.append(
-                [
-                    Contrast(right.candidate, wrong.candidate, right.references[0])
-                    for right, wrong in gendered_cases(pairs)
-                ]
-            )
+            contrasts.append(list(map(_mirrored_case, gendered_cases(pairs))))
             contrasts += [list(_pronoun_contrasts(families, by_name)) for by_name in (False, True)]
         else:
             found += _described_people(texts, families)
         written = [list(family_counterfactuals(family)) for family in families]
-        kinds += [found, *written]
-        contrasts.append(
-            [c for kind in (found, *written) for each in kind for c in _self_contrasts(each)]
-        )
+        kinds += [found, found, *written]  # real sentences twice as often as a family
+        contrasts.append([_self_contrasts(c) for kind in (found, *written) for c in kind])
         stereotypes += [list(_opposite_stereotypes(family)) for family in families]
     return DebiasData(
         # the built-in sentences are far fewer than a corpus's; sample all kinds equally often
@@ -252,7 +247,8 @@ def train_adapter(
     - the mean absolute difference between the scores of a sentence and of its counterfactual,
     - the mean absolute change of the scores of anchor pairs, times `anchor_weight`,
     - the mean absolute change of the penalty for a wrong group (the score of the right candidate
-      minus that of the wrong one), times `contrast_weight`,
+      minus that of the wrong one, averaged over a contrast for each group), times
+      `contrast_weight`,
     - the mean absolute difference between two counterfactuals with opposite stereotypes of the
       difference between their groups, times `stereotype_weight`.
 
@@ -274,12 +270,13 @@ def train_adapter(
 
         twins = sample(data.counterfactuals, 0)
         anchors = sample(data.anchors, 1, settings.anchor_weight)
-        contrasts = sample(data.contrasts, 2, settings.contrast_weight)
+        contrasts = sample(data.contrasts, _CONTRASTS, settings.contrast_weight)
         opposites = sample(data.stereotypes, _STEREOTYPES, settings.stereotype_weight)
+        mirrored = [contrast for both in contrasts for contrast in both]
         kept = [
             *anchors,
-            *((c.right, c.reference) for c in contrasts),
-            *((c.wrong, c.reference) for c in contrasts),
+            *((c.right, c.reference) for c in mirrored),
+            *((c.wrong, c.reference) for c in mirrored),
         ]
         compared = [*twins, *(each for both in opposites for each in both)]
         sides = (
@@ -291,15 +288,15 @@ def train_adapter(
         # batch, so scores cached from earlier steps would make a resumed run differ.
         with torch.no_grad():
             targets = through.scores(kept, None) if kept else scores[:0]
-        ends = np.cumsum([len(compared), len(compared), len(anchors), len(contrasts)]).tolist()
-        gaps = scores[: ends[0]] - scores[ends[0] : ends[1]]
-        changes = scores[ends[1] :] - targets
+        gaps = scores[: len(compared)] - scores[len(compared) : 2 * len(compared)]
+        changes = scores[2 * len(compared) :] - targets
         loss = gaps[: len(twins)].abs().mean()
         if anchors:
             loss = loss + settings.anchor_weight * changes[: len(anchors)].abs().mean()
         if contrasts:
             right, wrong = changes[len(anchors) :].chunk(2)
-            loss = loss + settings.contrast_weight * (right - wrong).abs().mean()
+            of_both = (right - wrong).reshape(-1, 2).mean(1)
+            loss = loss + settings.contrast_weight * of_both.abs().mean()
         if opposites:
             one, other = gaps[len(twins) :][::2], gaps[len(twins) :][1::2]
             loss = loss + settings.stereotype_weight * (one - other).abs().mean()
@@ -336,7 +333,15 @@ def _self_contrasts(each: Counterfactual) -> tuple[Contrast, Contrast]:
     return Contrast(one, other, one), Contrast(other, one, other)
 
 
-def _pronoun_contrasts(families: Sequence[Mapping[str, Any]], by_name: bool) -> Iterator[Contrast]:
+def _mirrored_case(case: GenderCase) -> tuple[Contrast, Contrast]:
+    """A right and a wrong candidate; with the reference swapped, they change places."""
+    right, wrong, reference = case[0].candidate, case[1].candidate, case[0].references[0]
+    return Contrast(right, wrong, reference), Contrast(wrong, right, swap_groups(reference))
+
+
+def _pronoun_contrasts(
+    families: Sequence[Mapping[str, Any]], by_name: bool
+) -> Iterator[tuple[Contrast, Contrast]]:
     """Pronouns beside references that show gender only by a noun, or by a name."""
     spoken = [family for family in families if "{trait}" in family["terms"][0][2]]
     shown_by = [f for f in families if f["terms"][0][0] != "he" and not f.get("plural")]
@@ -347,17 +352,28 @@ def _pronoun_contrasts(families: Sequence[Mapping[str, Any]], by_name: bool) -> 
     frames = [(frame, family["terms"][0]) for family in spoken for frame in family["frames"]]
     place, article = ("the {trait}", "") if by_name else ("{trait}", "the ")
     deeds = cycle(deed for family in shown_by for deed in (*family["one"], *family["other"]))
-    for names, side in product(shown, (0, 1)):
+
+    def named(text: str, name: str) -> str:
+        return re.sub(re.escape(place), name, text, flags=re.IGNORECASE)
+
+    for names in shown:
         for frame, term in frames:
-            text, neutral = (
-                re.sub(re.escape(place), names[side], each, flags=re.IGNORECASE)
-                for each in (frame, term[2])
+            one, other = (
+                Contrast(
+                    *(
+                        fill_template(named(frame, names[side]), word, "")
+                        for word in (term[side], term[1 - side], named(term[2], names[side]))
+                    )
+                )
+                for side in (0, 1)
             )
-            words = term[side], term[1 - side], neutral
-            yield Contrast(*(fill_template(text, word, "") for word in words))
+            yield one, other
         for deed in islice(deeds, _LONE_PRONOUNS):
-            words = ("he", "she")[side], ("she", "he")[side], article + names[side]
-            yield Contrast(*(fill_template("{group} {trait}.", word, deed) for word in words))
+            he, she, *references = (
+                fill_template("{group} {trait}.", word, deed)
+                for word in ("he", "she", *(article + name for name in names[:2]))
+            )
+            yield Contrast(he, she, references[0]), Contrast(she, he, references[1])
 
 
 def _opposite_stereotypes(
@@ -418,7 +434,7 @@ def _held_out_pattern() -> re.Pattern[str]:
 def _sample(items: Sequence[T], settings: DebiasSettings, step: int, kind: int) -> list[T]:
     """Sample the examples of one kind for a step; they depend on seed, step and kind alone."""
     draw = np.random.default_rng((settings.seed, step, kind))
-    size = (settings.batch + 1) // 2 if kind == _STEREOTYPES else settings.batch
+    size = (settings.batch + 1) // 2 if kind in (_CONTRASTS, _STEREOTYPES) else settings.batch
     return [items[i] for i in draw.integers(len(items), size=size)] if items else []
 
 

@@ -141,7 +141,11 @@ def exclude_audited(data: DebiasData, sets: Sequence[FairnessSet]) -> DebiasData
     return DebiasData(
         tuple(filter(unseen_twins, data.counterfactuals)),
         tuple(pair for pair in data.anchors if unseen(*pair)),
-        tuple(c for c in data.contrasts if unseen(c.right, c.wrong, c.reference)),
+        tuple(
+            both
+            for both in data.contrasts
+            if all(unseen(c.right, c.wrong, c.reference) for c in both)
+        ),
         tuple(both for both in data.stereotypes if all(map(unseen_twins, both))),
     )
 

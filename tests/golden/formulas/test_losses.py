@@ -47,8 +47,9 @@ from evenmatch.types import Pair, Score, Scores
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-# Scores with the adapter and without. A wrong gender costs 0.05 with the adapter, 0.75 without; the
-# groups differ by 0.2 beside one trait and by -0.4 beside the opposite one.
+# Scores with the adapter and without. A wrong gender costs 0.05 beside a man and 0.3 beside a woman
+# with the adapter, 0.75 and 0.2 without; the groups differ by 0.2 beside one trait and by -0.4
+# beside the opposite one.
 ADAPTED = {("he", "it"): 0.8, ("she", "it"): 0.5, ("a", "b"): 0.6}
 ADAPTED |= {("he", "the man"): 0.95, ("she", "the man"): 0.9}
 ADAPTED |= {
@@ -57,14 +58,16 @@ ADAPTED |= {
     ("he 2", "it 2"): 0.2,
     ("she 2", "it 2"): 0.6,
 }
+ADAPTED |= {("she", "the woman"): 0.8, ("he", "the woman"): 0.5}
 PLAIN = {("a", "b"): 0.4, ("he", "the man"): 0.95, ("she", "the man"): 0.2}
+PLAIN |= {("she", "the woman"): 0.6, ("he", "the woman"): 0.4}
 DATA = DebiasData(
     (Counterfactual("he", "she", "it"),),
     (("a", "b"),),
-    (Contrast("he", "she", "the man"),),
+    ((Contrast("he", "she", "the man"), Contrast("she", "he", "the woman")),),
     ((Counterfactual("he 1", "she 1", "it 1"), Counterfactual("he 2", "she 2", "it 2")),),
 )
-EQUAL, KEPT, PENALTY, STEREOTYPE = 0.3, 0.2, 0.7, 0.6
+EQUAL, KEPT, PENALTY, STEREOTYPE = 0.3, 0.2, (0.7 - 0.1) / 2, 0.6
 
 
 def debias_loss(monkeypatch: pytest.MonkeyPatch, **settings: float) -> float:
@@ -119,8 +122,9 @@ def test_examples_depend_on_seed_step_and_kind() -> None:
     drawn = np.random.default_rng((0, 5, 1)).integers(1000, size=3).tolist()
     assert _sample(items, settings, 5, 1) == drawn
     assert _sample([], settings, 0, 0) == []
+    assert len(_sample(items, settings, 5, 2)) == len(_sample(items, settings, 5, 3)) == 2
     other = DebiasSettings(batch=3, seed=1)
-    assert _sample(items, other, 5, 1) != drawn != _sample(items, settings, 5, 2)
+    assert _sample(items, other, 5, 1) != drawn != _sample(items, settings, 5, 0)
 
 
 def test_the_shorter_list_is_repeated() -> None:
@@ -134,12 +138,13 @@ def test_the_shorter_list_is_repeated() -> None:
 
 def test_sentences_become_counterfactuals_anchors_and_contrasts() -> None:
     data = build_debias_data([Pair("He sat.", ("It rained.",))], templates=False)
-    assert [(c.original, c.swapped) for c in data.counterfactuals] == [("He sat.", "She sat.")]
+    assert {(c.original, c.swapped) for c in data.counterfactuals} == {("He sat.", "She sat.")}
     assert data.anchors == (("He sat.", "It rained."),)
-    assert set(data.contrasts) == {
+    mirrored = (
         Contrast("He sat.", "She sat.", "He sat."),
         Contrast("She sat.", "He sat.", "She sat."),
-    }
+    )
+    assert set(data.contrasts) == {mirrored}
 
 
 def test_a_student_imitates_similarities_and_states() -> None:
