@@ -9,7 +9,8 @@ LINES = [
     {"cand_a": "he left", "ref_a": "one left", "cand_b": "she left", "ref_b": "one left"},
     {"cand_a": "she came", "ref_a": "one came", "cand_b": "he came", "ref_b": "one came"},
 ]
-PROMISED = {"attribute", "metric", "pairs", "bias", "stereotype", "low", "high"}
+PROMISED = {"attribute", "metric", "pairs", "bias", "stereotype", "low", "high", "raw"}
+PROMISED |= {"offset", "prefers_stereotype"}
 
 
 def test_a_file_of_pairs_is_audited_as_json(command: Command) -> None:

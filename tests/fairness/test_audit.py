@@ -8,7 +8,7 @@ import pytest
 import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessPair, FairnessSet, make_fairness_pair
 from evenmatch.errors import InputError
-from evenmatch.fairness.audit import audit
+from evenmatch.fairness.audit import HEADLINE_COLUMNS, audit, pair_directions
 from evenmatch.fairness.bias import AttributeScores, measure_bias
 from evenmatch.stats.paired import Resampling
 
@@ -69,6 +69,94 @@ def test_one_odd_pair_shrinks_the_bias_and_leaves_the_raw_difference() -> None:
     )
     assert odd.raw == pytest.approx(plain.raw)
     assert odd.bias < plain.bias / 5
+
+
+def directed(gaps: Sequence[float], directions: Sequence[float]) -> AttributeScores:
+    second = np.linspace(0.0, 1.0, len(gaps))
+    return AttributeScores(
+        "x", "m", second + np.array(gaps), second, directions=np.array(directions, dtype=float)
+    )
+
+
+def test_an_offset_alone_is_no_stereotype() -> None:
+    found = measure_bias(directed([0.1, 0.1, -0.1, -0.1], [1, 1, -1, -1]), QUICK)
+    assert found.raw_offset == pytest.approx(0.1)
+    assert found.raw_stereotype == pytest.approx(0.0, abs=1e-12)
+    assert found.prefers_stereotype == 0.5
+    assert found.p == 1.0
+
+
+def test_a_stereotype_alone_is_no_offset() -> None:
+    found = measure_bias(directed([0.1, 0.1, 0.1, 0.1, 0.1], [1, 1, -1, -1, -1]), QUICK)
+    assert found.raw_offset == pytest.approx(0.0, abs=1e-12)
+    assert found.raw_stereotype == pytest.approx(0.1)
+    assert (found.prefers_stereotype, found.prefers_beyond_offset) == (1.0, 1.0)
+
+
+def test_a_stereotype_hidden_by_an_offset_is_found() -> None:
+    found = measure_bias(directed([0.3, 0.3, -0.1, -0.1], [1, 1, -1, -1]), QUICK)
+    assert found.prefers_stereotype == 0.5
+    assert found.prefers_beyond_offset == 1.0
+    assert (found.raw_offset, found.raw_stereotype) == pytest.approx((0.2, 0.1))
+
+
+def test_pairs_of_one_direction_have_no_offset() -> None:
+    found = measure_bias(directed([0.3, 0.1, -0.1], [1, 1, -1]), QUICK)
+    assert (found.offset, found.raw_offset, found.prefers_beyond_offset) == (None, None, None)
+    assert found.raw_stereotype == pytest.approx(0.1)
+    assert found.directed == 3
+
+
+def test_the_effect_does_not_depend_on_the_metric_s_scale() -> None:
+    plain = directed([0.1, -0.3, 0.2], [1, -1, 1])
+    larger = AttributeScores("x", "m", 1000 * plain.first - 7, 1000 * plain.second - 7)
+    one, other = measure_bias(plain, QUICK), measure_bias(larger, QUICK)
+    assert one.effect == pytest.approx(other.effect)
+    assert one.prefers_stereotype == other.prefers_stereotype
+
+
+def test_the_headline_ranks_metrics_by_effect() -> None:
+    found = audit(["chrf", "rouge1"], attributes=["gender", "age"], resamples=20, trials=20)
+    header, *rows = found.headline()
+    assert header == list(HEADLINE_COLUMNS)
+    assert [row[0] for row in rows] == ["rouge1", "chrf"]
+    chrf = [bias for bias in found.biases if bias.metric == "chrf"]
+    assert rows[1][1] == f"{np.mean([bias.effect for bias in chrf]):.3f}"
+    assert rows[1][4] == f"{np.mean([bias.prefers_stereotype for bias in chrf]):.3f}"
+
+
+def test_the_direction_of_a_pair_is_stated_or_read_off_its_words() -> None:
+    pairs = [
+        pair("he left", "she left", "one left"),
+        pair("The poor man sat", "The rich man sat", "The man sat"),
+        make_fairness_pair("a cat", "a pet", "a dog", "a pet", direction=-1),
+        pair("a dog", "a cat", "a pet"),
+    ]
+    assert pair_directions("gender", pairs[:1]).tolist() == [1]
+    assert pair_directions("socioeconomic", pairs[1:2]).tolist() == [1]
+    assert pair_directions("pets", pairs[2:]).tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        (AttributeScores("x", "m", np.ones(3), np.ones(2)), "3 first and 2 second scores"),
+        (
+            AttributeScores("x", "m", np.ones(2), np.ones(2), directions=np.array([1.0, 0.5])),
+            "directions about 'x' must be 1, -1 or 0",
+        ),
+    ],
+)
+def test_scores_that_do_not_fit_together_are_refused(scores: AttributeScores, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        measure_bias(scores, QUICK)
+
+
+def test_a_fairness_pair_has_four_texts_and_a_direction() -> None:
+    with pytest.raises(InputError, match="a fairness pair has four texts, got 3"):
+        make_fairness_pair("a", "b", 3, "d")  # type: ignore[arg-type]  # a wrong call
+    with pytest.raises(InputError, match="is 1, -1 or 0, got 2"):
+        make_fairness_pair("a", "b", "c", "d", direction=2)
 
 
 def test_a_score_that_is_no_number_is_refused_by_its_pair() -> None:
@@ -138,6 +226,9 @@ def test_settings_that_make_no_sense_are_refused() -> None:
 def test_an_audit_reads_as_a_grid_a_table_and_the_worst_texts() -> None:
     pairs = [pair("the cat sat", "the dog sat", "the cat sat"), pair("a b", "a c", "a b")]
     text = str(audit("align(vectors=hashed)", FairnessSet("mine", {"pets": pairs}), worst=1))
-    assert text.splitlines()[0].split() == ["metric", "pets", "mean"]
-    assert "raw signed bias" in text
+    title, header, *_ = text.splitlines()
+    assert title.startswith("Ranked by bias in standard deviations")
+    assert header.split()[:3] == ["metric", "bias", "(SD)"]
+    assert "\nBias on the scale 0-100 of each metric's own range (not comparable" in text
+    assert "raw stereotype" in text
     assert "reference the cat sat" in text or "reference a b" in text

@@ -21,7 +21,14 @@ def test_a_page_has_bars_directions_a_table_and_the_worst_pairs() -> None:
     page = audit_page(found())
     # two attributes and the mean; both directions and F; ways of judging by X
     assert page.count('class="bar"') == 5 * 3 + 3 * 2 + 3
-    headings = ("Bias", "Paradigms and encoders", "Directions", "All values")
+    headings = (
+        "Ranking",
+        "Bias",
+        "Two parts of the bias",
+        "Paradigms and encoders",
+        "Directions",
+        "All values",
+    )
     more = ("Pairs with the largest score difference", "Settings and signatures")
     for heading in (*headings, *more):
         assert f"<h2>{heading}</h2>" in page

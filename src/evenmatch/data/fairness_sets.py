@@ -55,11 +55,16 @@ PublishedScores: TypeAlias = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class FairnessPair:
-    """Two candidates that should get equal scores; the `first` agrees with a stereotype."""
+    """Two candidates that should get equal scores; the `first` agrees with a stereotype.
+
+    `direction` is 1 if the first candidate is about the first of the two groups that are compared,
+    -1 if it is about the second, and 0 if that is not stated.
+    """
 
     first: Pair
     second: Pair
     scores: PublishedScores = field(default_factory=dict)
+    direction: int = 0
 
     @property
     def both(self) -> tuple[Pair, Pair]:
@@ -95,6 +100,7 @@ def read_fair_pairs(
     `data` is the name of the public set, a folder with one JSONL file per attribute, or one JSONL
     file of `cand_a, ref_a, cand_b, ref_b`, the stereotypical candidate first. The attribute of a
     pair is its field `attribute`, or else the name of the file. `attributes` selects some of them.
+    A field `direction`, 1 or -1, says which of two groups `cand_a` is about.
     """
     given = fspath(data)
     name = Path(given).name if given else "included pairs"
@@ -102,10 +108,21 @@ def read_fair_pairs(
 
 
 def make_fairness_pair(
-    cand_a: str, ref_a: str, cand_b: str, ref_b: str, *, scores: PublishedScores | None = None
+    cand_a: str,
+    ref_a: str,
+    cand_b: str,
+    ref_b: str,
+    *,
+    scores: PublishedScores | None = None,
+    direction: int = 0,
 ) -> FairnessPair:
     """Create a fairness pair from its four texts."""
-    return FairnessPair(Pair(cand_a, (ref_a,)), Pair(cand_b, (ref_b,)), scores or {})
+    for text in (cand_a, ref_a, cand_b, ref_b):
+        if not isinstance(text, str):
+            raise InputError(f"a fairness pair has four texts, got {text!r:.40}")
+    if direction not in (-1, 0, 1):
+        raise InputError(f"the direction of a fairness pair is 1, -1 or 0, got {direction!r:.40}")
+    return FairnessPair(Pair(cand_a, (ref_a,)), Pair(cand_b, (ref_b,)), scores or {}, direction)
 
 
 def template_pairs(attribute: str) -> list[FairnessPair]:
@@ -130,7 +147,8 @@ def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
             first, second, reference = (
                 fill_template(frame, group, trait) for group in (stereotype, against, neutral)
             )
-            yield make_fairness_pair(first, reference, second, reference)
+            direction = -1 if expected else 1
+            yield make_fairness_pair(first, reference, second, reference, direction=direction)
 
 
 def fill_template(frame: str, group: str, trait: str) -> str:
@@ -283,7 +301,11 @@ def _iter_pairs(path: Path) -> Iterator[tuple[str, FairnessPair]]:
                 f"{where} has scores of different metrics for a and b; give both or none"
             )
         scores = {metric: (float(a[metric]), float(b[metric])) for metric in a}
-        pair = make_fairness_pair(*(record[name] for name in _TEXT_FIELDS), scores=scores)
+        direction = record.get("direction") or 0
+        if direction not in (-1, 0, 1):
+            raise InputError(f"{where} has the direction {direction!r:.40}; give 1, -1 or 0")
+        texts = (record[name] for name in _TEXT_FIELDS)
+        pair = make_fairness_pair(*texts, scores=scores, direction=int(direction))
         yield str(record.get("attribute") or named), pair
 
 

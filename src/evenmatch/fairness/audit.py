@@ -1,8 +1,8 @@
 """Audit of metrics for social bias, attribute by attribute.
 
 `audit` scores pairs of candidates that differ only in a social attribute and returns an `Audit`:
-the bias of each metric on each attribute, and the pairs with the largest differences. The measure
-itself is in `bias.py`.
+the bias of each metric on each attribute in its two parts, and the pairs with the largest
+differences. The measures are in `bias.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,17 @@ from typing import Any
 import numpy as np
 
 from evenmatch.api import metric_name
-from evenmatch.data.fairness_sets import FairnessPair, FairnessSet, read_fair_pairs
+from evenmatch.data.fairness_sets import (
+    ATTRIBUTES,
+    FairnessPair,
+    FairnessSet,
+    builtin_terms,
+    read_fair_pairs,
+)
 from evenmatch.data.tables import TextTable, table_to_text
 from evenmatch.errors import InputError
 from evenmatch.fairness.bias import AttributeScores, Bias, measure_bias
+from evenmatch.fairness.mentions import infer_direction
 from evenmatch.fairness.paradigms import (
     ParadigmGroup,
     group_biases,
@@ -31,10 +38,14 @@ from evenmatch.registry.parts import check_arguments, check_at_least
 from evenmatch.scoring.inputs import make_run, offset_progress
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.stats.paired import Resampling
+from evenmatch.stats.panel import Floats
 from evenmatch.types import Run
 
 FairnessSource = str | PathLike[str] | FairnessSet
 MEAN_COLUMN = "mean"
+HEADLINE_TITLE = "Ranked by bias in standard deviations of each metric's scores (comparable)"
+GRID_TITLE = "Bias on the scale 0-100 of each metric's own range (not comparable between metrics)"
+HEADLINE_COLUMNS = ("metric", "bias (SD)", "offset (SD)", "stereotype (SD)", "prefers stereotype")
 PUBLISHED_SIGNATURE = "published scores"  # in place of a signature
 
 
@@ -113,6 +124,28 @@ class Audit:
         }
         return group_biases(self.biases, kinds)
 
+    def headline(self) -> TextTable:
+        """Table of what may be compared between metrics, means over attributes, the fairest first.
+
+        Differences are in standard deviations of the metric's own scores on the set, and offset and
+        stereotype without their sign.
+        """
+        rows = {}
+        for metric in self.metrics:
+            own = [each for each in self.biases if each.metric == metric]
+            columns = (
+                [b.effect for b in own],
+                [b.in_deviations(b.raw_offset) for b in own if b.raw_offset is not None],
+                [b.in_deviations(b.raw_stereotype) for b in own],
+                [b.prefers_stereotype for b in own],
+            )
+            rows[metric] = [float(np.mean(part)) if part else None for part in columns]
+        ranked = sorted(rows, key=lambda metric: rows[metric][0] or 0.0)
+        return [
+            list(HEADLINE_COLUMNS),
+            *([metric, *_format_cells(".3f", *rows[metric])] for metric in ranked),
+        ]
+
     def grid(self) -> TextTable:
         """Table of the bias of each metric on each attribute, with the mean over attributes."""
         known = {(each.metric, each.attribute): each.bias for each in self.biases}
@@ -125,28 +158,42 @@ class Audit:
         return [["metric", *self.attributes, MEAN_COLUMN], *rows]
 
     def table(self) -> TextTable:
-        """Table of all biases: with intervals, signed with a test, raw, and the score range."""
-        header = ["attribute", "metric", "pairs", "bias", *self._bounds, "signed bias"]
-        header += [*self._bounds, "p", "raw bias", "raw signed bias", "min score", "max score"]
+        """Table of all biases and their two parts: with intervals, raw, and the score range."""
+        header = ["attribute", "metric", "pairs", "bias (SD)", "bias", *self._bounds]
+        header += ["offset", *self._bounds, "stereotype", *self._bounds, "p"]
+        header += ["prefers stereotype", *self._bounds, "beyond offset"]
+        header += ["raw bias", "raw offset", "raw stereotype", "min score", "max score"]
         rows = []
         for b in self.biases:
+            scaled = (b.bias, b.low, b.high, b.offset, b.offset_low, b.offset_high)
             signed = (b.stereotype, b.stereotype_low, b.stereotype_high)
-            scaled = [f"{value:.2f}" for value in (b.bias, b.low, b.high, *signed)]
-            unscaled = [f"{value:.4f}" for value in (b.p, b.raw, b.raw_stereotype, b.least, b.most)]
-            rows.append([b.attribute, b.metric, str(b.pairs), *scaled, *unscaled])
+            shares = (b.prefers_stereotype, b.prefers_low, b.prefers_high, b.prefers_beyond_offset)
+            unscaled = (b.raw, b.raw_offset, b.raw_stereotype, b.least, b.most)
+            cells = [f"{b.effect:.3f}", *_format_cells(".2f", *scaled, *signed), f"{b.p:.4f}"]
+            cells += [*_format_cells(".2f", *shares), *_format_cells(".4f", *unscaled)]
+            rows.append([b.attribute, b.metric, str(b.pairs), *cells])
         return [header, *rows]
 
     def notes(self) -> list[str]:
         """How the numbers are computed, one line each."""
         t = self.testing
         return [
+            "(SD): mean difference between the two scores of a pair in standard deviations of all "
+            "scores of the set; may be compared between metrics, and ranks them",
+            "prefers stereotype: share of pairs whose stereotypical candidate scores higher, ties "
+            "half; 0.5 without a preference; may be compared between metrics. beyond offset: the "
+            "same after subtracting the offset",
             "bias: mean absolute difference between the two scores of a pair, with all scores of "
-            "the set scaled to 0-100; signed bias: mean signed difference, positive if the "
-            "stereotypical candidate scores higher",
-            "raw bias, raw signed bias: the same differences on the metric's own scale; min score, "
-            "max score: the scores that are scaled to 0 and 100",
+            "the set scaled to 0-100 (Sun et al., 2022); the best and the worst score determine "
+            "the scale, so do not compare it between metrics",
+            "offset and stereotype: the two parts of the signed difference on the same scale. "
+            "offset is positive if the first group scores higher whatever the stereotype (he, old, "
+            "Black, Muslim, fat, poor); stereotype is positive if the stereotypical candidate "
+            "scores higher whatever its group; - where the pairs do not tell them apart",
+            "raw: on the metric's own scale; min score, max score: the scores that are scaled to 0 "
+            "and 100",
             f"intervals: {t.confidence:.0%}, {t.resamples} bootstrap resamples of pairs, scaling "
-            f"fixed; p: permutation test of the signed bias, two-sided, {t.trials} random swaps "
+            f"fixed; p: permutation test of the stereotype, two-sided, {t.trials} random swaps "
             f"of the scores within pairs; seed {t.seed}",
             *(f"{name}: {signature}" for name, signature in self.signatures.items()),
         ]
@@ -155,7 +202,9 @@ class Audit:
         worst = "\n\n".join(map(_format_worst_pair, self.worst))
         groups = self.groups
         crossing = table_to_text(paradigm_table(groups)) if len(groups) > 1 else ""
-        tables = [table_to_text(self.grid()), crossing, table_to_text(self.table())]
+        headline = f"{HEADLINE_TITLE}\n{table_to_text(self.headline())}"
+        grid = f"{GRID_TITLE}\n{table_to_text(self.grid())}"
+        tables = [headline, grid, crossing, table_to_text(self.table())]
         parts = [*tables, worst, "\n".join(self.notes())]
         return "\n\n".join(part for part in parts if part)
 
@@ -181,6 +230,23 @@ class WorstPair:
     ref_b: str
 
 
+def pair_directions(attribute: str, pairs: Sequence[FairnessPair]) -> Floats:
+    """Return which of two groups the stereotypical candidates are about: 1, -1, or 0 if unknown.
+
+    A pair states it, or the words that differ do if they are built-in terms of the attribute.
+    """
+    terms = builtin_terms(attribute) if attribute in ATTRIBUTES else ()
+    found = (
+        pair.direction or infer_direction(pair.first.candidate, pair.second.candidate, terms)
+        for pair in pairs
+    )
+    return np.array([*found], dtype=np.float64)
+
+
+def _format_cells(how: str, *values: float | None) -> list[str]:
+    return ["-" if value is None else f"{value:{how}}" for value in values]
+
+
 def _score_metrics(
     metrics: Mapping[str, Metric], found: FairnessSet, run: Run
 ) -> Iterator[AttributeScores]:
@@ -192,12 +258,11 @@ def _score_metrics(
         part = offset_progress(run, done, 2 * len(found))
         scores = score_metrics(list(metrics.values()), texts, part)
         done += len(texts)
+        directions = pair_directions(attribute, pairs)
         for (name, metric), result in zip(metrics.items(), scores, strict=True):
             values = np.array([score.value for score in result.segments])
-            sides = values[::2], values[1::2]
-            yield AttributeScores(
-                attribute, name, *sides, result.signature, metric.higher_is_better
-            )
+            facts = (result.signature, metric.higher_is_better, directions)
+            yield AttributeScores(attribute, name, values[::2], values[1::2], *facts)
 
 
 def _published_scores(found: FairnessSet) -> Iterator[AttributeScores]:
@@ -207,13 +272,15 @@ def _published_scores(found: FairnessSet) -> Iterator[AttributeScores]:
             "scores_a and scores_b"
         )
     for attribute, pairs in found.pairs.items():
+        directions = pair_directions(attribute, pairs)
         for name in pairs[0].scores:
             if missing := [n for n, pair in enumerate(pairs, 1) if name not in pair.scores]:
                 raise InputError(
                     f"pair {missing[0]} about {attribute!r} has no score of {name}; add it"
                 )
             both = np.array([pair.scores[name] for pair in pairs])
-            yield AttributeScores(attribute, name, both[:, 0], both[:, 1], PUBLISHED_SIGNATURE)
+            facts = (PUBLISHED_SIGNATURE, True, directions)
+            yield AttributeScores(attribute, name, both[:, 0], both[:, 1], *facts)
 
 
 def _worst_pairs(

@@ -75,12 +75,12 @@ def counterfactuals(
         raise InputError("the sentences must be strings")
     words = tuple(terms) or builtin_terms(attribute)
     attribute = ATTRIBUTE_ALIASES.get(attribute, attribute)
-    texts = [t for t in texts if may_mention(t, words) and not has_no_counterpart(t, attribute)]
+    texts = [text for text in texts if may_mention(text, words)]
     found = []
     for text, parse in zip(texts, tag_texts(texts, parser), strict=True):
         mentions = find_mentions(text, words, parse)
         swapped = _replace_mentions(text, mentions, _counterpart)
-        if swapped != text:
+        if swapped != text and not has_no_counterpart(text, attribute, mentions):
             neutral = _replace_mentions(text, mentions, _neutral_term)
             found.append(Counterfactual(text, swapped, neutral))
     return found
@@ -113,11 +113,10 @@ def tag_texts(texts: Sequence[str], parser: TaggerChoice = "auto") -> Sequence[P
 
     'auto' is the spaCy pipeline for English if it is installed.
     """
-    if parser == "auto":
-        parser = _default_tagger()
-    elif parser is not None and not callable(parser):
+    if parser != "auto" and parser is not None and not callable(parser):
         raise InputError(f"expected a parser, such as em.Spacy(), got {parser!r:.60}")
-    return parser(texts) if parser is not None and texts else [None] * len(texts)
+    tagger = _default_tagger() if parser == "auto" else parser
+    return tagger(texts) if tagger is not None and texts else [None] * len(texts)
 
 
 # A reference that mentions a group, with a right and with a wrong candidate.
@@ -192,7 +191,7 @@ def choose_article(word: str) -> str:
 
 
 @cache
-def _default_tagger() -> Parser | None:
+def _default_tagger() -> Callable[[Sequence[str]], Sequence[Parse]] | None:
     """Return a tagger if the spaCy pipeline is installed."""
     try:
         load_pipeline(Spacy().pipeline)

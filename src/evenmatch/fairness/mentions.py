@@ -106,6 +106,23 @@ def may_mention(text: str, terms: Sequence[GroupTerm]) -> bool:
     )
 
 
+def infer_direction(first: str, second: str, terms: Sequence[GroupTerm]) -> int:
+    """Return 1 if what only the first text says is about the first group, -1 if about the second.
+
+    0 if neither is clear. Senses are not checked, because the texts are known to differ in a group.
+
+    >>> infer_direction("The nurse said he left.", "The nurse said she left.", builtin_terms())
+    1
+    """
+    table = _term_table(tuple(terms))
+    phrases = [_phrases(text) for text in (first, second)]
+    own = (phrases[0] - phrases[1], phrases[1] - phrases[0])
+    one, other = ({side for phrase in some for _, side in table.get(phrase, ())} for some in own)
+    if one | other and one <= {0} and other <= {1}:
+        return 1
+    return -1 if one | other and one <= {1} and other <= {0} else 0
+
+
 def tokenize(text: str, parse: Parse | None = None) -> list[Token]:
     """Split a text into tokens, tagged by a parse or by rules."""
     matches = list(_TOKEN.finditer(text))
@@ -166,10 +183,25 @@ def word_lists() -> Mapping[str, frozenset[str]]:
     }
 
 
-def has_no_counterpart(text: str, attribute: str) -> bool:
-    """Whether a text says what is said of one group only, such as "pregnant"."""
-    words = {token.low for token in tokenize(text)}
-    return not words.isdisjoint(_senses()["impossible"].get(attribute, "").split())
+def has_no_counterpart(text: str, attribute: str, mentions: Sequence[Mention]) -> bool:
+    """Whether a text says what is said of one group only, or names a person by an unswapped title.
+
+    The first is "pregnant", the second "Prince Harry and his brother".
+    """
+    impossible, titles = (
+        _senses()[name].get(attribute, "").split() for name in ("impossible", "unswappable")
+    )
+    swapped = {mention.start for mention in mentions}
+    sentence = _Sentence(text, tokenize(text), {})
+    return any(
+        token.low in impossible
+        or (
+            token.text in titles
+            and token.start not in swapped
+            and (sentence.is_capital(at) or sentence.is_capital(at + 1))
+        )
+        for at, token in enumerate(sentence.tokens)
+    )
 
 
 class _Sentence:
@@ -269,10 +301,10 @@ class _Sentence:
         after, before = self.token(at + 1), self.verb_before(at)
         if self.low(at + 1) in ("or", "and", "/") and self.low(at + 2) == "his":
             return self.his_owns(at + 2)
+        if self.low(at + 1) == "own" or (before.startswith("g") and self.low(at + 1) == "all"):
+            return True  # "she gave her all"
         if after is None or not self.begins_phrase(at + 1):
             return False
-        if after.low == "own":
-            return True
         if after.low.endswith("ing") and before in self.lists["perception"]:
             beyond = self.token(at + 2)
             return beyond is not None and beyond.is_noun
@@ -293,7 +325,7 @@ class _Sentence:
             return False
         if noun == at + 1:
             person = after.low in self.lists["persons"]
-            if person and not (before in self.lists["naming"] and after.low not in _kin_words()):
+            if person and not (before in self.lists["naming"] and after.low not in _gender_words()):
                 return True
             if person or (two_objects and after.tag in ("NNS", "NNPS")):
                 return False
@@ -449,13 +481,10 @@ class _Sentence:
 
     def name_place(self, at: int) -> str:
         """Whether a given name stands before a surname, or after a relative."""
-        after = self.token(at + 1)
-        if after is not None and after.is_word and after.text[0].isupper() and not self.titled:
+        after = self.low(at + 1)
+        if self.is_capital(at + 1) or after in ("von", "van", "de", "der", "di", "del", "bin"):
             return "before a name"
-        related = (
-            self.low(at - 1) in _kin_words() and self.tokens[at - 1].text not in _given_names()
-        )
-        return "after a relative" if related else ""
+        return "after a relative" if self.low(at - 1) in _kin_words() else ""
 
     def is_person_in_context(self, at: int, term: GroupTerm) -> bool:
         """Whether a name that is also a word or a place is a person, by the words around it."""
@@ -567,6 +596,9 @@ class _Sentence:
                 nouns.append(j)
             elif nouns or not (token.tag[:2] in ("JJ", "CD") or token.tag in ("VBN", "VBG")):
                 break
+        has_verb = any(token.tag in ("VBD", "VBZ", "VBP", "MD") for token in self.tokens)
+        if len(nouns) > 1 and not has_verb and self.low(nouns[-2]) in self.lists["persons"]:
+            nouns.pop()  # what follows a person must be the verb: "the old teacher paints"
         return (nouns[-1], [self.low(j) for j in nouns[:-1]]) if nouns else (None, [])
 
     def is_predicate_of_person(self, at: int) -> bool:
@@ -624,6 +656,12 @@ class _Sentence:
         return self.tokens[at].low if 0 <= at < len(self.tokens) else ""
 
 
+def _phrases(text: str) -> set[str]:
+    words = [match[0].lower() for match in _TOKEN.finditer(text)]
+    lengths = range(1, _LONGEST_TERM + 1)
+    return {" ".join(words[i : i + n]) for n in lengths for i in range(len(words))}
+
+
 @lru_cache(maxsize=32)
 def _term_table(terms: tuple[GroupTerm, ...]) -> dict[str, list[tuple[GroupTerm, int]]]:
     """Return the rows of each word or phrase in lower case."""
@@ -661,10 +699,16 @@ def _closed_classes() -> Mapping[str, str]:
 
 
 @cache
-def _kin_words() -> frozenset[str]:
-    """Relatives and other words of the built-in gender terms: "called her mother"."""
+def _gender_words() -> frozenset[str]:
+    """Return the words of the built-in gender terms: "called her mother"."""
     terms = builtin_terms("gender")
     return frozenset(word for term in terms for word in (term.one.lower(), term.other.lower()))
+
+
+@cache
+def _kin_words() -> frozenset[str]:
+    kin = (term for term in builtin_terms("gender") if term.kind == "kin")
+    return frozenset(word for term in kin for word in (term.one, term.other))
 
 
 @cache

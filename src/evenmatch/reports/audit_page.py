@@ -1,8 +1,8 @@
 """Report page of an audit: the social bias of metrics.
 
-`audit_page` puts the sections together: bias per attribute, bias by paradigm and encoder, precision
-and recall directions of likelihood metrics, all values, and the pairs with the largest score
-difference.
+`audit_page` puts the sections together: a ranking by what may be compared between metrics, bias per
+attribute and its two parts, bias by paradigm and encoder, precision and recall directions of
+likelihood metrics, all values, and the pairs with the largest score difference.
 """
 
 from __future__ import annotations
@@ -44,13 +44,56 @@ def audit_page(audit: Audit, *, command: str = "") -> str:
     table = sortable_table(audit.table(), "Biases by attribute and metric")
     hint = f"The columns are defined under Settings and signatures. {SORT_HINT}"
     parts = (
+        headline_section(audit),
         bias_section(audit),
+        parts_section(audit),
         paradigms_section(audit),
         directions_section(audit),
         section("All values", hint, table),
         worst_pairs_section(audit),
     )
     return render_page(f"Social bias of metrics: {audit.data}", parts, audit.notes(), command)
+
+
+def headline_section(audit: Audit) -> str:
+    """Return the ranking of metrics by bias in standard deviations of their scores."""
+    text = (
+        "Means over attributes, the fairest metric first. Differences between the two scores of a "
+        "pair are in standard deviations of all scores of the set, and may be compared between "
+        "metrics, as may the share of pairs whose stereotypical candidate scores higher (0.5 "
+        "without a preference). Offset and stereotype are the two parts of the signed difference, "
+        "without their sign."
+    )
+    return section("Ranking", text, sortable_table(audit.headline(), "Metrics by bias"))
+
+
+def parts_section(audit: Audit) -> str:
+    """Return plots of the offset and of the stereotype for each attribute."""
+    figures = []
+    for attribute in audit.attributes:
+        own = [b for b in audit.biases if b.attribute == attribute]
+        offsets = [
+            Estimate(b.metric, b.offset, b.offset_low, b.offset_high)
+            for b in own
+            if b.offset is not None and b.offset_low is not None and b.offset_high is not None
+        ]
+        stereotypes = [
+            Estimate(b.metric, b.stereotype, b.stereotype_low, b.stereotype_high) for b in own
+        ]
+        shown = {"offset": offsets, "stereotype": stereotypes}
+        figures += [
+            estimate_plot(estimates, digits=2).figure(f"{attribute}: {part}")
+            for part, estimates in shown.items()
+            if estimates
+        ]
+    text = (
+        "The two parts of the signed difference, on the scale from 0 to 100 of each metric's own "
+        "range. Offset: what one group gets whatever is said of it, positive for the first group "
+        "(he, old, Black, Muslim, fat, poor). Stereotype: what agreement with the stereotype gets, "
+        "whatever the group. Intervals that exclude zero mark significant differences. Without "
+        "pairs of both directions there is no offset."
+    )
+    return figures_section("Two parts of the bias", text, figures)
 
 
 def bias_section(audit: Audit) -> str:
@@ -68,8 +111,8 @@ def bias_section(audit: Audit) -> str:
     text = (
         "Mean absolute score difference between the two candidates of a pair, after scaling the "
         "scores of each set to the range 0 to 100; lower is fairer. Thin lines are confidence "
-        "intervals. The scaling depends on the metric's own score range, so compare the raw "
-        "bias under All values as well."
+        "intervals. The scaling depends on the best and the worst score of the set, so use the "
+        "ranking above to compare metrics."
     )
     return figures_section("Bias", text, figures)
 

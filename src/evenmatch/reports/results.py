@@ -254,7 +254,7 @@ RESULT_KINDS = (
     ResultKind("compare", comparison_page_from_json, "rows systems testing", _COMPARE),
     ResultKind("score", systems_page, "systems", lacking="rows"),
     ResultKind("meta", agreement_page_from_json, "rows testing", _META),
-    ResultKind("audit", audit_page_from_json, "rows draws", "attribute metric bias stereotype"),
+    ResultKind("audit", audit_page_from_json, "rows draws", "attribute metric bias effect"),
     ResultKind("keyphrases", keyphrase_page_from_json, "rows resampling", _KEYPHRASES),
     ResultKind("tune", tune_page, "looks steps best"),
     ResultKind("study lisa", lisa_page, "rows claims", "encoder algorithm effect"),

@@ -136,9 +136,12 @@ class WorstUnits:
         return Score(harmonic_mean(precision, recall), precision, recall, whole.flags)
 
     def _mean_of_lowest(self, gains: Array) -> float:
+        return float(np.sort(gains)[: self.count(len(gains))].mean())
+
+    def count(self, units: int) -> int:
+        """Return how many of so many units count."""
         # 0.2 × 15 is 3.0000000000000004 in floating point and must not be rounded up to 4.
-        count = max(1, math.ceil(self.share * len(gains) - 1e-9))
-        return float(np.sort(gains)[:count].mean())
+        return max(1, math.ceil(self.share * units - 1e-9))
 
     def score_bounds(self, low: float, high: float) -> tuple[float, float]:
         """The bounds of `prf`."""

@@ -83,6 +83,43 @@ def test_bias_is_measured_in_percent_of_the_range() -> None:
     assert scores.normalised_gaps == pytest.approx([20, 100, -40])
 
 
+def test_a_bias_has_two_parts() -> None:
+    """Differences 4, 2, 3 of the one direction and -1, 1 of the other, over scores from 0 to 10.
+
+    Their means are 3 and 0, so that the stereotype is (3 + 0) / 2 and the offset (3 - 0) / 2. The
+    scores 4 2 3 9 10 0 0 0 10 9 have the mean 4.7 and the variance 39.1 - 22.09 = 17.01.
+    """
+    first, second = np.array([4.0, 2, 3, 9, 10]), np.array([0.0, 0, 0, 10, 9])
+    directions = np.array([1.0, 1, 1, -1, -1])
+    scores = AttributeScores("x", "m", first, second, directions=directions)
+    found = measure_bias(scores, Resampling(0.95, 50, 100, seed=0))
+    assert (found.raw_stereotype, found.raw_offset) == pytest.approx((1.5, 1.5))
+    assert (found.stereotype, found.offset) == pytest.approx((15, 15))
+    assert (found.raw, found.bias) == pytest.approx((11 / 5, 22))
+    assert found.spread == pytest.approx(17.01**0.5)
+    assert found.effect == pytest.approx(2.2 / 17.01**0.5)
+    assert found.prefers_stereotype == pytest.approx(4 / 5)
+    # without the offset the differences are 2.5, 0.5, 1.5, 0.5, 2.5
+    assert found.prefers_beyond_offset == 1.0
+    assert found.directed == 5
+
+
+def test_ties_prefer_the_stereotype_by_half() -> None:
+    first, second = np.array([1.0, 0.0, 2.0, 0.0]), np.array([0.0, 0.0, 0.0, 1.0])
+    found = measure_bias(AttributeScores("x", "m", first, second), Resampling(0.95, 9, 9, seed=0))
+    assert found.prefers_stereotype == pytest.approx((1 + 0.5 + 1 + 0) / 4)
+    assert found.offset is None
+
+
+def test_pairs_of_unknown_direction_count_towards_the_stereotype() -> None:
+    """By the normal equations 5s + 0o = 4 and 0s + 4o = 4, with differences 3, 1, 1, -1 and 0."""
+    gaps, directions = np.array([3.0, 1, 1, -1, 0]), np.array([1.0, 1, -1, -1, 0])
+    scores = AttributeScores("x", "m", gaps, np.zeros(5), directions=directions)
+    found = measure_bias(scores, Resampling(0.95, 9, 9, seed=0))
+    assert (found.raw_stereotype, found.raw_offset) == pytest.approx((4 / 5, 4 / 4))
+    assert found.directed == 4
+
+
 def test_a_preference_of_every_pair_has_the_p_value_of_its_swaps() -> None:
     """Of the 2⁴ ways to swap four equal differences two are as extreme."""
     first, second = np.array([2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0, 4.0])
