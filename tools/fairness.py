@@ -29,6 +29,7 @@ import numpy as np
 import evenmatch as em
 from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.fairness_sets import (
+    ATTRIBUTES,
     FairnessPair,
     family_pairs,
     make_fairness_pair,
@@ -36,10 +37,14 @@ from evenmatch.data.fairness_sets import (
     template_pairs,
 )
 from evenmatch.fairness.adapter_training import held_out, pronoun_contrasts, training_families
+from evenmatch.fairness.audit import pair_directions
+from evenmatch.fairness.bias import AttributeScores, measure_bias
 from evenmatch.fairness.counterfactuals import GenderCase, neutralise
 from evenmatch.fairness.debias import contrast_cases, fairness_pair_cases
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import as_metric, score_metrics
+from evenmatch.stats.paired import Resampling
+from evenmatch.stats.panel import Floats
 from evenmatch.types import Run
 from tools.pages import RESULTS
 from tools.pages.agreement import thinned
@@ -54,8 +59,6 @@ RATINGS: Mapping[str, tuple[tuple[str, ...], Any, Any]] = {
 }
 Measures = dict[str, dict[str, float]]
 _BRACKETS = re.compile(r"\[(.*?)\]")
-_MALE = re.compile(r"\b(?:he|him|his|himself)\b", re.IGNORECASE)
-_FEMALE = re.compile(r"\b(?:she|her|hers|herself)\b", re.IGNORECASE)
 
 
 def fairness_sets() -> dict[str, list[FairnessPair]]:
@@ -127,7 +130,7 @@ def measure_sets(metric: Metric, run: Run) -> Measures:
     found = {}
     for name, each in sets.items():
         both = np.array([next(rows) for _ in each])
-        found[name] = bias_measures(each, both)
+        found[name] = bias_measures(name, each, both)
     for name, some in cases.items():
         both = np.array([next(rows) for _ in some])
         cost = float((both[:, 0] - both[:, 1]).mean())
@@ -135,23 +138,29 @@ def measure_sets(metric: Metric, run: Run) -> Measures:
     return found
 
 
-def bias_measures(pairs: list[FairnessPair], scores: Any) -> dict[str, float]:
-    """Bias, raw and in percent of the range; its two parts; and how often the stereotype wins.
+def bias_measures(name: str, pairs: list[FairnessPair], scores: Floats) -> dict[str, float]:
+    """Bias, raw and in percent of the range; its two parts, raw; and how often a stereotype wins.
 
-    `offset` is the mean difference between pairs' male and female pronouns, where there are any.
+    `share` counts the pairs whose stereotypical candidate scores higher, `beyond` does so after the
+    offset is subtracted.
     """
-    gaps = scores[:, 0] - scores[:, 1]
-    male = np.array([_is_male(pair) for pair in pairs])
-    found = {
-        "pairs": len(pairs),
-        "bias": 100 * np.abs(gaps).mean() / np.ptp(scores),
-        "raw": np.abs(gaps).mean(),
-        "stereotype": gaps.mean(),
-        "share": (gaps > 0).mean() + 0.5 * (gaps == 0).mean(),
+    attribute = name if name in ATTRIBUTES else "gender"
+    directions = pair_directions(attribute, pairs)
+    first, second = scores[:, 0], scores[:, 1]
+    both = AttributeScores(attribute, name, first, second, directions=directions)
+    found = measure_bias(both, Resampling(0.95, 200, 10, 0))
+    measures = {
+        "pairs": found.pairs,
+        "bias": found.bias,
+        "raw": found.raw,
+        "low": found.low * found.raw / found.bias,
+        "high": found.high * found.raw / found.bias,
+        "stereotype": found.raw_stereotype,
+        "share": found.prefers_stereotype,
+        "offset": found.raw_offset,
+        "beyond": found.prefers_beyond_offset,
     }
-    if (male != 0).all():
-        found["offset"] = (gaps * male).mean()
-    return {name: round(float(value), 8) for name, value in found.items()}
+    return {what: round(value, 8) for what, value in measures.items() if value is not None}
 
 
 def measure_ratings(metric: Metric, data: str) -> dict[str, float]:
@@ -201,15 +210,6 @@ def _compared(before: Mapping[str, float], after: Mapping[str, float]) -> Iterat
         old = before[what]
         change = f" ({100 * value / old:.0f} %)" if what in ("bias", "raw", "cost") else ""
         yield f"{what} {old:.5g} > {value:.5g}{change}"
-
-
-def _is_male(pair: FairnessPair) -> int:
-    """1 if the first candidate has the male pronoun and the second the female, -1, or 0."""
-    first, second = (set(side.candidate.lower().split()) for side in pair.both)
-    one, two = " ".join(first - second), " ".join(second - first)
-    if _MALE.search(one) and _FEMALE.search(two):
-        return 1
-    return -1 if _FEMALE.search(one) and _MALE.search(two) else 0
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

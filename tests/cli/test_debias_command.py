@@ -25,7 +25,8 @@ def test_an_adapter_is_trained_and_can_be_named_as_a_metric(
     done = command("debias", "-m", metric, "-s", "pairs.jsonl", "-o", "even", *settings, "--json")
     assert done.code == 0, done.err
     rows = json.loads(done.out)["rows"]
-    measures = ["bias", "raw difference", "stereotype", "cost of a wrong group"]
+    measures = ["bias", "raw difference", "stereotype", "share that prefers the stereotype"]
+    measures += ["cost of a wrong group", "group offset"]
     shown = [f"cost of a wrong gender, shown by a {kind}" for kind in ("noun", "name")]
     assert [row["what"] for row in rows] == [*measures, *measures, *shown]
     assert {row["attribute"] for row in rows} == {"gender"}

@@ -69,6 +69,8 @@ def test_an_adapter_is_trained_saved_judged_and_usable(model: str, tmp_path: Pat
         "bias",
         "raw difference",
         "stereotype",
+        "share that prefers the stereotype",
+        "group offset",
         "cost of a wrong group",
         "cost of a wrong gender, shown by a noun",
         "cost of a wrong gender, shown by a name",

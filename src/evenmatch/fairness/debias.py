@@ -170,14 +170,20 @@ def compare_bias(
         for attribute, pairs in each.pairs.items():
             one = FairnessSet(each.name, {attribute: pairs})
             before, after = audit([plain, adapted], one, worst=0, **how).biases
-            measures = {
+            measures: dict[str, Sequence[float]] = {
                 "bias": (before.bias, after.bias),
                 "raw difference": (before.raw, after.raw),
                 "stereotype": (before.stereotype, after.stereotype),
+                "share that prefers the stereotype": (
+                    before.prefers_stereotype,
+                    after.prefers_stereotype,
+                ),
                 "cost of a wrong group": wrong_gender_penalties(
                     [plain, adapted], fairness_pair_cases(pairs), run
                 ),
             }
+            if before.offset is not None and after.offset is not None:
+                measures["group offset"] = (before.offset, after.offset)
             if each.name == SELECTION:
                 measures |= {
                     f"cost of a wrong gender, shown by a {kind}": wrong_gender_penalties(
