@@ -94,7 +94,7 @@ def debias(
     seconds = time.monotonic() - start
     facts = {
         "attributes": ", ".join(wanted),
-        "trained on": f"{len(data.counterfactuals)} counterfactuals, "
+        "trained on": f"{len(set(data.counterfactuals))} counterfactuals, "
         f"{len(data.anchors)} sentence pairs",
         "model": through.label,
         "settings": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
