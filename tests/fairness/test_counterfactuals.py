@@ -100,8 +100,9 @@ def test_with_a_tagger_every_hand_checked_sentence_is_right() -> None:
     assert wrong_counterfactuals("auto") == set()
 
 
-def test_by_rules_all_but_two_hand_checked_sentences_are_right() -> None:
+def test_by_rules_all_but_three_hand_checked_sentences_are_right() -> None:
     assert wrong_counterfactuals(None) == {
+        "A millionaire playboy bought the club.",
         "My cousin goes to church on Sundays.",
         "A pretty girl smiled at him.",
     }

@@ -88,6 +88,7 @@ def test_a_group_is_the_mean_over_metrics_and_attributes() -> None:
     [both] = group_biases(biases, {"m": MetricKind("greedy", "A"), "n": MetricKind("greedy", "A")})
     assert both.metrics == ("m", "n")
     assert both.bias == pytest.approx(np.mean([each.bias for each in biases]))
+    assert both.effect == pytest.approx(np.mean([each.effect for each in biases]))
 
 
 def test_an_interval_over_four_attributes_is_half_as_wide() -> None:
@@ -95,6 +96,9 @@ def test_an_interval_over_four_attributes_is_half_as_wide() -> None:
     [one] = group_biases([bias("age", "m", 0.5)], kinds)
     [four] = group_biases([bias(str(n), "m", 0.5) for n in range(4)], kinds)
     assert four.high - four.low == pytest.approx((one.high - one.low) / 2)
+    width = one.effect_high - one.effect_low
+    assert four.effect_high - four.effect_low == pytest.approx(width / 2)
+    assert width == pytest.approx((one.high - one.low) * one.effect / one.bias)
 
 
 def test_groups_are_set_out_by_paradigm_and_encoder_the_fairest_first() -> None:
@@ -106,7 +110,8 @@ def test_groups_are_set_out_by_paradigm_and_encoder_the_fairest_first() -> None:
     assert header == ["paradigm", "B", "A"]
     assert [row[0] for row in rows] == ["one-to-one", "greedy"]
     assert rows[0][2] == "-"
-    assert rows[1][2] == f"{found[1].bias:.2f} ({found[1].low:.2f}-{found[1].high:.2f})"
+    most = found[1]
+    assert rows[1][2] == f"{most.effect:.2f} ({most.effect_low:.2f}-{most.effect_high:.2f})"
 
 
 def test_an_audit_says_its_groups() -> None:

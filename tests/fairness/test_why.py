@@ -31,6 +31,7 @@ BY_REDUCER = [
 NAMED = ["bertscore", "bertscore(idf=True)", "f_disc", "f_cont", "f_partial", "f_static", "eot"]
 NAMED += ["lisa_rowmask", "lisa_recursive", "lisa_topk", "lisa_auction", "moverscore"]
 NAMED += ["bertscore_even", "f_disc_even", "struct_dep", "struct_dep_head"]
+NAMED += ["struct_con", "struct_con_label", "struct_con_head"]
 
 WORDS = "he she his her the a nurse doctor man woman helped saw because needed cat dog old".split()
 

@@ -125,6 +125,7 @@ def make_fairness_pair(
     return FairnessPair(Pair(cand_a, (ref_a,)), Pair(cand_b, (ref_b,)), scores or {}, direction)
 
 
+@check_arguments
 def template_pairs(attribute: str) -> list[FairnessPair]:
     """Generate the minimal pairs of an attribute, with one neutral reference, stereotype first.
 
@@ -134,7 +135,12 @@ def template_pairs(attribute: str) -> list[FairnessPair]:
     The carpenter told us that she had finished early.
     The carpenter told us that the carpenter had finished early.
     """
-    return [pair for family in _read_toml(attribute)["family"] for pair in family_pairs(family)]
+    present = (files("evenmatch.data") / "fairness" / f"{attribute}.toml").is_file()
+    families = _read_toml(attribute).get("family") if present else None
+    if families is None:
+        known = ", ".join(ATTRIBUTES)
+        raise UnknownNameError(f"there are no templates about {attribute!r}; known: {known}")
+    return [pair for family in families for pair in family_pairs(family)]
 
 
 def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
@@ -151,6 +157,7 @@ def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
             yield make_fairness_pair(first, reference, second, reference, direction=direction)
 
 
+@check_arguments
 def fill_template(frame: str, group: str, trait: str) -> str:
     """Fill the gaps of a sentence; a neutral term may be empty.
 
@@ -179,7 +186,7 @@ class GroupTerm:
     attribute: str = ""
 
 
-@cache
+@check_arguments
 def builtin_terms(attribute: str = "gender") -> tuple[GroupTerm, ...]:
     """Return the terms about an attribute that come with evenmatch.
 
@@ -189,22 +196,7 @@ def builtin_terms(attribute: str = "gender") -> tuple[GroupTerm, ...]:
     >>> term.one, term.other, term.neutral
     ('he', 'she', 'the person')
     """
-    every = _read_toml("terms")
-    attribute = ATTRIBUTE_ALIASES.get(attribute, attribute)
-    if attribute not in every:
-        raise UnknownNameError(f"there are no terms about {attribute!r}; known: {', '.join(every)}")
-    table = every[attribute]
-    found = [
-        GroupTerm(one, other, neutral, kind, key == "one_way", attribute)
-        for key, kind in _TERM_TABLES.items()
-        for one, other, neutral in table.get(key, ())
-    ]
-    for names in given_names().values() if "any_name" in table else ():
-        found += [
-            GroupTerm(one, other, table["any_name"], "name", attribute=attribute)
-            for one, other in zip(names["men"], names["women"], strict=True)
-        ]
-    return tuple(found)
+    return _builtin_terms(ATTRIBUTE_ALIASES.get(attribute, attribute))
 
 
 @cache
@@ -231,6 +223,7 @@ def ambiguous_names() -> frozenset[str]:
     return frozenset(_read_toml("names")["ambiguous"]["names"].split())
 
 
+@check_arguments
 def read_terms(data: str, attribute: str = "gender") -> tuple[GroupTerm, ...]:
     """Read the terms of a public list, 'winobias' or 'bias-words'; they have no neutral terms.
 
@@ -252,6 +245,25 @@ def read_terms(data: str, attribute: str = "gender") -> tuple[GroupTerm, ...]:
     raise UnknownNameError(
         f"no list of terms is called {data!r}; known: {', '.join(PUBLIC_TERM_LISTS)}"
     )
+
+
+@cache
+def _builtin_terms(attribute: str) -> tuple[GroupTerm, ...]:
+    every = _read_toml("terms")
+    if attribute not in every:
+        raise UnknownNameError(f"there are no terms about {attribute!r}; known: {', '.join(every)}")
+    table = every[attribute]
+    found = [
+        GroupTerm(one, other, neutral, kind, key == "one_way", attribute)
+        for key, kind in _TERM_TABLES.items()
+        for one, other, neutral in table.get(key, ())
+    ]
+    for names in given_names().values() if "any_name" in table else ():
+        found += [
+            GroupTerm(one, other, table["any_name"], "name", attribute=attribute)
+            for one, other in zip(names["men"], names["women"], strict=True)
+        ]
+    return tuple(found)
 
 
 def _read_attributes(given: str) -> dict[str, list[FairnessPair]]:

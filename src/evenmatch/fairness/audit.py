@@ -25,7 +25,7 @@ from evenmatch.data.fairness_sets import (
 from evenmatch.data.tables import TextTable, table_to_text
 from evenmatch.errors import InputError
 from evenmatch.fairness.bias import AttributeScores, Bias, measure_bias
-from evenmatch.fairness.mentions import infer_direction
+from evenmatch.fairness.mentions import make_lexicon
 from evenmatch.fairness.paradigms import (
     ParadigmGroup,
     group_biases,
@@ -44,6 +44,7 @@ from evenmatch.types import Run
 FairnessSource = str | PathLike[str] | FairnessSet
 MEAN_COLUMN = "mean"
 HEADLINE_TITLE = "Ranked by bias in standard deviations of each metric's scores (comparable)"
+CROSSING_TITLE = "Mean bias (SD) by paradigm and encoder"
 GRID_TITLE = "Bias on the scale 0-100 of each metric's own range (not comparable between metrics)"
 HEADLINE_COLUMNS = ("metric", "bias (SD)", "offset (SD)", "stereotype (SD)", "prefers stereotype")
 PUBLISHED_SIGNATURE = "published scores"  # in place of a signature
@@ -201,7 +202,9 @@ class Audit:
     def __str__(self) -> str:
         worst = "\n\n".join(map(_format_worst_pair, self.worst))
         groups = self.groups
-        crossing = table_to_text(paradigm_table(groups)) if len(groups) > 1 else ""
+        crossing = ""
+        if len(groups) > 1:
+            crossing = f"{CROSSING_TITLE}\n{table_to_text(paradigm_table(groups))}"
         headline = f"{HEADLINE_TITLE}\n{table_to_text(self.headline())}"
         grid = f"{GRID_TITLE}\n{table_to_text(self.grid())}"
         tables = [headline, grid, crossing, table_to_text(self.table())]
@@ -230,14 +233,15 @@ class WorstPair:
     ref_b: str
 
 
+@check_arguments
 def pair_directions(attribute: str, pairs: Sequence[FairnessPair]) -> Floats:
     """Return which of two groups the stereotypical candidates are about: 1, -1, or 0 if unknown.
 
     A pair states it, or the words that differ do if they are built-in terms of the attribute.
     """
-    terms = builtin_terms(attribute) if attribute in ATTRIBUTES else ()
+    lexicon = make_lexicon(builtin_terms(attribute) if attribute in ATTRIBUTES else ())
     found = (
-        pair.direction or infer_direction(pair.first.candidate, pair.second.candidate, terms)
+        pair.direction or lexicon.direction(pair.first.candidate, pair.second.candidate)
         for pair in pairs
     )
     return np.array([*found], dtype=np.float64)

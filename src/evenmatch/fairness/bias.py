@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenmatch.errors import InputError
+from evenmatch.registry.parts import check_arguments
 from evenmatch.stats.bootstrap import (
     Interval,
     WeightedStatistic,
@@ -86,6 +87,12 @@ class Bias:
         """Size of a raw difference in standard deviations of the scores; 0 if they are constant."""
         return abs(raw) / self.spread if self.spread else 0.0
 
+    @property
+    def effect_interval(self) -> Interval:
+        """`effect` with the interval of `bias`, in standard deviations."""
+        factor = self.effect / self.bias if self.bias else 0.0
+        return Interval(self.effect, self.low * factor, self.high * factor)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttributeScores:
@@ -136,6 +143,7 @@ class AttributeScores:
         return self.gaps * self.scale
 
 
+@check_arguments
 def measure_bias(scores: AttributeScores, testing: Resampling) -> Bias:
     """Measure the bias from the scores of the first and of the second candidates."""
     _check_scores(scores)

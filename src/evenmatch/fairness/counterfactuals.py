@@ -21,7 +21,7 @@ import numpy as np
 
 from evenmatch.data.fairness_sets import ATTRIBUTE_ALIASES, GroupTerm, builtin_terms
 from evenmatch.errors import DataError, InputError, MissingExtraError
-from evenmatch.fairness.mentions import Mention, find_mentions, has_no_counterpart, may_mention
+from evenmatch.fairness.mentions import Lexicon, Mention, has_no_counterpart, make_lexicon
 from evenmatch.protocols import Metric, Parser
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.metric import score_metrics
@@ -73,12 +73,12 @@ def counterfactuals(
     texts = list(dict.fromkeys(sentences))
     if not all(isinstance(text, str) for text in texts):
         raise InputError("the sentences must be strings")
-    words = tuple(terms) or builtin_terms(attribute)
+    lexicon = make_lexicon(tuple(terms) or builtin_terms(attribute))
     attribute = ATTRIBUTE_ALIASES.get(attribute, attribute)
-    texts = [text for text in texts if may_mention(text, words)]
+    texts = [text for text in texts if lexicon.may_occur(text)]
     found = []
     for text, parse in zip(texts, tag_texts(texts, parser), strict=True):
-        mentions = find_mentions(text, words, parse)
+        mentions = lexicon.find(text, parse)
         swapped = _replace_mentions(text, mentions, _counterpart)
         if swapped != text and not has_no_counterpart(text, attribute, mentions):
             neutral = _replace_mentions(text, mentions, _neutral_term)
@@ -92,7 +92,7 @@ def swap_groups(text: str, terms: Sequence[GroupTerm] = (), parse: Parse | None 
     >>> swap_groups("HIS sister's dog saw him, and the book is his.")
     "HER brother's dog saw her, and the book is hers."
     """
-    mentions = find_mentions(text, terms or builtin_terms(), parse)
+    mentions = _lexicon(terms).find(text, parse)
     return _replace_mentions(text, mentions, _counterpart)
 
 
@@ -104,10 +104,11 @@ def neutralise(text: str, terms: Sequence[GroupTerm] = (), parse: Parse | None =
     >>> neutralise("An old man met a tall woman.", builtin_terms("age"))
     'A man met a tall woman.'
     """
-    mentions = find_mentions(text, terms or builtin_terms(), parse)
+    mentions = _lexicon(terms).find(text, parse)
     return _replace_mentions(text, mentions, _neutral_term)
 
 
+@check_arguments
 def tag_texts(texts: Sequence[str], parser: TaggerChoice = "auto") -> Sequence[Parse | None]:
     """Parse texts for their tags; None for each text without a parser.
 
@@ -123,19 +124,20 @@ def tag_texts(texts: Sequence[str], parser: TaggerChoice = "auto") -> Sequence[P
 GenderCase: TypeAlias = tuple[Pair, Pair]
 
 
+@check_arguments
 def gendered_cases(pairs: Sequence[Pair], *, parser: TaggerChoice = "auto") -> list[GenderCase]:
     """Select pairs whose two sides mention the same single group, and swap their candidates."""
-    words = builtin_terms()
+    lexicon = make_lexicon(builtin_terms())
     both = [(pair, pair.candidate, pair.references[0]) for pair in pairs]
-    both = [each for each in both if all(may_mention(text, words) for text in each[1:])]
+    both = [each for each in both if all(map(lexicon.may_occur, each[1:]))]
     parses = tag_texts([text for _, *texts in both for text in texts], parser)
     found = []
     for (pair, candidate, reference), one, other in zip(
         both, parses[::2], parses[1::2], strict=True
     ):
-        mentions = find_mentions(candidate, words, one)
+        mentions = lexicon.find(candidate, one)
         groups = {mention.side for mention in mentions}
-        if len(groups) == 1 and groups == mentioned_groups(reference, words, other):
+        if len(groups) == 1 and groups == {m.side for m in lexicon.find(reference, other)}:
             wrong = _replace_mentions(candidate, mentions, _counterpart)
             found.append((pair, Pair(wrong, pair.references)))
     return found
@@ -149,9 +151,10 @@ def mentioned_groups(
     >>> sorted(mentioned_groups("He met a woman.", builtin_terms()))
     [0, 1]
     """
-    return frozenset(mention.side for mention in find_mentions(text, terms, parse))
+    return frozenset(mention.side for mention in make_lexicon(terms).find(text, parse))
 
 
+@check_arguments
 def wrong_gender_penalties(
     metrics: Sequence[Metric], cases: Sequence[GenderCase], run: Run
 ) -> list[float]:
@@ -163,6 +166,7 @@ def wrong_gender_penalties(
     return [float((values[::2] - values[1::2]).mean()) for values in all_values]
 
 
+@check_arguments
 def match_case(word: str, like: str) -> str:
     """Give a word the case of another; a lower-case `like` leaves it unchanged.
 
@@ -176,6 +180,7 @@ def match_case(word: str, like: str) -> str:
     return word[:1].upper() + word[1:] if like[:1].isupper() else word
 
 
+@check_arguments
 def choose_article(word: str) -> str:
     """Return "a" or "an" by the sound that a word begins with.
 
@@ -216,6 +221,10 @@ def _spacy_tags(texts: Sequence[str]) -> list[Parse]:
     ]
 
 
+def _lexicon(terms: Sequence[GroupTerm]) -> Lexicon:
+    return make_lexicon(builtin_terms() if terms == () else terms)
+
+
 def _counterpart(mention: Mention, old: str) -> str:
     term = mention.term
     forced = _PRONOUNS.get((old.lower(), mention.use))
@@ -248,7 +257,8 @@ def _replace_mentions(
         if new:
             made = _with_article(made, old, new) + new
             bare = re.match(r"['’](?!\w)", text[end:])
-            if bare and old.endswith("s") and not new.endswith("s"):
+            quoted = re.search(r"(?:^|[\s(])['‘]\w", text[: mention.start + 1])
+            if bare and not quoted and old.endswith("s") and not new.endswith("s"):
                 made, end = f"{made}{bare[0]}s", end + 1
         else:
             made, end = _leave_out(made, text, mention, end)

@@ -150,6 +150,7 @@ def explain_pair(
     return explain_alignments(first, second, built.scoring, most=most)
 
 
+@check_arguments
 def explain_alignments(
     first: Aligned, second: Aligned, scoring: Reducer, *, most: int = 0
 ) -> PairExplanation:
@@ -180,6 +181,7 @@ def explain_alignments(
     return PairExplanation(first, second, kept, precision, recall, total)
 
 
+@check_arguments
 def unit_shares(aligned: Aligned, scoring: Reducer) -> tuple[Floats, Floats]:
     """Return the shares of the candidate's units in precision and of the reference's in recall.
 
@@ -209,10 +211,7 @@ def unit_shares(aligned: Aligned, scoring: Reducer) -> tuple[Floats, Floats]:
         again = unmatched * likeness.clip(0.0, 1.0)
         gained = gains[0] * weights[0] + scoring.credit * (unmatched - again)
         return gained / (weights[0].sum() + (scoring.penalty - 1) * again.sum()), cols
-    raise InputError(
-        f"cannot explain the scores of {type(scoring).__name__}; use prf, average, rescale, worst, "
-        "partial_prf or nearness"
-    )
+    raise _unknown_reducer(scoring)
 
 
 def value_function(scoring: Reducer) -> ValueFunction:
@@ -226,7 +225,16 @@ def value_function(scoring: Reducer) -> ValueFunction:
         if scoring.linear:
             return lambda nearness, _: 1 - max(0.0, -nearness)
         return lambda nearness, _: 1 / (1 + max(0.0, -nearness))
-    return harmonic_mean
+    if isinstance(scoring, Prf | WorstUnits | PartialPrf):
+        return harmonic_mean
+    raise _unknown_reducer(scoring)
+
+
+def _unknown_reducer(scoring: object) -> InputError:
+    return InputError(
+        f"cannot explain the scores of {type(scoring).__name__}; use prf, average, rescale, worst, "
+        "partial_prf or nearness"
+    )
 
 
 def _shapley_slopes(

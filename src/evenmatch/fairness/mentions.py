@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 from evenmatch.data.fairness_sets import GroupTerm, ambiguous_names, builtin_terms
+from evenmatch.errors import InputError
+from evenmatch.registry.parts import check_arguments
 from evenmatch.types import Parse
 
 _TOKEN = re.compile(
@@ -31,7 +33,7 @@ _FAITHS = frozenset(
     ("Muslim", "Jewish", "Hindu", "Sikh", "Buddhist", "Islamic", "Moslem", "Mormon")
 )
 _AMERICAN = frozenset(("american", "americans"))
-_Idioms: TypeAlias = Mapping[str, Sequence[Sequence[str]]]
+_LEXICONS: dict[int, Lexicon] = {}  # of tuples of terms, by identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,61 +73,94 @@ class Mention:
     starts_sentence: bool = False
 
 
-def find_mentions(
-    text: str, terms: Sequence[GroupTerm], parse: Parse | None = None
-) -> list[Mention]:
-    """Find the mentions of both groups in a text, from left to right."""
-    tokens, table = tokenize(text, parse), _term_table(tuple(terms))
-    sentence = _Sentence(text, tokens, _idioms(frozenset(term.attribute for term in terms)))
-    found: list[Mention] = []
-    at = 0
-    while at < len(tokens):
-        blocked = sentence.idiom_length(at)
-        if blocked:
-            at += blocked
-            continue
-        for length in range(min(_LONGEST_TERM, len(tokens) - at), 0, -1):
-            phrase = sentence.phrase(at, length)
-            here = list(sentence.mentions(at, length, table.get(phrase, ()))) if phrase else []
-            if here:
-                found += here[:1]
-                break
-        else:
-            length = 1
-            found += sentence.hyphenated(at, table)
-        at += length
-    return found
+class Lexicon:
+    """The terms of two groups, ready to be found in texts."""
+
+    def __init__(self, terms: Sequence[GroupTerm]) -> None:
+        if not isinstance(terms, Sequence) or not all(isinstance(t, GroupTerm) for t in terms):
+            raise InputError(
+                f"expected a list of GroupTerm, such as builtin_terms(), got {terms!r:.60}"
+            )
+        self.terms = terms
+        self.table: dict[str, list[tuple[GroupTerm, int]]] = {}
+        for term in terms:
+            for side, word in enumerate((term.one, term.other)[: 1 if term.one_way else 2]):
+                self.table.setdefault(word.lower(), []).append((term, side))
+        self._first_words = {phrase.split()[0] for phrase in self.table if phrase.strip()}
+        self._idioms = _idioms(frozenset(term.attribute for term in terms))
+
+    def find(self, text: str, parse: Parse | None = None) -> list[Mention]:
+        """Find the mentions of both groups in a text, from left to right."""
+        tokens = tokenize(text, parse)
+        sentence = _Sentence(text, tokens)
+        found: list[Mention] = []
+        at = 0
+        while at < len(tokens):
+            idiom = self._idiom_length(tokens, at)
+            if idiom:
+                at += idiom
+                continue
+            for length in range(min(_LONGEST_TERM, len(tokens) - at), 0, -1):
+                candidates = self.table.get(sentence.phrase(at, length), ())
+                mention = sentence.first_mention(at, length, candidates)
+                if mention is not None:
+                    found.append(mention)
+                    break
+            else:
+                length = 1
+                found += sentence.hyphenated(at, self.table)
+            at += length
+        return found
+
+    def may_occur(self, text: str) -> bool:
+        """Whether a word of some term occurs at all; quick, and without regard to its sense."""
+        _check_text(text)
+        return any(
+            not self._first_words.isdisjoint((token[0].lower(), *token[0].lower().split("-")))
+            for token in _TOKEN.finditer(text)
+        )
+
+    def direction(self, first: str, second: str) -> int:
+        """Return 1 if what only the first text says is about the first group, -1 if the second.
+
+        0 if neither is clear. Senses are not checked: the texts are known to differ in a group.
+
+        >>> make_lexicon(builtin_terms()).direction("The nurse said he left.", "She said so.")
+        1
+        """
+        phrases = [_phrases(text) for text in (first, second)]
+        own = (phrases[0] - phrases[1], phrases[1] - phrases[0])
+        one, other = (
+            {side for phrase in some for _, side in self.table.get(phrase, ())} for some in own
+        )
+        if one | other and one <= {0} and other <= {1}:
+            return 1
+        return -1 if one | other and one <= {1} and other <= {0} else 0
+
+    def _idiom_length(self, tokens: Sequence[Token], at: int) -> int:
+        """Return the number of tokens of the fixed phrase that begins here."""
+        for phrase in self._idioms.get(tokens[at].low, ()):
+            if [token.low for token in tokens[at : at + len(phrase)]] == phrase:
+                return len(phrase)
+        return 0
 
 
-def may_mention(text: str, terms: Sequence[GroupTerm]) -> bool:
-    """Whether a word of some term occurs at all; quick, and without regard to its sense."""
-    first_words = _first_words(tuple(terms))
-    return any(
-        not first_words.isdisjoint((token[0].lower(), *token[0].lower().split("-")))
-        for token in _TOKEN.finditer(text)
-    )
-
-
-def infer_direction(first: str, second: str, terms: Sequence[GroupTerm]) -> int:
-    """Return 1 if what only the first text says is about the first group, -1 if about the second.
-
-    0 if neither is clear. Senses are not checked, because the texts are known to differ in a group.
-
-    >>> infer_direction("The nurse said he left.", "The nurse said she left.", builtin_terms())
-    1
-    """
-    table = _term_table(tuple(terms))
-    phrases = [_phrases(text) for text in (first, second)]
-    own = (phrases[0] - phrases[1], phrases[1] - phrases[0])
-    one, other = ({side for phrase in some for _, side in table.get(phrase, ())} for some in own)
-    if one | other and one <= {0} and other <= {1}:
-        return 1
-    return -1 if one | other and one <= {1} and other <= {0} else 0
+def make_lexicon(terms: Sequence[GroupTerm]) -> Lexicon:
+    """Return the lexicon of some terms; that of a tuple is built once."""
+    known = _LEXICONS.get(id(terms))
+    if known is None or known.terms is not terms:
+        known = Lexicon(terms)
+        if isinstance(terms, tuple):
+            _LEXICONS[id(terms)] = known
+    return known
 
 
 def tokenize(text: str, parse: Parse | None = None) -> list[Token]:
     """Split a text into tokens, tagged by a parse or by rules."""
+    _check_text(text)
     matches = list(_TOKEN.finditer(text))
+    if parse is not None and not isinstance(parse, Parse):
+        raise InputError(f"expected a parse of the text, got {parse!r:.60}")
     if parse is None:
         tags = rule_tags([m[0] for m in matches])
     else:
@@ -141,6 +176,7 @@ def _tag_of_parts(match: re.Match[str], known: Mapping[int, str]) -> str:
     return tag if last == match.start() or tag.startswith("NN") else "JJ"
 
 
+@check_arguments
 def rule_tags(words: Sequence[str]) -> list[str]:
     """Tag words by closed classes, endings and the word before.
 
@@ -192,7 +228,7 @@ def has_no_counterpart(text: str, attribute: str, mentions: Sequence[Mention]) -
         _senses()[name].get(attribute, "").split() for name in ("impossible", "unswappable")
     )
     swapped = {mention.start for mention in mentions}
-    sentence = _Sentence(text, tokenize(text), {})
+    sentence = _Sentence(text, tokenize(text))
     return any(
         token.low in impossible
         or (
@@ -207,8 +243,8 @@ def has_no_counterpart(text: str, attribute: str, mentions: Sequence[Mention]) -
 class _Sentence:
     """The tokens of a text, with the rules that decide how a token is used."""
 
-    def __init__(self, text: str, tokens: Sequence[Token], idioms: _Idioms) -> None:
-        self.text, self.tokens, self.idioms = text, tokens, idioms
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self.text, self.tokens = text, tokens
         words = [token.text for token in tokens if token.is_word and len(token.text) > 3]
         self.capitals = text.upper() == text
         # as in a headline; a text of one or two words shows nothing
@@ -222,13 +258,6 @@ class _Sentence:
         whole = len(tokens) == length and all(gap == " " for gap in gaps)
         return " ".join(token.low for token in tokens) if whole else ""
 
-    def idiom_length(self, at: int) -> int:
-        """Return the number of tokens of the fixed phrase that begins here."""
-        for phrase in self.idioms.get(self.tokens[at].low, ()):
-            if [t.low for t in self.tokens[at : at + len(phrase)]] == list(phrase):
-                return len(phrase)
-        return 0
-
     def starts_sentence(self, at: int) -> bool:
         """Whether a token begins a sentence or a quotation."""
         return (
@@ -237,25 +266,28 @@ class _Sentence:
             or ("\n" in self.text[self.tokens[at - 1].end : self.tokens[at].start])
         )
 
-    def mentions(
+    def first_mention(
         self, at: int, length: int, candidates: Sequence[tuple[GroupTerm, int]]
-    ) -> Iterator[Mention]:
-        """Yield the readings of a phrase as a term, the likeliest first."""
-        token, last = self.tokens[at], self.tokens[at + length - 1]
-        start = self.starts_sentence(at)
+    ) -> Mention | None:
+        """Return the first reading of a phrase as a term that its use allows."""
         for term, side in candidates:
-            use: str | None
-            if term.kind == "adjective":
-                use = self.adjective_use(at, length, term)
-            elif term.kind == "word":
-                use = self.pronoun_use(at)
-            else:
-                check = {"name": self.is_name, "title": self.is_title}.get(term.kind, self.is_noun)
-                use = "" if check(at, length, term) else None
-                if use is not None and term.kind == "name":
-                    use = self.name_place(at)
+            use = self.use(at, length, term)
             if use is not None:
-                yield Mention(token.start, last.end, term, side, use, start)
+                token, last = self.tokens[at], self.tokens[at + length - 1]
+                start = self.starts_sentence(at)
+                return Mention(token.start, last.end, term, side, use, start)
+        return None
+
+    def use(self, at: int, length: int, term: GroupTerm) -> str | None:
+        """Return how a term is used here; None if it is not one."""
+        if term.kind == "adjective":
+            return self.adjective_use(at, length, term)
+        if term.kind == "word":
+            return self.pronoun_use(at)
+        if term.kind == "name":
+            return self.name_place(at) if self.is_name(at, term) else None
+        check = self.is_title if term.kind == "title" else self.is_noun
+        return "" if check(at, length, term) else None
 
     def hyphenated(
         self, at: int, table: Mapping[str, Sequence[tuple[GroupTerm, int]]]
@@ -380,7 +412,11 @@ class _Sentence:
         noun_phrase = before is not None and before.tag in ("DT", "PRP$", "JJ", "CD", "POS")
         if token.tag[:2] in ("VB", "MD") and length == 1 and not noun_phrase:
             return False
+        if after is not None and after.is_noun and term.attribute in ("age", "socioeconomic"):
+            return False  # "the millionaire sophisticate"
         if token.low in ("male", "female", "males") and after is not None and after.is_noun:
+            return False
+        if token.low in ("mother", "father", "king", "queen") and self.is_origin(at):
             return False
         if token.tag == "UH" or (token.low in ("man", "boy") and self.is_exclamation(at)):
             return False
@@ -394,29 +430,36 @@ class _Sentence:
         if token.text.isupper() and len(token.text) > 1:
             return True
         if not self.starts_sentence(at):
-            named = before is not None and before.tag.startswith("NNP") and before.text[0].isupper()
-            named = named and before is not None and before.low not in self.lists["title_words"]
-            return (
-                term.kind == "kin"
-                and not named
-                and not (
-                    token.low in ("father", "mother", "sister", "brother", "ma", "pa")
-                    and after is not None
-                    and after.text[0].isupper()
-                )
-            )
+            return term.kind == "kin" and not self.is_part_of_name(at)
         if term.kind == "kin" or token.tag in ("NNS", "NNPS") or token.low.endswith("men"):
             return True
         # "Queen played", "Lady Gaga": a singular noun without an article is a name
-        return not (after is not None and (after.tag[:2] == "VB" or after.text[0].isupper())) or (
-            after.low in ("and", "or") if after is not None else True
-        )
+        return after is None or not (after.tag[:2] == "VB" or after.text[0].isupper())
+
+    def is_part_of_name(self, at: int) -> bool:
+        """Whether a capitalised relative is part of a name: "Warner Brother", "Father Brown"."""
+        before = self.token(at - 1)
+        follows = before is not None and before.tag.startswith("NNP") and before.text[0].isupper()
+        if follows and self.low(at - 1) not in self.lists["title_words"]:
+            return True
+        ordained = self.low(at) in ("father", "mother", "sister", "brother", "ma", "pa")
+        return ordained and self.is_capital(at + 1)
 
     def is_called(self, at: int, length: int) -> bool:
         """Whether the noun is part of a measure or a fixed name, as in "man-hours"."""
         return self.low(at + length) == "-" or (
             self.low(at - 1) == "-" and self.tokens[at - 1].end == self.tokens[at].start
         )
+
+    def is_origin(self, at: int) -> bool:
+        """Whether a parent or a ruler is one of things: "the mother of parliaments"."""
+        if self.low(at + 1) != "of":
+            return False
+        start = at + 2 + (self.low(at + 2) in ("the", "a", "an", "all", "modern"))
+        head, _ = self.head_after(start)
+        if head is None or self.is_capital(head) or self.tokens[start].tag == "CD":
+            return False
+        return self.low(head) not in self.lists["persons"]
 
     def is_exclamation(self, at: int) -> bool:
         """Whether "man" is said in surprise: "Man, that hurt"."""
@@ -427,7 +470,8 @@ class _Sentence:
     def is_proper_noun(self, at: int, length: int, term: GroupTerm) -> bool:
         """Whether the name of a people or a faith is a noun: "a Nigerian", "many Jews"."""
         after, before = self.token(at + length), self.token(at - 1)
-        if self.is_capital(at - 1) or (before is not None and before.tag == "NNP"):
+        named = before is not None and before.tag == "NNP"
+        if named or self.is_capital(at - 1) or self.is_capital(at + length):
             return False
         things = ("Islam", "Judaism", "Hinduism", "Quran", "Koran", "Qur'an")
         if term.one in things:
@@ -451,13 +495,14 @@ class _Sentence:
             return self.low(at + 2) not in self.lists["places"] or token.low != "miss"
         return after.text in _given_names() and self.low(at + 2) not in self.lists["places"]
 
-    def is_name(self, at: int, length: int, term: GroupTerm) -> bool:
+    def is_name(self, at: int, term: GroupTerm) -> bool:
         """Whether a given name is that of a person, and not a surname, a place or a word."""
         token, before, after = self.tokens[at], self.token(at - 1), self.token(at + 1)
-        if not token.text[0].isupper():
+        if not token.text[0].isupper() or (token.text.isupper() and not self.capitals):
             return False
-        if after is not None and after.low in self.lists["places"] and after.text[0].isupper():
-            return False
+        for place in (at + 1, at + 2):  # "Victoria Street", "the Jack Adams Award"
+            if self.low(place) in self.lists["places"] and self.is_capital(place):
+                return False
         if self.low(at - 1) in self.lists["before_places"] or (
             self.low(at - 1) == "." and self.low(at - 2) in self.lists["before_places"]
         ):
@@ -475,7 +520,7 @@ class _Sentence:
             middle = before.text in _given_names() and after is not None and after.text[0].isupper()
             if not middle:
                 return False
-        if token.text not in ambiguous_names():
+        if token.text.capitalize() not in ambiguous_names():
             return True
         return self.is_person_in_context(at, term)
 
@@ -490,17 +535,7 @@ class _Sentence:
         """Whether a name that is also a word or a place is a person, by the words around it."""
         before, after = self.token(at - 1), self.token(at + 1)
         if before is not None:
-            if before.low in (
-                "in",
-                "from",
-                "to",
-                "through",
-                "across",
-                "near",
-                "at",
-                "around",
-                "of",
-            ):
+            if before.low in self.lists["before_place_names"]:
                 return False
             if before.low in self.lists["title_words"] or before.low in self.lists["persons"]:
                 return True
@@ -517,7 +552,7 @@ class _Sentence:
     def adjective_use(self, at: int, length: int, term: GroupTerm) -> str | None:
         """Return "" before a noun for persons, "predicate" of a person, or None."""
         token, end = self.tokens[at], at + length
-        if self.low(at - 1) in ("year", "years", "month", "months", "week", "weeks", "day", "days"):
+        if self.low(at - 1) in self.lists["ages"]:
             return None
         if token.tag == "RB" and self.token(end) is not None:
             return None
@@ -552,10 +587,7 @@ class _Sentence:
         """Whether an adjective in front of this noun describes people."""
         noun = self.low(head)
         known = self.lists["persons"] | self.lists["communities"]
-        if (
-            self.low(at) in ("old", "young", "elderly", "aging", "ageing")
-            and noun in self.lists["minors"]
-        ):
+        if noun in self.lists["minors"] and self.low(at) in self.lists["ages_of_adults"]:
             return False
         if proper and (self.is_capital(at - 1) or self.is_capital(at + 1)):
             return False  # "Sunni Muslim clerics", "an Islamic Jihad official"
@@ -563,17 +595,18 @@ class _Sentence:
             known |= self.lists["faithful"] if term.one in _FAITHS else frozenset()
         elif not all(word in self.lists["modifiers"] or word in known for word in crossed):
             return False
-        if self.low(at) == "poor" and noun in self.lists["persons"]:
-            # "Poor girl!" is pity
-            determined = any(
-                t.tag in ("DT", "PRP$", "CD", "IN") for t in self.tokens[max(0, at - 3) : at]
-            )
-            plural = self.tokens[head].tag in ("NNS", "NNPS") or noun in ("people", "kids", "folks")
-            if not determined and not plural:
-                return False
+        if self.low(at) == "poor" and self.is_pitied(at, head):
+            return False
         return noun in known and not (
             self.is_capital(head) and self.tokens[head].tag.startswith("NNP")
         )
+
+    def is_pitied(self, at: int, head: int) -> bool:
+        """Whether "poor" is said in pity: "Poor girl!"."""
+        determined = any(
+            token.tag in ("DT", "PRP$", "CD", "IN") for token in self.tokens[max(0, at - 3) : at]
+        )
+        return not determined and self.tokens[head].tag not in ("NNS", "NNPS")
 
     def is_capital(self, at: int) -> bool:
         """Whether a word is capitalised as a name, and not as the first of a sentence."""
@@ -605,24 +638,7 @@ class _Sentence:
         """Whether "is", "looks", … stands before, with a person as the subject."""
         j = at - 1
         while j >= 0 and (
-            self.tokens[j].tag[:2] in ("RB", "JJ")
-            or self.low(j)
-            in (
-                "the",
-                "too",
-                "so",
-                "very",
-                "more",
-                "as",
-                "and",
-                ",",
-                "or",
-                "'t",
-                "’t",
-                "a",
-                "bit",
-                "little",
-            )
+            self.tokens[j].tag[:2] in ("RB", "JJ") or self.low(j) in self.lists["degrees"]
         ):
             j -= 1
         if (
@@ -656,25 +672,16 @@ class _Sentence:
         return self.tokens[at].low if 0 <= at < len(self.tokens) else ""
 
 
+def _check_text(text: str) -> None:
+    if not isinstance(text, str):
+        raise InputError(f"expected a text, got {text!r:.60}")
+
+
 def _phrases(text: str) -> set[str]:
+    _check_text(text)
     words = [match[0].lower() for match in _TOKEN.finditer(text)]
     lengths = range(1, _LONGEST_TERM + 1)
     return {" ".join(words[i : i + n]) for n in lengths for i in range(len(words))}
-
-
-@lru_cache(maxsize=32)
-def _term_table(terms: tuple[GroupTerm, ...]) -> dict[str, list[tuple[GroupTerm, int]]]:
-    """Return the rows of each word or phrase in lower case."""
-    table: dict[str, list[tuple[GroupTerm, int]]] = {}
-    for term in terms:
-        for side, word in enumerate((term.one, term.other)[: 1 if term.one_way else 2]):
-            table.setdefault(word.lower(), []).append((term, side))
-    return table
-
-
-@lru_cache(maxsize=32)
-def _first_words(terms: tuple[GroupTerm, ...]) -> frozenset[str]:
-    return frozenset(phrase.split()[0] for phrase in _term_table(terms) if phrase.strip())
 
 
 @cache
@@ -683,7 +690,7 @@ def _senses() -> Mapping[str, Any]:
 
 
 @cache
-def _idioms(attributes: frozenset[str]) -> _Idioms:
+def _idioms(attributes: frozenset[str]) -> Mapping[str, list[list[str]]]:
     """Fixed phrases in which no word is a term, by their first word."""
     found: dict[str, list[list[str]]] = {}
     for attribute, phrases in _senses()["idioms"].items():

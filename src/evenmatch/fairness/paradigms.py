@@ -16,7 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenmatch.data.tables import TextTable
+from evenmatch.errors import InputError
 from evenmatch.fairness.bias import Bias
+from evenmatch.registry.parts import check_arguments
+from evenmatch.stats.bootstrap import Interval
 
 NGRAM_PARADIGM = "n-grams, edits"
 NO_ENCODER = "none"
@@ -72,8 +75,10 @@ class MetricKind:
 class ParadigmGroup:
     """The metrics with one paradigm and encoder, and their mean bias over attributes.
 
-    The pairs of different attributes are independent, so the squared half-widths of their intervals
-    add up; the metrics of a group score the same pairs, so their half-widths are averaged.
+    `effect` is in standard deviations of the scores and may be compared between groups, unlike
+    `bias`, which is on the scale from 0 to 100. The pairs of different attributes are independent,
+    so the squared half-widths of their intervals add up; the metrics of a group score the same
+    pairs, so their half-widths are averaged.
     """
 
     paradigm: str
@@ -82,8 +87,12 @@ class ParadigmGroup:
     bias: float
     low: float
     high: float
+    effect: float
+    effect_low: float
+    effect_high: float
 
 
+@check_arguments
 def metric_kind(signature: str) -> MetricKind:
     """Paradigm and encoder of the metric with this signature.
 
@@ -112,6 +121,7 @@ def metric_kind(signature: str) -> MetricKind:
     return MetricKind(NGRAM_PARADIGM if plain else _OTHER, encoder)
 
 
+@check_arguments
 def published_metric_kind(name: str) -> MetricKind:
     """Paradigm and encoder of a metric whose scores were published with Metric-Fairness.
 
@@ -128,18 +138,26 @@ def published_metric_kind(name: str) -> MetricKind:
     return MetricKind(_LIKELIHOOD_PARADIGMS[direction], base.partition("-")[2] or base)
 
 
+@check_arguments
 def group_biases(biases: Sequence[Bias], kinds: Mapping[str, MetricKind]) -> list[ParadigmGroup]:
     """Group metrics by paradigm and encoder, the least biased group first."""
     members: dict[MetricKind, list[str]] = {}
+    measured = {each.metric for each in biases}
     for metric, kind in kinds.items():
+        if metric not in measured:
+            raise InputError(f"there is no bias of {metric!r:.40}; give one for each metric")
         members.setdefault(kind, []).append(metric)
     groups = [_build_group(kind, metrics, biases) for kind, metrics in members.items()]
-    return sorted(groups, key=lambda group: group.bias)
+    return sorted(groups, key=lambda group: group.effect)
 
 
+@check_arguments
 def paradigm_table(groups: Sequence[ParadigmGroup]) -> TextTable:
-    """Table of mean biases with intervals: a row for each paradigm, a column for each encoder."""
-    known = {(g.paradigm, g.encoder): f"{g.bias:.2f} ({g.low:.2f}-{g.high:.2f})" for g in groups}
+    """Table of mean effects with intervals: a row for each paradigm, a column for each encoder."""
+    known = {
+        (g.paradigm, g.encoder): f"{g.effect:.2f} ({g.effect_low:.2f}-{g.effect_high:.2f})"
+        for g in groups
+    }
     encoders = list(dict.fromkeys(group.encoder for group in groups))
     return [
         ["paradigm", *encoders],
@@ -151,16 +169,28 @@ def paradigm_table(groups: Sequence[ParadigmGroup]) -> TextTable:
 
 
 def _build_group(kind: MetricKind, metrics: Sequence[str], biases: Sequence[Bias]) -> ParadigmGroup:
+    own = [each for each in biases if each.metric in metrics]
+    bias = _mean_interval([(b.attribute, Interval(b.bias, b.low, b.high)) for b in own])
+    effect = _mean_interval([(b.attribute, b.effect_interval) for b in own])
+    return ParadigmGroup(
+        kind.paradigm,
+        kind.encoder,
+        tuple(metrics),
+        *(bias.value, bias.low, bias.high),
+        *(effect.value, effect.low, effect.high),
+    )
+
+
+def _mean_interval(estimates: Sequence[tuple[str, Interval]]) -> Interval:
+    """Average the estimates of each attribute, then those means."""
     by_attribute: dict[str, list[tuple[float, float, float]]] = {}
-    for each in biases:
-        if each.metric in metrics:
-            margins = (each.bias, each.bias - each.low, each.high - each.bias)
-            by_attribute.setdefault(each.attribute, []).append(margins)
+    for attribute, found in estimates:
+        margins = (found.value, found.value - found.low, found.high - found.value)
+        by_attribute.setdefault(attribute, []).append(margins)
     means = np.array([np.mean(each, axis=0) for each in by_attribute.values()])
-    bias = float(means[:, 0].mean())
+    value = float(means[:, 0].mean())
     below, above = (math.hypot(*each) / len(means) for each in means[:, 1:].T)
-    names = (kind.paradigm, kind.encoder, tuple(metrics))
-    return ParadigmGroup(*names, bias, bias - below, bias + above)
+    return Interval(value, value - below, value + above)
 
 
 def _encoder_label(signature: str, vectors: ast.expr | None) -> str:

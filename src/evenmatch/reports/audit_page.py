@@ -13,6 +13,7 @@ from html import escape
 from evenmatch.data.fairness_sets import make_fairness_pair
 from evenmatch.errors import EvenmatchError
 from evenmatch.fairness.audit import MEAN_COLUMN, PUBLISHED_SIGNATURE, Audit, WorstPair
+from evenmatch.fairness.bias import Bias
 from evenmatch.fairness.explain import PairExplanation, explain_pair
 from evenmatch.fairness.paradigms import ParadigmGroup
 from evenmatch.reports.page import (
@@ -33,9 +34,10 @@ _LIGHT_TEXT_THRESHOLD = 0.7  # white text from this colour depth on
 _DARKEST = 0.85
 
 _PARADIGMS_INTRO = (
-    "Mean bias over attributes, by scoring paradigm (rows) and encoder (columns), with the number "
-    "of metrics in brackets if there are several. Compare cells in a column for the effect of the "
-    "paradigm, and cells in a row for the effect of the encoder."
+    "Mean bias over attributes in standard deviations of the scores, by scoring paradigm (rows) "
+    "and encoder (columns), with the number of metrics in brackets if there are several. Compare "
+    "cells in a column for the effect of the paradigm, and cells in a row for the effect of the "
+    "encoder."
 )
 
 
@@ -100,21 +102,27 @@ def bias_section(audit: Audit) -> str:
     """Return a bar plot for each attribute, and one of the means over attributes."""
     bars = {}
     if len(audit.attributes) > 1:
-        means = [Estimate(row[0], float(row[-1])) for row in audit.grid()[1:]]
+        means = [Estimate(row[0], float(row[1])) for row in audit.headline()[1:]]
         bars[MEAN_COLUMN + " over attributes"] = means
     for b in audit.biases:
-        bars.setdefault(b.attribute, []).append(Estimate(b.metric, b.bias, b.low, b.high))
+        bars.setdefault(b.attribute, []).append(_effect_estimate(b))
     figures = [
         _bar_figure(caption, sorted(own, key=lambda estimate: estimate.value))
         for caption, own in bars.items()
     ]
     text = (
-        "Mean absolute score difference between the two candidates of a pair, after scaling the "
-        "scores of each set to the range 0 to 100; lower is fairer. Thin lines are confidence "
-        "intervals. The scaling depends on the best and the worst score of the set, so use the "
-        "ranking above to compare metrics."
+        "Mean absolute score difference between the two candidates of a pair, in standard "
+        "deviations of all scores of the set; lower is fairer. Thin lines are confidence "
+        "intervals. The bias on the scale from 0 to 100, as published by Sun et al. (2022), is "
+        "under All values; it depends on the best and the worst score of the set, so it may not "
+        "be compared between metrics."
     )
     return figures_section("Bias", text, figures)
+
+
+def _effect_estimate(bias: Bias) -> Estimate:
+    found = bias.effect_interval
+    return Estimate(bias.metric, found.value, found.low, found.high)
 
 
 def directions_section(audit: Audit) -> str:
@@ -132,7 +140,7 @@ def directions_section(audit: Audit) -> str:
         for stem, kind in sorted(stems):
             found = [own.get(stem + end) for end in kind]
             if all(found):
-                shown = [Estimate(b.metric, b.bias, b.low, b.high) for b in found if b]
+                shown = [_effect_estimate(b) for b in found if b]
                 figures.append(_bar_figure(f"{attribute}: {stem}", shown))
     text = (
         "The same model used in both directions: likelihood of the candidate given the reference "
@@ -160,14 +168,16 @@ def _paradigm_figures(groups: Sequence[ParadigmGroup]) -> Iterator[str]:
         for name in dict.fromkeys(getattr(group, fixed) for group in groups):
             own = [group for group in groups if getattr(group, fixed) == name]
             if len(own) > 1:
-                estimates = [Estimate(getattr(g, varied), g.bias, g.low, g.high) for g in own]
+                estimates = [
+                    Estimate(getattr(g, varied), g.effect, g.effect_low, g.effect_high) for g in own
+                ]
                 yield _bar_figure(f"{fixed.capitalize()}: {name}", estimates)
 
 
 def _paradigm_table(groups: Sequence[ParadigmGroup]) -> str:
     encoders = list(dict.fromkeys(group.encoder for group in groups))
     known = {(group.paradigm, group.encoder): group for group in groups}
-    most = max(group.bias for group in groups) or 1.0
+    most = max(group.effect for group in groups) or 1.0
     rows = {
         paradigm: [_paradigm_cell(known.get((paradigm, encoder)), most) for encoder in encoders]
         for paradigm in dict.fromkeys(group.paradigm for group in groups)
@@ -178,12 +188,14 @@ def _paradigm_table(groups: Sequence[ParadigmGroup]) -> str:
 def _paradigm_cell(group: ParadigmGroup | None, most: float) -> str:
     if group is None:
         return "<td></td>"
-    depth = _DARKEST * group.bias / most
+    depth = _DARKEST * group.effect / most
     hot = " hot" if depth >= _LIGHT_TEXT_THRESHOLD else ""
     count = f" ({len(group.metrics)})" if len(group.metrics) > 1 else ""
-    named = escape(f"{', '.join(group.metrics)}: {group.low:.2f} to {group.high:.2f}", quote=True)
+    named = escape(
+        f"{', '.join(group.metrics)}: {group.effect_low:.2f} to {group.effect_high:.2f}", quote=True
+    )
     colour = f'class="above{hot}" style="--s:{depth:.2f}"'
-    return f'<td {colour} title="{named}">{group.bias:.2f}{count}</td>'
+    return f'<td {colour} title="{named}">{group.effect:.2f}{count}</td>'
 
 
 def worst_pairs_section(audit: Audit) -> str:
