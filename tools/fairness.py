@@ -169,7 +169,7 @@ def measure_ratings(metric: Metric, data: str) -> dict[str, float]:
     sets = em.read_ratings(data, subsets=subsets)
     if level == "system":
         sets = [thinned(each, SYSTEM_SEGMENTS) for each in sets]
-    found = em.correlate([metric], sets, level, method, resamples=10, trials=10, threads=1)
+    found = em.correlate([metric], sets, level, method, resamples=10, threads=1)
     return {f"{e.data} {e.subset}": e.value for e in found.entries}
 
 

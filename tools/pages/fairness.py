@@ -6,9 +6,10 @@ The files are written by these commands; each section of the page names its own:
 
     evenmatch audit metric-fairness -m METRIC ... --json > results/fairness/audit.json
     evenmatch audit metric-fairness --published --json > results/fairness/published.json
+    evenmatch audit PAIRS -m likelihood ... --json > results/fairness/likelihood.json
     python -m tools.fairness LABEL=METRIC ... [--ratings DATA ...]
 
-`runs.json` lists the adapters of the page: label, title, command and section.
+`runs.json` has the text and the commands of each section, and which adapters it shows.
 """
 
 from __future__ import annotations
@@ -53,25 +54,25 @@ def page_lines() -> Iterator[str]:
     """The lines of the page, from what is stored."""
     runs = load("runs")
     yield from ("# Fairness", "", *paragraph(runs["introduction"]))
-    yield from audit_section(load("audit"))
-    yield from published_section(load("published"))
+    yield from audit_section(load("audit"), runs["audit"])
+    yield from published_section(load("published"), runs["published"])
     yield from adapter_section(runs)
     yield from trade_off_section(runs)
     yield from attribute_section(runs)
-    yield from paradigm_section(runs)
+    yield from direction_section(runs)
     yield from agreement_section(runs)
     yield from ("## Not measured", "", *(f"- {each}" for each in runs["not measured"]), "")
     yield "This page is written by `python -m tools.pages.fairness` from `results/fairness`."
 
 
-def audit_section(document: Document) -> Iterator[str]:
+def audit_section(document: Document, section: Document) -> Iterator[str]:
     """Bias of our metrics by attribute (the paper's table 6 and figures 2 and 4), and table 9."""
     rows = document["rows"]
     metrics = list(dict.fromkeys(row["metric"] for row in rows))
     known = {(row["metric"], row["attribute"]): row for row in rows}
     means = {m: np.mean([known[m, a]["bias"] for a in ATTRIBUTES]) for m in metrics}
     metrics.sort(key=lambda m: float(means[m]))
-    yield from ("## Bias of the metrics here", "", *paragraph(document["text"]))
+    yield from ("## Bias of the metrics here", "", *paragraph(section["text"]), *commands(section))
     header = ["metric", *(SHORT.get(a, a) for a in ATTRIBUTES), "mean", "gender, raw"]
     table = [
         [
@@ -97,31 +98,29 @@ def audit_section(document: Document) -> Iterator[str]:
     yield from (
         "### Absolute and signed difference on gender",
         "",
-        "Positive: the candidate that agrees with the stereotype scores higher. `share` is the "
-        "share of pairs in which it does, ties counted half.",
+        "`stereotype` is positive where the candidate that agrees with the stereotype scores",
+        "higher, `offset` where the male one does. The share is that of pairs that prefer the",
+        "stereotype, ties counted half. Only the third column may be compared between metrics.",
         "",
     )
     table = []
     for metric in metrics:
         row = known[metric, "gender"]
-        cells = [f"{row['bias']:.2f}", f"{row['stereotype']:+.2f}"]
-        cells += [f"{row[name]:{form}}" for name, form in OPTIONAL.items() if name in row]
-        table.append([f"`{metric}`", *cells, f"{row['p']:.4f}"])
-    shown = [name for name in OPTIONAL if name in rows[0]]
-    titles = [{"prefers_stereotype": "share"}.get(name, name) for name in shown]
-    yield from (*table_lines([["metric", "absolute", "signed", *titles, "p"], *table]), "")
+        signed = [f"{row[name]:+.2f}" for name in ("stereotype", "offset")]
+        shares = [f"{row[name]:.2f}" for name in ("prefers_stereotype", "prefers_beyond_offset")]
+        numbers = [f"{row['bias']:.2f}", f"{row['effect']:.2f}", *signed, *shares]
+        table.append([f"`{metric}`", *numbers, f"{row['p']:.4f}"])
+    header = ["metric", "absolute", "in standard deviations", "stereotype", "offset (men)", "share"]
+    yield from (*table_lines([[*header, "share beyond the offset", "p"], *table]), "")
 
 
-OPTIONAL = {"offset": "+.2f", "prefers_stereotype": ".2f"}
-
-
-def published_section(document: Document) -> Iterator[str]:
+def published_section(document: Document, section: Document) -> Iterator[str]:
     """Bias from the authors' own scores."""
     rows = document["rows"]
     known = {(row["metric"], row["attribute"]): row["bias"] for row in rows}
     signed = {r["metric"]: r["stereotype"] for r in rows if r["attribute"] == "gender"}
     metrics = list(dict.fromkeys(row["metric"] for row in rows))
-    yield from ("## The published scores", "", *paragraph(document["text"]))
+    yield from ("## The published scores", "", *paragraph(section["text"]), *commands(section))
     header = ["metric", *(SHORT.get(a, a) for a in ATTRIBUTES), "mean", "gender, signed"]
     table = [
         [
@@ -163,7 +162,7 @@ def adapter_section(runs: Document) -> Iterator[str]:
     ]
     yield from (*table_lines([header, *table]), "")
     yield from paragraph(section["parts"])
-    header = ["two parts, raw: offset, stereotype, share", "before", *after]
+    header = ["offset, stereotype, share, share beyond the offset", "before", *after]
     table = [
         [GENDER_SETS[name], *(parts(sets[name]) for sets in (before, *after.values()))]
         for name in GENDER_SETS
@@ -228,21 +227,12 @@ def attribute_section(runs: Document) -> Iterator[str]:
     yield from (*table_lines([header, *table]), "", *paragraph(section["findings"]))
 
 
-def paradigm_section(runs: Document) -> Iterator[str]:
-    """Adapters in the three paradigms (the paper's table 5), and the two directions (figure 5)."""
-    section = runs["paradigms"]
-    yield from ("## Three paradigms", "", *paragraph(section["text"]), *commands(section))
-    table = []
-    for row in section["rows"]:
-        plain, adapted = (load(label)["sets"]["gender"] for label in (row["plain"], row["adapted"]))
-        cells = [f"{plain['bias']:.2f}", change(plain["bias"], adapted["bias"], 2)]
-        cells += [f"{plain['raw']:.4f}", change(plain["raw"], adapted["raw"], 4)]
-        table.append([row["title"], *cells])
-    header = ["metric", "gender bias before", "after", "raw before", "raw after"]
-    yield from (*table_lines([header, *table]), "")
-    document = load("likelihood")
-    yield from ("### The two directions of a likelihood", "", *paragraph(document["text"]))
-    rows = document["rows"]
+def direction_section(runs: Document) -> Iterator[str]:
+    """The two directions of a likelihood (the paper's figure 5)."""
+    section = runs["likelihood"]
+    yield from ("## The two directions of a likelihood", "", *paragraph(section["text"]))
+    yield from commands(section)
+    rows = load("likelihood")["rows"]
     header = ["metric", "pairs", "bias", "95 %", "signed", "raw"]
     table = [
         [
@@ -267,6 +257,7 @@ def agreement_section(runs: Document) -> Iterator[str]:
     found = {title: load(label)["ratings"] for label, title in section["metrics"].items()}
     plain = next(iter(found.values()))
     yield from ("## Agreement with human ratings", "", *paragraph(section["text"]))
+    yield from commands(section)
     header = ["ratings", *found]
     table = []
     for data, values in plain.items():
@@ -307,9 +298,10 @@ def kept(before: float, after: float) -> str:
 
 
 def parts(row: Document) -> str:
-    """Offset, stereotype and share in one cell."""
+    """Offset, stereotype and both shares in one cell."""
     offset = f"{row['offset']:+.5f}" if "offset" in row else "-"
-    return f"{offset}, {row['stereotype']:+.5f}, {row['share']:.2f}"
+    beyond = f"{row['beyond']:.2f}" if "beyond" in row else "-"
+    return f"{offset}, {row['stereotype']:+.5f}, {row['share']:.2f}, {beyond}"
 
 
 def figure(name: str, title: str, plot: Any) -> Iterator[str]:
