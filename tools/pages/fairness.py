@@ -261,19 +261,13 @@ def agreement_section(runs: Document) -> Iterator[str]:
     header = ["ratings", *found]
     table = []
     for data, values in plain.items():
-        rows = [(name.strip(), [name]) for name in values]
-        if len(values) > 1:
-            rows.append((f"{data} mean", list(values)))
-        for title, names in rows:
-            numbers = [
-                np.mean([ratings[data][name] for name in names]) if data in ratings else np.nan
-                for ratings in found.values()
-            ]
+        for name in values:
+            numbers = [ratings.get(data, {}).get(name, np.nan) for ratings in found.values()]
             cells = [
                 "-" if np.isnan(n) else f"{n:.4f} ({100 * n / numbers[0] - 100:+.2f} %)"
                 for n in numbers[1:]
             ]
-            table.append([title, f"{numbers[0]:.4f}", *cells])
+            table.append([name, f"{numbers[0]:.4f}", *cells])
     yield from (*table_lines([header, *table]), "")
 
 

@@ -253,7 +253,7 @@ def train_adapter(
       difference between their groups, times `stereotype_weight`.
 
     The paper squares the differences. Bias is measured by their absolute values, and squares are
-    dominated by a few pairs that no adapter makes equal, such as names of one and of three tokens.
+    dominated by the few pairs that differ most.
     """
     import torch
 
