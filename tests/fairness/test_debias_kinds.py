@@ -12,7 +12,7 @@ import pytest
 import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessSet, make_fairness_pair
 from evenmatch.errors import InputError
-from evenmatch.fairness.adapter_training import DebiasData, DebiasSettings, train_adapter
+from evenmatch.fairness.adapter_training import Contrast, DebiasData, DebiasSettings, train_adapter
 from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.debias import debias
 from evenmatch.fairness.differentiable import adapted_metric, make_differentiable
@@ -34,7 +34,12 @@ COUNTERFACTUALS = tuple(
     for text in ("{} sat on the mat", "the dog looked at {}", "{} fell", "rain is on {}")
 )
 DATA = DebiasData(
-    COUNTERFACTUALS, tuple(TEXTS), tuple((c.swapped, c.original) for c in COUNTERFACTUALS)
+    COUNTERFACTUALS,
+    tuple(TEXTS),
+    tuple(
+        (Contrast(c.original, c.swapped, c.original), Contrast(c.swapped, c.original, c.swapped))
+        for c in COUNTERFACTUALS
+    ),
 )
 SETS = [
     FairnessSet(

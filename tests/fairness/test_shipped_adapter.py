@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from evenmatch.data.fairness_sets import FairnessSet, read_fair_pairs
+from evenmatch.fairness.adapter_training import pronoun_contrasts
 from evenmatch.fairness.audit import audit
 from evenmatch.fairness.counterfactuals import wrong_gender_penalties
-from evenmatch.fairness.debias import fairness_pair_cases
+from evenmatch.fairness.debias import contrast_cases, fairness_pair_cases
 from evenmatch.registry import build
 from evenmatch.types import Run
 
@@ -35,6 +36,15 @@ def test_a_wrong_gender_goes_on_costing() -> None:
     costs = wrong_gender_penalties([build(name) for name in (*PLAIN, *EVEN)], cases, Run())
     assert costs[2] >= 0.9 * costs[0]
     assert costs[3] >= 0.9 * costs[1]
+
+
+@pytest.mark.parametrize("kind", ["noun", "name"])
+def test_a_wrong_gender_costs_where_only_a_noun_or_a_name_shows_it(kind: str) -> None:
+    cases = contrast_cases(pronoun_contrasts(kind))
+    before, after = wrong_gender_penalties(
+        [build("bertscore"), build("bertscore_even")], cases, Run()
+    )
+    assert after >= 0.9 * before > 0
 
 
 @pytest.mark.slow

@@ -90,6 +90,12 @@ def debias(
     metric: str = opt.metric(
         "bertscore", "Metric to debias: an alignment, fitted, regression or likelihood metric."
     ),
+    attribute: list[str] | None = opt.repeatable(
+        None,
+        "--attribute -a NAME",
+        "Attribute to debias: gender, race, religion, age, appearance or status",
+        shown="gender",
+    ),
     sentences: list[str] | None = opt.repeatable(
         None,
         "--sentences -s DATA",
@@ -97,7 +103,7 @@ def debias(
         shown="sts-b, sick and snli",
     ),
     templates: bool = opt.flag(
-        True, "--templates/--no-templates", "Also train on generated sentences about occupations."
+        True, "--templates/--no-templates", "Also train on sentences generated from templates."
     ),
     judge_on: list[str] | None = opt.value(
         None,
@@ -115,7 +121,13 @@ def debias(
     mind: float = opt.value(
         1.0,
         "WEIGHT",
-        "Weight of the loss that keeps the penalty for a wrong gender unchanged.",
+        "Weight of the loss that keeps the penalty for a wrong group unchanged.",
+        least=0,
+    ),
+    stereotype: float = opt.value(
+        1.0,
+        "WEIGHT",
+        "Weight of the loss against differences between opposite stereotypes.",
         least=0,
     ),
     factor: int = opt.count(
@@ -126,16 +138,17 @@ def debias(
     *,
     running: opt.RunOptions,
 ) -> None:
-    """Train an adapter that reduces the gender bias of a metric.
+    """Train an adapter that reduces the social bias of a metric.
 
     Run the same command again to continue an interrupted training.
     """
-    training = DebiasSettings(steps, batch, rate, keep, mind, factor, seed)
+    training = DebiasSettings(steps, batch, rate, keep, mind, stereotype, factor, seed)
     with running.settings() as settings:
         made = debias_metric(
             metric,
             out,
             sentences or ["sts-b", "sick", "snli"],
+            attributes=attribute or ["gender"],
             templates=templates,
             settings=training,
             judge_on=judge_on or [""],

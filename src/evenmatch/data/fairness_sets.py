@@ -129,8 +129,6 @@ def make_fairness_pair(
 def template_pairs(attribute: str) -> list[FairnessPair]:
     """Generate the minimal pairs of an attribute, with one neutral reference, stereotype first.
 
-    'lessons' are gender pairs for training; their sentences differ from those of the audit.
-
     >>> pair = template_pairs("gender")[0]
     >>> print(pair.first.candidate, pair.second.candidate, pair.first.references[0], sep="\\n")
     The carpenter told us that he had finished early.

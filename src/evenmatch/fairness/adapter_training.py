@@ -1,21 +1,35 @@
-"""Training of a debiasing adapter through a metric (Sun et al., 2022, eq. 4 and 5).
+"""Training of a debiasing adapter through a metric (Sun et al., 2022, eq. 4 and 5, and two terms).
 
 The adapter is trained so that a sentence and its counterfactual score the same against a neutral
-reference, while all other scores stay as they are. Read `DebiasSettings` and `DebiasData` first,
-then `build_debias_data` (the training data) and `train_adapter` (the loop).
+reference and no stereotype is preferred, while a wrong group still costs what it did and all other
+scores stay as they are. Read `DebiasSettings` and `DebiasData` first, then `build_debias_data` (the
+training data) and `train_adapter` (the loop).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import chain, cycle, islice
 from typing import Any, TypeVar
 
 import numpy as np
 
-from evenmatch.data.fairness_sets import template_pairs
-from evenmatch.errors import InputError
-from evenmatch.fairness.counterfactuals import Counterfactual, counterfactuals, gendered_cases
+from evenmatch.data.fairness_sets import ATTRIBUTE_ALIASES, ATTRIBUTES, fill_template
+from evenmatch.errors import InputError, UnknownNameError
+from evenmatch.fairness.counterfactuals import (
+    Counterfactual,
+    GenderCase,
+    choose_article,
+    counterfactuals,
+    gendered_cases,
+    match_case,
+    swap_groups,
+)
 from evenmatch.fairness.differentiable import Differentiable, TextPair
 from evenmatch.models.adapters import REDUCTION_FACTOR, Adapter, new_adapter
 from evenmatch.registry.parts import check_at_least, check_positive
@@ -23,7 +37,15 @@ from evenmatch.training.checkpoints import CheckpointFile
 from evenmatch.training.loop import History, run_training_loop
 from evenmatch.types import Pair
 
+ANY_NAME = "someone"  # what neutral sentences say in place of a name
+_LONE_PRONOUNS = 8  # contrasts of each noun with a pronoun that stands alone
+_NAME_SHIFTS = (0, 7, 19)  # distances between the names that are paired
 _MAX_GRAD_NORM = 1.0
+_CONTRASTS, _STEREOTYPES = 2, 3  # kinds of examples that come in twos
+_PERSON = re.compile(
+    r"\b(?:(?P<article>an?) )?(?P<noun>(?:wo)?m[ae]n|boys?|girls?|person|people|child(?:ren)?)\b",
+    re.IGNORECASE,
+)
 T = TypeVar("T")
 
 
@@ -31,10 +53,11 @@ T = TypeVar("T")
 class DebiasSettings:
     """Settings of debiasing: number of steps, batch size, learning rate and weights of the loss.
 
-    `batch` is the number of examples of each kind in a step. The learning rate falls linearly to 0.
+    `batch` is the number of examples of each kind in a step; those that come in twos count as two.
+    The learning rate falls linearly to 0. The equal scores of counterfactuals have weight 1.
     `anchor_weight` is the weight of keeping the scores of sentence pairs, `contrast_weight` of
-    keeping the penalty for a wrong gender; the equal scores of counterfactuals have weight 1.
-    `factor` is the hidden size divided by the width of the adapter's bottleneck.
+    keeping the penalty for a wrong group, and `stereotype_weight` of equal differences for opposite
+    stereotypes. `factor` is the hidden size divided by the width of the adapter's bottleneck.
     """
 
     steps: int = 400
@@ -42,55 +65,172 @@ class DebiasSettings:
     rate: float = 1e-3
     anchor_weight: float = 1.0
     contrast_weight: float = 1.0
+    stereotype_weight: float = 1.0
     factor: int = REDUCTION_FACTOR
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_at_least(1, steps=self.steps, batch=self.batch)
         check_positive(rate=self.rate)
-        check_at_least(0, anchor_weight=self.anchor_weight, contrast_weight=self.contrast_weight)
+        check_at_least(
+            0,
+            anchor_weight=self.anchor_weight,
+            contrast_weight=self.contrast_weight,
+            stereotype_weight=self.stereotype_weight,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A candidate of the right group, one of the wrong group, and a reference of the right one."""
+
+    right: str
+    wrong: str
+    reference: str
 
 
 @dataclass(frozen=True, slots=True)
 class DebiasData:
-    """Training data: counterfactuals to score the same, and pairs whose scores must not change.
+    """Training data: texts to score the same, and texts whose scores must not change.
 
-    `anchors` are ordinary sentence pairs. `contrasts` are candidates with the wrong gender beside
-    references that state the gender: they must go on scoring lower.
+    `anchors` are ordinary sentence pairs. `contrasts` state a group in the reference, by pronoun,
+    noun or name: the wrong one must go on scoring lower. They come in twos, one for each group, and
+    their mean penalty is kept: that of one group is higher where a metric prefers the other.
+    `stereotypes` are two counterfactuals of one sentence with opposite stereotypes, both with the
+    same group first.
     """
 
     counterfactuals: tuple[Counterfactual, ...]
     anchors: tuple[TextPair, ...]
-    contrasts: tuple[TextPair, ...]
+    contrasts: tuple[tuple[Contrast, Contrast], ...]
+    stereotypes: tuple[tuple[Counterfactual, Counterfactual], ...] = ()
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """Every text."""
+        compared = (*self.counterfactuals, *(each for both in self.stereotypes for each in both))
+        rows: Iterator[tuple[str, ...]] = chain(
+            self.anchors,
+            ((c.original, c.swapped, c.neutral) for c in compared),
+            ((c.right, c.wrong, c.reference) for both in self.contrasts for c in both),
+        )
+        return frozenset(text for row in rows for text in row)
 
 
-def build_debias_data(pairs: Sequence[Pair], *, templates: bool = True) -> DebiasData:
+def build_debias_data(
+    pairs: Sequence[Pair], attributes: Sequence[str] = ("gender",), *, templates: bool = True
+) -> DebiasData:
     """Build training data from sentence pairs, with `templates` also from built-in sentences.
 
-    Counterfactuals: each sentence that mentions a group, swapped, and neutralised as the reference.
-    Anchors: the pairs themselves. Contrasts: a swapped sentence against its original and against
-    the original's reference. Pairs with an empty side are left out. The built-in sentences are
-    about occupations.
+    Counterfactuals: each sentence that mentions a group, swapped, and neutralised as the reference;
+    for other attributes than gender also sentences about a person, with a group's adjective before
+    the noun. Anchors: the pairs themselves. Contrasts: a counterfactual against its original.
+    Pairs with an empty side or with vocabulary that is held out for audits are left out.
     """
-    pairs = [p for p in pairs if p.candidate.strip() and all(r.strip() for r in p.references)]
-    found = counterfactuals(t for pair in pairs for t in (pair.candidate, *pair.references))
-    written = [
-        Counterfactual(p.first.candidate, p.second.candidate, p.first.references[0])
-        for p in (template_pairs("lessons") if templates else ())
+    pairs = [
+        pair
+        for pair in pairs
+        if all(t.strip() and not mentions_held_out(t) for t in (pair.candidate, *pair.references))
     ]
-    swapped = [(wrong.candidate, wrong.references[0]) for _, wrong in gendered_cases(pairs)]
-    # in both directions, because a template's first candidate is always of the same group
-    both_directions = [
-        texts
-        for c in (*found, *written)
-        for texts in ((c.swapped, c.original), (c.original, c.swapped))
-    ]
+    texts = [t for pair in pairs for t in (pair.candidate, *pair.references)]
+    kinds: list[Sequence[Counterfactual]] = []
+    contrasts: list[Sequence[tuple[Contrast, Contrast]]] = []
+    stereotypes: list[Sequence[tuple[Counterfactual, Counterfactual]]] = []
+    for attribute in map(full_attribute_name, attributes):
+        found = [
+            each
+            for each in counterfactuals(texts, attribute)
+            if not mentions_held_out(each.neutral)
+        ]
+        families = training_families(attribute) if templates else []
+        if attribute == "gender":
+            contrasts.append(list(map(_mirrored_case, gendered_cases(pairs))))
+            contrasts += [list(_pronoun_contrasts(families, by_name)) for by_name in (False, True)]
+        else:
+            found += _described_people(texts, families)
+        written = [list(family_counterfactuals(family)) for family in families]
+        kinds += [found, found, *written]  # real sentences twice as often as a family
+        contrasts.append([_self_contrasts(c) for kind in (found, *written) for c in kind])
+        stereotypes += [list(_opposite_stereotypes(family)) for family in families]
     return DebiasData(
-        # the built-in sentences are far fewer than a corpus's; sample both equally often
-        tuple(_interleave(found, written)),
+        # the built-in sentences are far fewer than a corpus's; sample all kinds equally often
+        tuple(_interleave(*kinds)),
         tuple((pair.candidate, pair.references[0]) for pair in pairs),
-        tuple(_interleave(swapped, both_directions)),
+        tuple(_interleave(*contrasts)),
+        tuple(_interleave(*stereotypes)),
     )
+
+
+def full_attribute_name(name: str) -> str:
+    """Return the name that the fairness sets use: 'status' is 'socioeconomic'."""
+    found = ATTRIBUTE_ALIASES.get(name, name)
+    if found not in ATTRIBUTES:
+        known = ", ".join((*ATTRIBUTES, *ATTRIBUTE_ALIASES))
+        raise UnknownNameError(f"there is no attribute {name!r} to debias; known: {known}")
+    return found
+
+
+@cache
+def training_families(attribute: str) -> list[dict[str, Any]]:
+    """Families of built-in sentences to train on, or those of 'selection'."""
+    text = (files("evenmatch.data") / "fairness" / "training.toml").read_text("utf-8")
+    every = tomllib.loads(text)
+    families = [
+        {
+            name: every["lists"][value] if isinstance(value, str) else value
+            for name, value in family.items()
+        }
+        for family in every[attribute]
+    ]
+    return [f | {"terms": _paired_names(*f["names"])} if "names" in f else f for f in families]
+
+
+@cache
+def held_out() -> dict[str, Any]:
+    """The families of sentences to audit adapters on, and their vocabulary."""
+    text = (files("evenmatch.data") / "fairness" / "held_out.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def mentions_held_out(text: str) -> bool:
+    """Whether a text contains an occupation, noun or name that no training text may contain.
+
+    >>> mentions_held_out("Two nurses laughed."), mentions_held_out("Two men laughed.")
+    (True, False)
+    """
+    return bool(_held_out_pattern().search(text))
+
+
+def pronoun_contrasts(kind: str) -> list[Contrast]:
+    """Held-out pronouns beside references that show gender only by a 'noun', or by a 'name'."""
+    vocabulary, found = held_out(), []
+    nouns = [
+        (word, side)
+        for family in vocabulary[f"{kind}s"]
+        for term in family["terms"]
+        for side, word in enumerate(term[:2])
+    ]
+    for candidate, reference in vocabulary["pronouns"]:
+        for word, side in nouns:
+            noun = f"the {word}" if kind == "noun" else word
+            right, wrong = ("he", "she")[side], ("she", "he")[side]
+            texts = (
+                text.replace("{noun}", noun).replace("{he}", pronoun)
+                for text, pronoun in ((candidate, right), (candidate, wrong), (reference, ""))
+            )
+            found.append(Contrast(*(fill_template(text, "", "") for text in texts)))
+    return found
+
+
+def family_counterfactuals(family: Mapping[str, Any]) -> Iterator[Counterfactual]:
+    """Combine every sentence of a family with every trait and every term at least once."""
+    traits, terms = (*family["one"], *family["other"]), family["terms"]
+    for k, frame in enumerate(family["frames"]):
+        for n in range(max(len(traits), len(terms))):
+            trait = traits[(n + k) % len(traits)]
+            yield Counterfactual(
+                *(fill_template(frame, word, trait) for word in terms[n % len(terms)])
+            )
 
 
 def train_adapter(
@@ -102,12 +242,18 @@ def train_adapter(
 ) -> Adapter:
     """Train an adapter for all steps; resume from the checkpoint if there is one.
 
-    The loss is that of Sun et al. (2022, eq. 4 and 5) with one additional term. It is the sum of
+    The loss has the two terms of Sun et al. (2022, eq. 4 and 5) and two more. It is the sum of
 
-    - the mean squared difference between the scores of a sentence and of its counterfactual,
-    - the mean squared change of the scores of anchor pairs, times `anchor_weight`,
-    - the mean squared change of the scores of contrasts (a candidate with the wrong gender against
-      a reference that states the gender), times `contrast_weight`.
+    - the mean absolute difference between the scores of a sentence and of its counterfactual,
+    - the mean absolute change of the scores of anchor pairs, times `anchor_weight`,
+    - the mean absolute change of the penalty for a wrong group (the score of the right candidate
+      minus that of the wrong one, averaged over a contrast for each group), times
+      `contrast_weight`,
+    - the mean absolute difference between two counterfactuals with opposite stereotypes of the
+      difference between their groups, times `stereotype_weight`.
+
+    The paper squares the differences. Bias is measured by their absolute values, and squares are
+    dominated by the few pairs that differ most.
     """
     import torch
 
@@ -119,25 +265,41 @@ def train_adapter(
     optimizer = torch.optim.AdamW(adapter.parameters(), lr=settings.rate, weight_decay=0.0)
 
     def step(number: int) -> tuple[Any, float]:
-        anchor_weight, contrast_weight = settings.anchor_weight, settings.contrast_weight
-        twins = _sample(data.counterfactuals, settings, number, 0)
-        anchors = _sample(data.anchors, settings, number, 1) if anchor_weight else []
-        contrasts = _sample(data.contrasts, settings, number, 2) if contrast_weight else []
-        originals = [(c.original, c.neutral) for c in twins]
-        swapped = [(c.swapped, c.neutral) for c in twins]
-        unchanged = [*anchors, *contrasts]
-        scores = through.scores([*originals, *swapped, *unchanged], adapter)
+        def sample(items: Sequence[T], kind: int, weight: float = 1.0) -> list[T]:
+            return _sample(items, settings, number, kind) if weight else []
+
+        twins = sample(data.counterfactuals, 0)
+        anchors = sample(data.anchors, 1, settings.anchor_weight)
+        contrasts = sample(data.contrasts, _CONTRASTS, settings.contrast_weight)
+        opposites = sample(data.stereotypes, _STEREOTYPES, settings.stereotype_weight)
+        mirrored = [contrast for both in contrasts for contrast in both]
+        kept = [
+            *anchors,
+            *((c.right, c.reference) for c in mirrored),
+            *((c.wrong, c.reference) for c in mirrored),
+        ]
+        compared = [*twins, *(each for both in opposites for each in both)]
+        sides = (
+            [(c.original, c.neutral) for c in compared],
+            [(c.swapped, c.neutral) for c in compared],
+        )
+        scores = through.scores([*sides[0], *sides[1], *kept], adapter)
         # Computed again in every step: the rounding of a score depends on the other texts of its
         # batch, so scores cached from earlier steps would make a resumed run differ.
         with torch.no_grad():
-            targets = through.scores(unchanged, None) if unchanged else scores[:0]
-        half = len(twins)
-        changes = (scores[2 * half :] - targets) ** 2
-        loss = ((scores[:half] - scores[half : 2 * half]) ** 2).mean()
+            targets = through.scores(kept, None) if kept else scores[:0]
+        gaps = scores[: len(compared)] - scores[len(compared) : 2 * len(compared)]
+        changes = scores[2 * len(compared) :] - targets
+        loss = gaps[: len(twins)].abs().mean()
         if anchors:
-            loss = loss + anchor_weight * changes[: len(anchors)].mean()
+            loss = loss + settings.anchor_weight * changes[: len(anchors)].abs().mean()
         if contrasts:
-            loss = loss + contrast_weight * changes[len(anchors) :].mean()
+            right, wrong = changes[len(anchors) :].chunk(2)
+            of_both = (right - wrong).reshape(-1, 2).mean(1)
+            loss = loss + settings.contrast_weight * of_both.abs().mean()
+        if opposites:
+            one, other = gaps[len(twins) :][::2], gaps[len(twins) :][1::2]
+            loss = loss + settings.stereotype_weight * (one - other).abs().mean()
         return loss, float(loss.detach())
 
     def report(history: History[float]) -> None:
@@ -156,15 +318,129 @@ def train_adapter(
     return adapter
 
 
+def _paired_names(one: Sequence[str], other: Sequence[str]) -> list[list[str]]:
+    """Pair each name with several of the other group, so that all names are compared."""
+    return [
+        [name, other[(n + shift) % len(other)], ANY_NAME]
+        for shift in _NAME_SHIFTS
+        for n, name in enumerate(one)
+    ]
+
+
+def _self_contrasts(each: Counterfactual) -> tuple[Contrast, Contrast]:
+    """Each of two candidates as a reference, in which the other has the wrong group."""
+    one, other = each.original, each.swapped
+    return Contrast(one, other, one), Contrast(other, one, other)
+
+
+def _mirrored_case(case: GenderCase) -> tuple[Contrast, Contrast]:
+    """A right and a wrong candidate; with the reference swapped, they change places."""
+    right, wrong, reference = case[0].candidate, case[1].candidate, case[0].references[0]
+    return Contrast(right, wrong, reference), Contrast(wrong, right, swap_groups(reference))
+
+
+def _pronoun_contrasts(
+    families: Sequence[Mapping[str, Any]], by_name: bool
+) -> Iterator[tuple[Contrast, Contrast]]:
+    """Pronouns beside references that show gender only by a noun, or by a name."""
+    spoken = [family for family in families if "{trait}" in family["terms"][0][2]]
+    shown_by = [f for f in families if f["terms"][0][0] != "he" and not f.get("plural")]
+    shown_by = [family for family in shown_by if family not in spoken]
+    shown = [
+        term for family in shown_by for term in family["terms"] if (term[2] == ANY_NAME) == by_name
+    ]
+    frames = [(frame, family["terms"][0]) for family in spoken for frame in family["frames"]]
+    place, article = ("the {trait}", "") if by_name else ("{trait}", "the ")
+    deeds = cycle(deed for family in shown_by for deed in (*family["one"], *family["other"]))
+
+    def named(text: str, name: str) -> str:
+        return re.sub(re.escape(place), name, text, flags=re.IGNORECASE)
+
+    for names in shown:
+        for frame, term in frames:
+            one, other = (
+                Contrast(
+                    *(
+                        fill_template(named(frame, names[side]), word, "")
+                        for word in (term[side], term[1 - side], named(term[2], names[side]))
+                    )
+                )
+                for side in (0, 1)
+            )
+            yield one, other
+        for deed in islice(deeds, _LONE_PRONOUNS):
+            he, she, *references = (
+                fill_template("{group} {trait}.", word, deed)
+                for word in ("he", "she", *(article + name for name in names[:2]))
+            )
+            yield Contrast(he, she, references[0]), Contrast(she, he, references[1])
+
+
+def _opposite_stereotypes(
+    family: Mapping[str, Any],
+) -> Iterator[tuple[Counterfactual, Counterfactual]]:
+    """Pairs of sentences that differ in the trait: one is expected of each group."""
+    if not family["one"] or not family["other"]:
+        return
+    longest = max(len(family[name]) for name in ("one", "other", "terms"))
+    for k, frame in enumerate(family["frames"]):
+        for n in range(longest):
+            term = family["terms"][(n + k) % len(family["terms"])]
+            traits = (family["one"], n + k), (family["other"], n + 7 * k)
+            one, other = (
+                Counterfactual(*(fill_template(frame, word, some[i % len(some)]) for word in term))
+                for some, i in traits
+            )
+            yield one, other
+
+
+def _described_people(
+    texts: Iterable[str], families: Sequence[Mapping[str, Any]]
+) -> list[Counterfactual]:
+    """Sentences about a person, with adjectives of two groups before the noun.
+
+    Every adjective of one group is paired with every one of the other in turn.
+    """
+    terms = [term for family in families for term in family["terms"] if not term[2]]
+    found: list[Counterfactual] = []
+    for n, text in enumerate(dict.fromkeys(texts) if terms else ()):
+        words = terms[n % len(terms)][0], terms[(n + n // len(terms)) % len(terms)][1]
+        match = _PERSON.search(text)
+        if match and words[0] != words[1]:
+            before, after = text[: match.start()], text[match.end() :]
+            one, other = (before + _described(match, word) + after for word in words)
+            found.append(Counterfactual(one, other, text))
+    return found
+
+
+def _described(match: re.Match[str], adjective: str) -> str:
+    article, noun = match["article"], match["noun"]
+    if article:
+        return f"{match_case(choose_article(adjective), article[0])} {adjective} {noun}"
+    return f"{match_case(adjective, noun)} {noun.lower()}"
+
+
+@cache
+def _held_out_pattern() -> re.Pattern[str]:
+    vocabulary = held_out()
+    words = list(vocabulary["occupations"])
+    for family in (*vocabulary["nouns"], *vocabulary["names"]):
+        if family.get("held_out"):
+            words += [word for term in family["terms"] for word in term[:2]]
+    joined = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+    return re.compile(rf"\b(?:{joined})(?:e?s|'s)?\b", re.IGNORECASE)
+
+
 def _sample(items: Sequence[T], settings: DebiasSettings, step: int, kind: int) -> list[T]:
     """Sample the examples of one kind for a step; they depend on seed, step and kind alone."""
     draw = np.random.default_rng((settings.seed, step, kind))
-    return [items[i] for i in draw.integers(len(items), size=settings.batch)] if items else []
+    size = (settings.batch + 1) // 2 if kind in (_CONTRASTS, _STEREOTYPES) else settings.batch
+    return [items[i] for i in draw.integers(len(items), size=size)] if items else []
 
 
-def _interleave(one: Sequence[T], other: Sequence[T]) -> list[T]:
-    """Alternate between the items of both lists; the shorter list is repeated."""
-    if not one or not other:
-        return [*one, *other]
-    longest = max(len(one), len(other))
-    return [each[i % len(each)] for i in range(longest) for each in (one, other)]
+def _interleave(*lists: Sequence[T]) -> list[T]:
+    """Alternate between the items of all lists; shorter lists are repeated."""
+    filled = [each for each in lists if each]
+    longest = max(map(len, filled), default=0)
+    rows = zip(*(islice(cycle(each), longest) for each in filled), strict=True)
+    return [item for row in rows for item in row]

@@ -13,6 +13,7 @@ import pytest
 
 from evenmatch.fairness import adapter_training
 from evenmatch.fairness.adapter_training import (
+    Contrast,
     DebiasData,
     DebiasSettings,
     _interleave,
@@ -56,10 +57,27 @@ from evenmatch.types import Pair, Score, Scores
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-# Scores with the adapter and without.
-ADAPTED = {("he", "it"): 0.8, ("she", "it"): 0.5, ("a", "b"): 0.6, ("she", "he"): 0.9}
-PLAIN = {("a", "b"): 0.4, ("she", "he"): 0.2}
-DATA = DebiasData((Counterfactual("he", "she", "it"),), (("a", "b"),), (("she", "he"),))
+# Scores with the adapter and without. A wrong gender costs 0.05 beside a man and 0.3 beside a woman
+# with the adapter, 0.75 and 0.2 without; the groups differ by 0.2 beside one trait and by -0.4
+# beside the opposite one.
+ADAPTED = {("he", "it"): 0.8, ("she", "it"): 0.5, ("a", "b"): 0.6}
+ADAPTED |= {("he", "the man"): 0.95, ("she", "the man"): 0.9}
+ADAPTED |= {
+    ("he 1", "it 1"): 0.7,
+    ("she 1", "it 1"): 0.5,
+    ("he 2", "it 2"): 0.2,
+    ("she 2", "it 2"): 0.6,
+}
+ADAPTED |= {("she", "the woman"): 0.8, ("he", "the woman"): 0.5}
+PLAIN = {("a", "b"): 0.4, ("he", "the man"): 0.95, ("she", "the man"): 0.2}
+PLAIN |= {("she", "the woman"): 0.6, ("he", "the woman"): 0.4}
+DATA = DebiasData(
+    (Counterfactual("he", "she", "it"),),
+    (("a", "b"),),
+    ((Contrast("he", "she", "the man"), Contrast("she", "he", "the woman")),),
+    ((Counterfactual("he 1", "she 1", "it 1"), Counterfactual("he 2", "she 2", "it 2")),),
+)
+EQUAL, KEPT, PENALTY, STEREOTYPE = 0.3, 0.2, (0.7 - 0.1) / 2, 0.6
 
 
 def debias_loss(monkeypatch: pytest.MonkeyPatch, **settings: float) -> float:
@@ -80,23 +98,33 @@ def debias_loss(monkeypatch: pytest.MonkeyPatch, **settings: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("anchor", "contrast", "expected"),
+    ("anchor", "contrast", "stereotype", "expected"),
     [
-        (0.0, 0.0, 0.3**2),
-        (1.0, 0.0, 0.3**2 + 0.2**2),
-        (0.0, 1.0, 0.3**2 + 0.7**2),
-        (2.0, 0.5, 0.3**2 + 2 * 0.2**2 + 0.5 * 0.7**2),
+        (0.0, 0.0, 0.0, EQUAL),
+        (1.0, 0.0, 0.0, EQUAL + KEPT),
+        (0.0, 1.0, 0.0, EQUAL + PENALTY),
+        (0.0, 0.0, 1.0, EQUAL + STEREOTYPE),
+        (2.0, 0.5, 3.0, EQUAL + 2 * KEPT + 0.5 * PENALTY + 3 * STEREOTYPE),
     ],
 )
-def test_debiasing_adds_kept_scores_and_kept_penalties_to_equal_scores(
-    monkeypatch: pytest.MonkeyPatch, anchor: float, contrast: float, expected: float
+def test_debiasing_adds_scores_and_penalties_to_keep_and_opposite_stereotypes(
+    monkeypatch: pytest.MonkeyPatch,
+    anchor: float,
+    contrast: float,
+    stereotype: float,
+    expected: float,
 ) -> None:
-    found = debias_loss(monkeypatch, anchor_weight=anchor, contrast_weight=contrast)
+    found = debias_loss(
+        monkeypatch,
+        anchor_weight=anchor,
+        contrast_weight=contrast,
+        stereotype_weight=stereotype,
+    )
     assert found == pytest.approx(expected)
 
 
-def test_by_default_all_three_terms_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert debias_loss(monkeypatch) == pytest.approx(0.3**2 + 0.2**2 + 0.7**2)
+def test_by_default_all_four_terms_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert debias_loss(monkeypatch) == pytest.approx(EQUAL + KEPT + PENALTY + STEREOTYPE)
 
 
 def test_examples_depend_on_seed_step_and_kind() -> None:
@@ -104,8 +132,9 @@ def test_examples_depend_on_seed_step_and_kind() -> None:
     drawn = np.random.default_rng((0, 5, 1)).integers(1000, size=3).tolist()
     assert _sample(items, settings, 5, 1) == drawn
     assert _sample([], settings, 0, 0) == []
+    assert len(_sample(items, settings, 5, 2)) == len(_sample(items, settings, 5, 3)) == 2
     other = DebiasSettings(batch=3, seed=1)
-    assert _sample(items, other, 5, 1) != drawn != _sample(items, settings, 5, 2)
+    assert _sample(items, other, 5, 1) != drawn != _sample(items, settings, 5, 0)
 
 
 def test_the_shorter_list_is_repeated() -> None:
@@ -113,13 +142,19 @@ def test_the_shorter_list_is_repeated() -> None:
     assert _interleave("a", "xyz") == ["a", "x", "a", "y", "a", "z"]
     assert _interleave("ab", "") == ["a", "b"]
     assert _interleave("", "xy") == ["x", "y"]
+    assert _interleave("ab", "x", "pq") == ["a", "x", "p", "b", "x", "q"]
+    assert _interleave() == []
 
 
 def test_sentences_become_counterfactuals_anchors_and_contrasts() -> None:
     data = build_debias_data([Pair("He sat.", ("It rained.",))], templates=False)
-    assert [(c.original, c.swapped) for c in data.counterfactuals] == [("He sat.", "She sat.")]
+    assert {(c.original, c.swapped) for c in data.counterfactuals} == {("He sat.", "She sat.")}
     assert data.anchors == (("He sat.", "It rained."),)
-    assert {("She sat.", "He sat."), ("He sat.", "She sat.")} <= set(data.contrasts)
+    mirrored = (
+        Contrast("He sat.", "She sat.", "He sat."),
+        Contrast("She sat.", "He sat.", "She sat."),
+    )
+    assert set(data.contrasts) == {mirrored}
 
 
 def test_a_student_imitates_similarities_and_states() -> None:
