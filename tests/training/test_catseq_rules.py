@@ -13,7 +13,6 @@ import pytest
 
 from evenmatch.data.documents import read_documents
 from evenmatch.training.keyphrases import train_catseq as module
-from evenmatch.training.keyphrases.catseq_settings import read_catseq_plan
 from evenmatch.training.keyphrases.decoding import load_generator
 from evenmatch.training.keyphrases.objectives import (
     likelihood_objective,
@@ -23,6 +22,7 @@ from evenmatch.training.keyphrases.objectives import (
 from evenmatch.training.keyphrases.train_catseq import (
     CatSeqRun,
     prepare_catseq_data,
+    read_catseq_plan,
     train_catseq,
 )
 from evenmatch.training.loop import run_training_loop
@@ -42,7 +42,7 @@ hidden = 8
 attention = 8
 
 [likelihood]
-epochs = 8
+epochs = 9
 batch = 6
 rate = 0.4
 look_every = 2

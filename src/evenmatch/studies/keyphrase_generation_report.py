@@ -454,8 +454,8 @@ def _notes(runs: KeyphraseExperiment, results: Sequence[RunResult]) -> list[str]
         else "each seed has a start of its own",
         "scores by the rules of Chan et al. (2019); in brackets: 95 % bootstrap intervals over "
         "seeds and documents",
-        f"{len(results)} runs took {sum(r.seconds for r in results) / 60:.0f} minutes, without what "
-        "was trained before a run was resumed",
+        f"{len(results)} runs took {sum(r.seconds for r in results) / 60:.0f} minutes, without "
+        "what was trained before a run was resumed",
     ]
 
 

@@ -202,9 +202,9 @@ def test_a_metric_s_flags_and_those_of_both_lists_are_kept() -> None:
 
 def test_documents_that_are_left_out_are_counted_by_reason() -> None:
     texts = ("a cat", "a cat sat here", "a cat sat there", "", "the cat sat")
-    with pytest.warns(UserWarning, match="3 of 5 .*: 2 longer than 3 words, 1 without words"):
-        found = make_keyphrase_examples([Document(t, ("cat",)) for t in texts], longest=3)
-    assert [example.words for example in found] == [("a", "cat"), ("the", "cat", "sat")]
+    found = make_keyphrase_examples([Document(t, ("cat",)) for t in texts], longest=3)
+    assert found.left_out == {"longer than 3 tokens": 2, "without words": 1}
+    assert [example.words for example in found.examples] == [("a", "cat"), ("the", "cat", "sat")]
 
 
 def test_an_epoch_s_batches_depend_on_seed_and_number_alone() -> None:

@@ -255,20 +255,25 @@ def test_the_reward_loss_is_self_critical(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_inputs_and_targets_are_cut_at_limits_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a reward the loss is minus the mean log-likelihood of the targets."""
-    tokenized: list[Any] = []
+    cut: list[Any] = []
+    mask = torch.ones(2, 3)
 
-    def tokenize(texts: Any, longest: Any) -> tuple[None, None]:
-        tokenized.append((texts, longest))
-        return None, None
+    def encode(texts: Any, longest: Any) -> Any:
+        cut.append((texts, longest))
+        return SimpleNamespace(mask=mask)
+
+    def tokenize(texts: Any, longest: Any) -> Any:
+        cut.append((texts, longest))
+        return None, mask
 
     monkeypatch.setattr(generator_loss, "log_likelihood", lambda *_: torch.tensor([-2.0, -4.0]))
-    policy: Any = SimpleNamespace(tokenize=tokenize, encode=lambda ids, mask: None)
+    policy: Any = SimpleNamespace(bf16=False, tokenize=tokenize, encode=encode)
     batch = TuneBatch(("s", "t"), ("u", "v"), ((), ()))
     nothing: Any = None
     loss, found = mixed_loss(
         policy, batch, rl_weight=0, reward=nothing, generator=nothing, longest=(7, 5)
     )
-    assert tokenized == [(("s", "t"), 7), (("u", "v"), 5)]
+    assert cut == [(("s", "t"), 7), (("u", "v"), 5)]
     assert float(loss) == found.loss == found.cross_entropy == 3.0
     assert found.reward == found.baseline == 0.0
 
