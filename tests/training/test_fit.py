@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import evenmatch as em
 from evenmatch.data.cards import MetricCard
@@ -255,7 +256,7 @@ def test_each_data_set_has_deviation_1_whatever_its_scale() -> None:
     assert [each.ratings.tolist() for each in found] == [[[-1, 1]], [[-1, 1]]]
 
 
-def rated_set(name: str, ratings: np.ndarray) -> RatedSet:  # type: ignore[type-arg]  # of floats
+def rated_set(name: str, ratings: NDArray[np.float64]) -> RatedSet:
     systems, segments = ratings.shape
     return RatedSet(
         name,
