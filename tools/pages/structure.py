@@ -236,19 +236,20 @@ def draw_partial_correlations(
         from matplotlib.figure import Figure
 
         size = 0.52 * len(names)
-        figure = Figure(figsize=(2 * size + 3.2, size + 1.8), layout="constrained")
+        lowest = min(float(matrix.min()) for matrix in matrices.values())
+        figure = Figure(figsize=(2 * size + 3.2, size + 1.8))
         for number, (what, matrix) in enumerate(matrices.items()):
             axes = figure.add_subplot(1, len(matrices), number + 1)
-            axes.imshow(matrix, cmap="RdBu", vmin=-1, vmax=1)
+            axes.imshow(matrix, cmap="Blues", vmin=lowest, vmax=1)
             axes.set_title(f"controlled for ratings, over {what}", fontsize=10)
             axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
             axes.set_yticks(range(len(names)), names if not number else [], fontsize=8)
             for i, row in enumerate(matrix):
                 for j, value in enumerate(row):
-                    colour = "white" if abs(value) > 0.65 else "#212529"
+                    colour = "white" if value > (1 + lowest) / 2 else "#212529"
                     text = format_correlation(value)
                     axes.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
-        save_figure(figure, path)
+        save_figure(figure, path, bbox_inches="tight")
 
 
 def _appendix(values: list[list[float]]) -> Iterator[str]:
