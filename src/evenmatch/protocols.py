@@ -107,6 +107,13 @@ class BatchSplitter(Protocol):
 
 
 @runtime_checkable
+class BatchSimilarity(Protocol):
+    """A similarity that is faster when it is prepared with all pairs of texts at once."""
+
+    def prepare(self, sides: Sequence[tuple[Embedded, Embedded]], /) -> Similarity: ...
+
+
+@runtime_checkable
 class BoundedSimilarity(Protocol):
     """A similarity that declares the range of its values; others are taken as unbounded."""
 

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 import evenmatch as em
+from evenmatch.evaluation.selection import measure_selection
 from tests.cli.conftest import Command
 from tests.support.rated_sets import rated_rows, write_rows
 
@@ -108,3 +110,12 @@ def test_official_scores_need_no_metric_of_ours(command: Command, data: Path) ->
     assert rows["sentBLEU"]["value"] == pytest.approx(0.851, abs=5e-4)
     assert rows["sentBLEU"]["n"] == 7
     assert "bertscore" not in rows
+
+
+def test_meta_reports_filters_and_re_rankers(command: Command, mine: str) -> None:
+    asked = ("meta", mine, "-m", "rouge1", "--level", "segment", "--resamples", "20")
+    document = json.loads(command(*asked, "--good", "0.33", "--json").out)
+    wanted = em.correlate("rouge1", mine, "segment", resamples=20)
+    assert document["selection"] == [asdict(e) for e in measure_selection(wanted, good=0.33)]
+    assert "rerank" in command(*asked, "--good", "0.33").out
+    assert "selection" not in json.loads(command(*asked, "--json").out)

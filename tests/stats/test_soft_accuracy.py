@@ -11,6 +11,7 @@ from evenmatch.errors import InputError
 from evenmatch.stats.levels import correlate_panel
 from evenmatch.stats.panel import Floats, make_panel
 from evenmatch.stats.permutation import permutation_matrix
+from evenmatch.stats.soft_accuracy import system_p_values
 
 
 def test_two_systems_on_two_segments_are_worked_by_hand() -> None:
@@ -76,3 +77,33 @@ def test_segments_without_a_score_are_left_out() -> None:
 def test_it_needs_systems_and_segments(ratings: list[object], level: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         correlate_panel(make_panel(ratings, ratings), level=level, method="soft_accuracy")  # type: ignore[arg-type]  # parametrized
+
+
+def test_p_values_of_simulated_systems_are_those_of_a_normal_test() -> None:
+    """With many segments, exchanging outputs is a z-test of the mean difference."""
+    from scipy.stats import norm
+
+    rng = np.random.default_rng(4)
+    scores = rng.normal(size=(4, 400)) + 0.05 * np.arange(4)[:, None]
+    signs = rng.choice([1.0, -1.0], size=(4000, 400))
+    found = system_p_values(scores[None], signs)[0]
+    for i, j in ((0, 1), (1, 3), (3, 0)):
+        d = scores[i] - scores[j]
+        wanted = norm.sf(d.sum() / np.sqrt((d**2).sum()))
+        assert found[i, j] == pytest.approx(wanted, abs=0.03)
+
+
+def test_soft_accuracy_of_simulated_metrics_is_that_of_their_true_confidence() -> None:
+    """A metric that is sure of every order, beside raters whose p-values are known."""
+    rng = np.random.default_rng(8)
+    noise = rng.normal(size=(3, 500))
+    noise -= noise.mean(1, keepdims=True)
+    human = noise + np.array([0.0, 0.05, 1.0])[:, None]
+    sure = noise * 1e-3 + np.arange(3)[:, None]
+    panel = make_panel([sure], human)
+    signs = rng.choice([1.0, -1.0], size=(4000, 500))
+    p = system_p_values(human[None], signs)[0]
+    wanted = np.mean([1 - p[1, 0], 1 - p[2, 0], 1 - p[2, 1]])
+    assert p[1, 0] > 0.1  # the raters are not sure of the first two
+    found = correlate_panel(panel, level="system", method="soft_accuracy")[0]
+    assert found == pytest.approx(wanted, abs=0.02)

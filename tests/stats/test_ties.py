@@ -111,3 +111,44 @@ def test_too_many_pairs_are_refused_with_advice() -> None:
     scores = make_panel(np.zeros((5, 1000)), np.zeros((5, 1000)))
     with pytest.raises(InputError, match="12,497,500 pairs, the maximum is 10,000,000; use level"):
         correlate_panel(scores, level="pooled", method="calibrated_accuracy")
+
+
+def test_untied_accuracy_leaves_out_pairs_that_humans_tie() -> None:
+    """Humans tie one of three pairs; the metric orders one of the others and ties the last."""
+    panel = make_panel([[1.0], [2.0], [2.0]], [[1.0], [1.0], [3.0]])
+    assert correlate_panel(panel, level="pooled", method="untied_accuracy")[0] == 1 / 2
+    assert correlate_panel(panel, level="pooled", method="accuracy")[0] == 1 / 3
+
+
+@given(st.integers(0, 200))
+def test_untied_accuracy_equals_a_loop_over_pairs(seed: int) -> None:
+    scores = made(1, 5, 4, seed=seed)
+    human = np.round(scores.human)
+    rates = []
+    for x, y in zip(scores.metrics[0].T, human.T, strict=True):
+        pairs = [(i, j) for i in range(5) for j in range(i) if y[i] > y[j] or y[i] < y[j]]
+        right = [(x[i] - x[j]) * (y[i] - y[j]) > 0 for i, j in pairs]
+        rates += [np.mean(right)] if pairs else []
+    found = correlate_panel(
+        Panel(scores.metrics, human), level="per_item", method="untied_accuracy"
+    )
+    assert_allclose(found[0], np.mean(rates) if rates else np.nan)
+
+
+def test_calibrated_accuracy_finds_the_threshold_of_simulated_raters() -> None:
+    """Raters tie what differs by less than a just noticeable difference; the metric sees it all.
+
+    The accuracy at the true difference is 1, and without calibration the share of untied pairs.
+    """
+    truth = np.random.default_rng(5).normal(size=(6, 300))
+    human = np.sign(truth) * (abs(truth) > 1)  # three grades: no two of one grade are ordered
+    metric = human + np.random.default_rng(6).uniform(-0.2, 0.2, size=truth.shape)
+    panel = make_panel(metric, human)
+    i, j = np.triu_indices(6, 1)
+    untied = (human[i] != human[j]).mean()
+    assert calibrated(panel, "per_item") == pytest.approx(1.0)
+    plain = correlate_panel(panel, level="per_item", method="accuracy")[0]
+    assert plain == pytest.approx(untied)
+    # noise that exceeds the grades: no threshold separates ties from differences
+    noisy = make_panel(human + np.random.default_rng(7).normal(size=truth.shape), human)
+    assert plain < calibrated(noisy, "per_item") < 0.9

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import evenmatch as em
 from evenmatch.data.cards import MetricCard
@@ -11,9 +12,14 @@ from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.errors import InputError
 from evenmatch.metrics.fitted import load_bi_encoder_head, pair_features, pair_features_torch
 from evenmatch.models.checkpoints import find_checkpoint
+from evenmatch.scoring.metric import read_metric
 from evenmatch.training.loop import FitSettings, length_grouped_batches
 from evenmatch.training.metrics.bi_encoder import load_partly_frozen
-from evenmatch.training.metrics.examples import make_training_examples, rated_pairs
+from evenmatch.training.metrics.examples import (
+    make_training_examples,
+    rated_pairs,
+    standardise_ratings,
+)
 
 SETTINGS = FitSettings(epochs=8, batch=8, rate=1e-3, head_rate=1e-2)
 CANDIDATES = ["a cat sat on the mat", "rain is expected", ""]
@@ -160,3 +166,106 @@ def test_invalid_settings_are_refused(settings: dict[str, float], words: str) ->
 def test_ratings_cannot_all_be_set_apart(rated: list[RatedSet], tiny: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a share of 1\.0 of 6 segments cannot be held out"):
         em.fit(rated, tmp_path / "m", model=tiny, hold_out=1.0)
+
+
+PARTS = ("chrf", "reference_length")
+
+
+@pytest.fixture(scope="module")
+def adapted(
+    tiny: str, rated: list[RatedSet], tmp_path_factory: pytest.TempPathFactory
+) -> MetricCard:
+    out = tmp_path_factory.mktemp("adapted") / "metric"
+    settings = FitSettings(epochs=4, batch=8, rate=1e-2, head_rate=1e-2)
+    return em.fit(
+        rated,
+        out,
+        test=rated,
+        kind="adapter",
+        model=tiny,
+        frozen=1,
+        settings=settings,
+        parts=PARTS,
+    )
+
+
+def test_an_adapter_learns_what_it_is_shown(adapted: MetricCard) -> None:
+    assert adapted.document["mean"]["value"] > 0.85
+
+
+def test_an_adapter_is_a_blend_of_a_fitted_metric_and_its_parts(
+    adapted: MetricCard, tiny: str, rated: list[RatedSet]
+) -> None:
+    blend = read_metric(str(adapted.folder))
+    pairs, _ = rated_pairs(rated)
+    given = [p.candidate for p in pairs[:5]], [p.references for p in pairs[:5]]
+    parts = [em.score(*given, part).values for part in blend.parts]
+    found = em.score(*given, adapted.metric)
+    np.testing.assert_allclose(found.values, np.dot(blend.weights, parts), atol=1e-5)
+    assert str(adapted.folder) not in found.signature
+    # the file has bottlenecks and a head, and no weights of the encoder
+    assert {path.name for path in adapted.folder.iterdir()} == {
+        "README.md",
+        "adapter.safetensors",
+        "metric.json",
+    }
+
+
+def test_the_frozen_blocks_of_an_adapter_are_zero(adapted: MetricCard) -> None:
+    from safetensors.numpy import load_file
+
+    weights = load_file(adapted.folder / "adapter.safetensors")
+    assert all(weights[n].any() != n.startswith("0.") for n in weights if n.endswith("weight"))
+
+
+def test_training_can_continue_on_other_ratings(
+    adapted: MetricCard, tiny: str, rated: list[RatedSet], tmp_path: Path
+) -> None:
+    """With a rate of almost 0 the result is the start, on the scale of standardised ratings."""
+    settings = FitSettings(batch=8, rate=1e-12, head_rate=1e-12)
+    how = {"kind": "adapter", "model": tiny, "frozen": 1, "settings": settings, "test": rated}
+    again = em.fit(rated, tmp_path / "again", start=adapted.folder, most=20, **how)  # type: ignore[arg-type]  # options
+    before, after = (em.score(CANDIDATES, MATCHES, m.metric).values for m in (adapted, again))
+    np.testing.assert_allclose(after, before, atol=1e-3)
+    assert "(20 rated outputs)" in again.facts["trained on"]
+    other = em.fit(rated, tmp_path / "other", kind="towers", model=tiny, test=rated, frozen=3)
+    with pytest.raises(InputError, match="training cannot continue from"):
+        em.fit(rated, tmp_path / "no", start=other.folder, **how)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="are settings of kind='adapter'"):
+        em.fit(rated, tmp_path / "no", model=tiny, most=3)
+
+
+def test_ratings_are_standardised_and_segments_centred() -> None:
+    ratings = np.array([[1.0, 4.0], [2.0, 5.0], [3.0, 9.0], [np.nan, 10.0]])
+    one = rated_set("a", ratings)
+    (plain,) = standardise_ratings([one])
+    known = ratings[~np.isnan(ratings)]
+    np.testing.assert_allclose(plain.ratings, (ratings - known.mean()) / known.std())
+    # only the second segment has four outputs: its mean, 7, moves to that of all, 34 / 7
+    (centred,) = standardise_ratings([one], segment_share=0.0)
+    moved = ratings - 34 / 7
+    moved[:, 1] = ratings[:, 1] - 7
+    np.testing.assert_allclose(centred.ratings, moved / np.nanstd(moved))
+    with pytest.raises(InputError, match="the share of segments must be from 0 to 1, got 2"):
+        standardise_ratings([one], segment_share=2.0)
+
+
+def test_each_data_set_has_deviation_1_whatever_its_scale() -> None:
+    small, large = rated_set("a", np.array([[1.0, 2.0]])), rated_set("b", np.array([[0.0, 50.0]]))
+    found = standardise_ratings([small, large])
+    assert [each.ratings.tolist() for each in found] == [[[-1, 1]], [[-1, 1]]]
+
+
+def rated_set(name: str, ratings: NDArray[np.float64]) -> RatedSet:
+    systems, segments = ratings.shape
+    return RatedSet(
+        name,
+        "",
+        tuple(f"s{i}" for i in range(systems)),
+        tuple(str(i) for i in range(segments)),
+        (("text",) * segments,) * systems,
+        (("text",),) * segments,
+        (None,) * segments,
+        ratings,
+        np.full(systems, np.nan),
+    )

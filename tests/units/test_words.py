@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
+from evenmatch.metrics.keyphrases.phrase_similarity import unit_texts
+from evenmatch.units.text import Sentences
 from tests.support.parts import Row, rows
 
 
@@ -61,3 +63,33 @@ def test_pieces_are_split_by_the_encoder() -> None:
 def test_the_words_of_a_unit_are_joined_by_spaces() -> None:
     units = em.Units("the black cat", ("the", "black", "cat"), groups=((0, 2), (1,)))
     assert units.items == ("the cat", "black")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("", ()),
+        (" \n ", ()),
+        ("one", ("one",)),
+        ("Dr. No met J. Bond. Who won?", ("Dr. No met J. Bond.", "Who won?")),
+        ('He said "go." Then he left.', ('He said "go."', "Then he left.")),
+        ("It fell by 3.5 points. So what!", ("It fell by 3.5 points.", "So what!")),
+        ("we waited ... and left", ("we waited ...", "and left")),
+        ("we waited... and left", ("we waited... and left",)),
+        ("police agreed . fans did not .", ("police agreed .", "fans did not .")),
+        ("first line\nsecond line", ("first line", "second line")),
+        (
+            "\u4ed6\u6765\u4e86\u3002\u6211\u8d70\u4e86",
+            ("\u4ed6\u6765\u4e86\u3002", "\u6211\u8d70\u4e86"),
+        ),
+        ("Really?! Yes.", ("Really?!", "Yes.")),
+    ],
+)
+def test_sentences_end_at_marks_and_line_breaks(text: str, sentences: tuple[str, ...]) -> None:
+    units = Sentences()(text)
+    assert unit_texts(units) == list(sentences)
+    assert [i for group in units.groups for i in group] == list(range(len(units.words)))
+
+
+def test_a_long_text_is_split_in_linear_time() -> None:
+    assert len(Sentences()("a b c . " * 20_000).groups) == 20_000

@@ -25,7 +25,9 @@ from typing import Any
 import numpy as np
 
 import evenmatch as em
-from evenmatch.evaluation.agreement import agreement_differences
+from evenmatch.evaluation.agreement import agreement_differences, measure_agreement
+from evenmatch.evaluation.disagreement import metric_partial_correlations
+from evenmatch.evaluation.selection import measure_selection
 from tools.pages import PAGES, RESULTS
 from tools.pages.agreement_tables import write_page
 
@@ -53,8 +55,56 @@ class Task:
     subsets: tuple[str, ...] = ()
     apart: bool = False
     published: bool = False
+    # Other statistics of the same scores: level, method and number of resamples.
+    more: tuple[tuple[str, str, int], ...] = ()
+    against: str = ""  # the metric that all others are compared with, instead of CONTESTS
+    few: int = 0  # number of segments of each set, at random; 0 for all
+    partial: bool = False  # partial correlations between the metrics
+    good: float = 0.0  # share of good outputs, for metrics as filters and re-rankers
+
+    def recipe(self, segments: int) -> dict[str, Any]:
+        """Return what a stored piece depends on; settings at their default are left out."""
+        new = ("more", "against", "few", "partial", "good")
+        known = {k: v for k, v in asdict(self).items() if k not in new or v}
+        recipe: dict[str, Any] = json.loads(json.dumps({**known, "most_segments": segments}))
+        return recipe
 
 
+# Ratings of MQM: the sentinels read no content, and the blend is fitted to other ratings.
+MODERN = (
+    "bertscore",
+    "bertscore(layer=6, idf='english')",
+    "f_disc",
+    "f_static",
+    "moverscore",
+    "struct_con",
+    "chrf",
+    "wmt_blend",
+    "sentinel_length",
+    "sentinel_random",
+)
+STRUCTURES = ("dep", "dep_head", "con", "con_label", "con_head")
+STRUCTURE = (
+    "bertscore",
+    *(f"struct_{kind}" for kind in STRUCTURES),
+    *(f"struct_{kind}(weight='log_length')" for kind in STRUCTURES),
+    "f_disc",
+    "moverscore",
+    "chrf",
+    "bleu",
+)
+# Summaries, sentence by sentence.
+SENTENCES = (
+    "smart1",
+    "smart1(alignment=lsa)",
+    "smart1(metric=bertscore)",
+    "smart1(metric=f_disc)",
+    "smart1(metric=f_static)",
+    "chrf",
+    "bertscore",
+    "f_disc",
+    "f_static",
+)
 # TER takes hundreds of times as long as the others, so only where there is one short reference.
 WITH_TER = (*ALIGNMENTS, *NGRAMS, "ter")
 # The blend was made from segments of WMT15 and WMT16; whether it ranks systems is asked here.
@@ -84,6 +134,65 @@ TASKS = [
         WITH_BLEND,
         subsets=TO_ENGLISH_18,
         apart=True,
+    ),
+    Task(
+        "wmt20-mqm",
+        "wmt20-mqm",
+        "segment",
+        "pearson",
+        MODERN,
+        more=(
+            ("per_item", "untied_accuracy", 200),
+            ("per_item", "calibrated_accuracy", 100),
+            ("system", "soft_accuracy", 100),
+        ),
+        against="bertscore",
+        good=0.25,
+    ),
+    Task(
+        "sentences-realsumm",
+        "summ-realsumm",
+        "segment",
+        "spearman",
+        SENTENCES,
+        more=(("per_item", "spearman", 1000),),
+        against="chrf",
+    ),
+    Task(
+        "sentences-summeval",
+        "summ-summeval",
+        "per_item",
+        "kendall",
+        SENTENCES,
+        more=(("system", "kendall", 1000),),
+        against="chrf",
+    ),
+    Task(
+        "structure-wmt20",
+        "wmt20-da",
+        "system",
+        "pearson",
+        STRUCTURE,
+        subsets=("zh-en",),
+        against="bertscore",
+        partial=True,
+    ),
+    Task(
+        "structure-webnlg", "webnlg2020-human", "system", "pearson", STRUCTURE, against="bertscore"
+    ),
+    *(
+        Task(
+            f"structure-{data.removesuffix('-da')}",
+            data,
+            "system",
+            "pearson",
+            STRUCTURE[:-4],
+            subsets=subsets,
+            apart=True,
+            against="bertscore",
+            few=150,
+        )
+        for data, subsets in (("wmt19-da", TO_ENGLISH_19), ("wmt18-da", TO_ENGLISH_18))
     ),
     # Last, since it has no metric of ours.
     Task("wmt20-official", "wmt20-da", "system", "pearson", (), published=True),
@@ -120,7 +229,7 @@ def thinned(rated: em.RatedSet, segments: int) -> em.RatedSet:
 def compute(task: Task, sets: Sequence[em.RatedSet], segments: int) -> dict[str, Any]:
     """One piece: agreements, and by how much one-to-one and transport agree better."""
     official = all(not np.isnan(each.system_ratings).all() for each in sets)
-    few = segments if segments and task.level == "system" and official else 0
+    few = task.few or (segments if segments and task.level == "system" and official else 0)
     own = [thinned(each, few) if few else each for each in sets]
     # the large sets are gone through once, and their vectors would fill a disk
     found = em.correlate(
@@ -133,8 +242,18 @@ def compute(task: Task, sets: Sequence[em.RatedSet], segments: int) -> dict[str,
         progress=_told(task.name),
     )
     contests = [pair for pair in CONTESTS if {*pair} <= {*found.metrics}]
+    if task.against:
+        contests = [(name, task.against) for name in found.metrics if name != task.against]
     rows = agreement_differences(found, contests) if contests else []
+    extra: dict[str, Any] = {}
+    if task.more:
+        extra["more"] = [_statistic(found, *each) for each in task.more]
+    if task.partial:
+        extra["partial"] = _partial_correlations(found)
+    if task.good:
+        extra["selection"] = [asdict(entry) for entry in measure_selection(found, good=task.good)]
     return {
+        **extra,
         "entries": [asdict(entry) for entry in found.entries if entry.subset != "average"],
         "groups": {each.rated.subset: each.group for each in found.scored},
         "differences": [asdict(entry) for several in rows for entry in several],
@@ -142,6 +261,29 @@ def compute(task: Task, sets: Sequence[em.RatedSet], segments: int) -> dict[str,
         "tests": list(found.tests),
         "testing": asdict(found.testing),
         "segments": few,
+    }
+
+
+def _statistic(found: Any, level: str, method: Any, resamples: int) -> dict[str, Any]:
+    """Another statistic of the same scores."""
+    testing = replace(found.testing, resamples=resamples)
+    measured = [measure_agreement(each, level, method, testing) for each in found.scored]
+    return {
+        "level": level,
+        "method": method,
+        "resamples": resamples,
+        "entries": [asdict(entry) for entries, _ in measured for entry in entries],
+        "tests": sorted({test for _, test in measured if test}),
+    }
+
+
+def _partial_correlations(found: Any) -> dict[str, Any]:
+    """Correlations between metrics that control for the ratings, over systems and over outputs."""
+    return {"metrics": list(found.metrics)} | {
+        what: metric_partial_correlations(
+            found.scored, found.metrics, by_system=what == "systems", method="pearson"
+        ).tolist()
+        for what in ("systems", "outputs")
     }
 
 
@@ -192,7 +334,7 @@ def main() -> None:
     for task in () if given.page_only else TASKS:
         if given.only and task.name not in given.only:
             continue
-        recipe = json.loads(json.dumps({**asdict(task), "most_segments": given.segments}))
+        recipe = task.recipe(given.segments)
         for name, sets in pieces(task):
             path = given.results / "agreement" / f"{name}.json"
             if (

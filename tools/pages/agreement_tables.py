@@ -27,10 +27,10 @@ section says what differs.
 
 
 def write_page(results: Path, page: Path, names: Sequence[str]) -> None:
-    """Write the page from the results that exist."""
+    """Write the page from the results that exist; those on structure have a page of their own."""
     sections = [_INTRODUCTION]
     for name in names:
-        if pieces := read_pieces(results, name):
+        if not name.startswith("structure-") and (pieces := read_pieces(results, name)):
             sections.append("\n".join(_section(name, pieces)))
     page.write_text("\n".join(sections), "utf-8")
 
@@ -51,13 +51,22 @@ def _section(name: str, pieces: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield f"{recipe['method']}, level `{recipe['level']}`. {remark}\n"
     if segments := pieces[0]["segments"]:
         yield f"Only {segments} randomly sampled segments of each set.\n"
-    yield from _table(agreement_entries(pieces, "entries"), "metric")
+    yield from agreement_table(agreement_entries(pieces, "entries"), "metric")
+    for number, more in enumerate(pieces[0].get("more", ())):
+        several = [{**piece["more"][number], "groups": piece["groups"]} for piece in pieces]
+        yield f"\n{more['method']}, level `{more['level']}` ({more['resamples']} resamples):\n"
+        yield from agreement_table(agreement_entries(several, "entries"), "metric")
+    if selection := [row for piece in pieces for row in piece.get("selection", ())]:
+        yield from _selection(selection, recipe["good"])
     if paper := PAPERS.get(name):
         yield "\nPublished values:\n"
         yield from _paper(paper)
     if contests := agreement_entries(pieces, "differences"):
-        yield "\nGain in agreement of one-to-one and transport alignment over greedy alignment:\n"
-        yield from _table(contests, "difference")
+        if against := recipe.get("against"):
+            yield f"\nGain in agreement over `{against}`:\n"
+        else:
+            yield "\nGain in agreement of one-to-one and transport over greedy alignment:\n"
+        yield from agreement_table(contests, "difference")
         yield "\n" + _verdict(contests)
     yield ""
 
@@ -80,7 +89,8 @@ def _missing(key: str, value: Any) -> bool:
     return value is None and key in ("value", "low", "high")
 
 
-def _table(entries: Sequence[AgreementEntry], what: str) -> Iterator[str]:
+def agreement_table(entries: Sequence[AgreementEntry], what: str) -> Iterator[str]:
+    """Yield a table of metrics and subsets, with intervals."""
     subsets = list(dict.fromkeys(entry.subset for entry in entries))
     cells = {(entry.metric, entry.subset): entry for entry in entries}
     points = {s: max(e.n for e in entries if e.subset == s) for s in subsets if s != AVERAGE_SUBSET}
@@ -90,6 +100,27 @@ def _table(entries: Sequence[AgreementEntry], what: str) -> Iterator[str]:
     for metric in dict.fromkeys(entry.metric for entry in entries):
         row = [_cell(cells.get((metric, subset))) for subset in subsets]
         yield f"| {metric} | {' | '.join(row)} |"
+
+
+def _selection(rows: Sequence[dict[str, Any]], good: float) -> Iterator[str]:
+    yield (
+        f"\nAs a filter for the {good:.0%} of outputs with the highest ratings, and as a re-ranker "
+        "of the outputs of a segment: precision / recall, F1 with its interval.\n"
+    )
+    chance = {row["task"]: format_correlation(row["chance"]) for row in rows}
+    yield (
+        f"| metric | filter (F1 of keeping all: {chance['filter']}) | "
+        f"re-ranker (F1 of a random choice: {chance['rerank']}) |"
+    )
+    yield "|---|---|---|"
+    by_metric: dict[str, dict[str, str]] = {}
+    for row in rows:
+        p, r, f, low, high = (
+            format_correlation(row[key]) for key in ("precision", "recall", "value", "low", "high")
+        )
+        by_metric.setdefault(row["metric"], {})[row["task"]] = f"{p} / {r}, {f}<br>{low} to {high}"
+    for metric, cells in by_metric.items():
+        yield f"| {metric} | {cells.get('filter', '-')} | {cells.get('rerank', '-')} |"
 
 
 def _cell(entry: AgreementEntry | None) -> str:

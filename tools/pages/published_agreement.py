@@ -30,6 +30,25 @@ HEADINGS: dict[str, tuple[str, str]] = {
         "Hirao count 13. References are available for 800 of 2000 segments; they were selected "
         "for the variance of metric scores, not at random.",
     ),
+    "wmt20-mqm": (
+        "WMT20 zh-en, professional ratings (MQM)",
+        "8 systems × 800 segments with a reference, the mean error score of three professional "
+        "translators (0 is flawless). The sentinels do not read the content: raters count errors, "
+        "and long outputs have more of them, so that the pooled correlation of a metric that knows "
+        "only the length is higher than that of every other metric here. Within a segment that "
+        "advantage is gone: `untied_accuracy` is the share of the pairs of outputs, of those that "
+        "the raters do not rate equal, which a metric orders as they do; `calibrated_accuracy` "
+        "also counts equal ratings, with a tie threshold fitted for each metric; `soft_accuracy` "
+        "(SPA) compares systems.",
+    ),
+    "sentences-realsumm": (
+        "REALSumm, sentence by sentence",
+        "`smart1` matches sentences, by chrF unless it names a metric.",
+    ),
+    "sentences-summeval": (
+        "SummEval, sentence by sentence",
+        "`smart1` matches sentences, by chrF unless it names a metric; 11 references.",
+    ),
     "wmt20-official": (
         "WMT20, official scores",
         "The scores submitted by the metrics' authors, correlated again without the listed "

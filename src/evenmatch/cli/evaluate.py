@@ -6,7 +6,7 @@ keyphrases scores predicted keyphrases.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import typer
@@ -25,6 +25,7 @@ from evenmatch.evaluation.keyphrase_scores import (
     DEFAULT_KEYPHRASE_METRICS,
     score_keyphrases,
 )
+from evenmatch.evaluation.selection import measure_selection
 from evenmatch.stats.levels import CorrelationMethod
 
 
@@ -61,6 +62,14 @@ def meta(
         "Score a system by the corpus score if the metric has one (BLEU, chrF, TER), instead of "
         "the mean over segments.",
     ),
+    good: float | None = opt.value(
+        None,
+        "SHARE",
+        "Also report precision, recall and F1 of each metric as a filter, which should keep the "
+        "outputs with the highest ratings, SHARE of all, and as a re-ranker of a segment's "
+        "outputs.",
+        "no selection",
+    ),
     confidence: float = opt.CONFIDENCE,
     resamples: int = opt.count(1000, "Number of resamples for intervals and tests."),
     seed: int = opt.SEED,
@@ -92,6 +101,8 @@ def meta(
             seed=seed,
             **settings,
         )
+    if good is not None:
+        found = replace(found, selection=tuple(measure_selection(found, good=good)))
     records = [asdict(entry) for entry in found.entries]
     printing.print_result(
         found,
@@ -115,6 +126,7 @@ def agreement_document(found: Agreement) -> dict[str, Any]:
         "testing": asdict(found.testing),
         "outliers": found.outliers,
         "signatures": found.signatures,
+        **({"selection": [asdict(e) for e in found.selection]} if found.selection else {}),
     }
 
 

@@ -62,10 +62,32 @@ def fit(
         "towers",
         "KIND",
         "Architecture. towers: a bi-encoder, which encodes each text separately; cross: a "
-        "cross-encoder, which encodes both texts together.",
+        "cross-encoder, which encodes both texts together; adapter: a bi-encoder of which only "
+        "a small adapter is trained.",
     ),
     model: str = opt.value("minilm", "MODEL", "Pretrained encoder, by name or folder."),
     frozen: int = opt.count(2, "Number of lower transformer blocks that are not trained.", least=0),
+    also: list[str] | None = opt.repeatable(
+        None, "DATA", "Train on these ratings too, with --kind adapter", shown="none"
+    ),
+    part: list[str] | None = opt.repeatable(
+        None, "METRIC", "Metric whose score is a feature, with --kind adapter", shown="none"
+    ),
+    start: str = opt.value(
+        "", "FOLDER", "Continue from this metric, with --kind adapter.", shown="the encoder"
+    ),
+    segment_share: float = opt.value(
+        1.0,
+        "SHARE",
+        "Share of the differences between segments that is kept, where a segment has several "
+        "rated outputs, with --kind adapter.",
+    ),
+    most: int = opt.count(
+        0, "Largest number of rated outputs to train on, at random; 0 is all.", least=0
+    ),
+    rate: float | None = opt.value(
+        None, "RATE", "Learning rate of the encoder or the adapter.", "1e-4, adapter: 1e-3"
+    ),
     keyphrases: bool = opt.flag(
         False,
         "--keyphrases",
@@ -83,7 +105,9 @@ def fit(
     The metric is saved to a folder that can be used as a metric: -m ./FOLDER.
     """
     how: dict[str, Any] = {"model": model, "frozen": frozen, "hold_out": hold_out}
-    training = FitSettings(epochs=epochs, seed=seed)
+    training = FitSettings(
+        epochs=epochs, seed=seed, rate=rate or (1e-3 if kind == "adapter" else FitSettings().rate)
+    )
     with running.settings(opt.PROGRESS_WORD) as run:
         if keyphrases:
             if test or subset:
@@ -94,7 +118,10 @@ def fit(
             made = fit_keyphrases(data, out, settings=paced, **how, **run)
         else:
             ratings = read_ratings(data, subsets=subset or ())
+            ratings += [each for other in also or () for each in read_ratings(other)]
             given = {"test": test or None, "kind": kind, **how}
+            given |= {"parts": part or (), "start": start, "most": most}
+            given["segment_share"] = segment_share
             made = fit_metric(ratings, out, settings=training, **given, **run)
     opt.print_metric_card(made, json)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from evenmatch.data.tables import TextTable, table_to_latex, table_to_text
 from evenmatch.evaluation.rated_scores import ScoredSet
@@ -12,6 +13,8 @@ from evenmatch.stats.bootstrap import name_bounds
 
 # Subset name of the rows that average over all subsets.
 AVERAGE_SUBSET = "average"
+
+SelectionTask: TypeAlias = Literal["filter", "rerank"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,33 @@ class AgreementEntry:
         return [self.data, self.subset or "-", self.metric, *numbers, str(self.n)]
 
 
+@dataclass(frozen=True, slots=True)
+class SelectionEntry:
+    """Precision, recall and F1 of a metric's selection on one set, with an interval for F1.
+
+    `n` is the number of segments. `chance` is the F1 of keeping every output as a filter, or of a
+    random choice as a re-ranker.
+    """
+
+    data: str
+    subset: str
+    metric: str
+    task: SelectionTask
+    precision: float
+    recall: float
+    value: float
+    low: float
+    high: float
+    chance: float
+    n: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
     """Agreement of metrics with human ratings: an entry for each set and metric.
 
-    The averages over subsets follow the entries of each data set.
+    The averages over subsets follow the entries of each data set. `selection` holds the metrics as
+    filters and re-rankers, where `measure_selection` was asked.
     """
 
     entries: tuple[AgreementEntry, ...]
@@ -60,6 +85,7 @@ class Agreement:
     testing: AgreementTestSettings
     outliers: str
     tests: tuple[str, ...]
+    selection: tuple[SelectionEntry, ...] = ()
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -141,12 +167,28 @@ class Agreement:
         return [*notes, *(f"{name}: {signature}" for name, signature in signed.items())]
 
     def __str__(self) -> str:
-        return "\n\n".join([table_to_text(self.table()), "\n".join(self.notes())])
+        tables = [self.table(), *([selection_table(self.selection)] if self.selection else [])]
+        return "\n\n".join([*map(table_to_text, tables), "\n".join(self.notes())])
 
     @property
     def bounds(self) -> tuple[str, str]:
         """Column names of the interval bounds, for example 2.5% and 97.5%."""
         return name_bounds(self.testing.confidence)
+
+
+def selection_table(entries: Sequence[SelectionEntry]) -> TextTable:
+    """Return a table with a row for each metric, set and task."""
+    header = ["data", "subset", "metric", "as", "precision", "recall", "F1", "from", "to", "chance"]
+    numbers = ("precision", "recall", "value", "low", "high", "chance")
+    return [
+        [*header, "n"],
+        *(
+            [e.data, e.subset or "-", e.metric, e.task]
+            + [f"{getattr(e, name):.3f}" for name in numbers]
+            + [str(e.n)]
+            for e in entries
+        ),
+    ]
 
 
 def format_correlation(value: float) -> str:

@@ -38,6 +38,7 @@ _ALIGNMENT_PARADIGMS: Mapping[str, str] = {
 _UNIT_PARADIGMS: Mapping[str, str] = {
     **dict.fromkeys(("subtrees", "constituents"), "structure"),
     **dict.fromkeys(("closing", "opening", "whole_text"), "one vector"),
+    "sentences": "sentences",
 }
 
 _LIKELIHOOD_PARADIGMS: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,8 +20,9 @@ import numpy as np
 
 from evenmatch.errors import DataError
 from evenmatch.files import explain_failed_write, set_ordinary_modes
+from evenmatch.models.adapters import find_adapter
 from evenmatch.models.backbone import LongTextMode, resolve_model
-from evenmatch.models.checkpoints import Checkpoint, Layer, find_checkpoint
+from evenmatch.models.checkpoints import Checkpoint, Layer, LocalFile, find_checkpoint
 from evenmatch.registry import CallContext, register
 from evenmatch.scoring.engine import (
     Chunk,
@@ -47,7 +48,8 @@ class FittedMetric(EngineMetric):
     pooled vectors, and greedy precision, recall and F1 at two layers. With one empty side these
     three are 0, with two they are 1. Scores are on the scale of the training data. `model` is the
     folder. `long` sets what happens to a text that exceeds the model's limit. `adapter` loads an
-    adapter trained by `evenmatch debias` for this metric.
+    adapter trained by `evenmatch debias` for this metric, or one that `evenmatch fit --adapter`
+    trained, which brings its own head: `model` is then a pretrained encoder.
     """
 
     model: str
@@ -56,7 +58,7 @@ class FittedMetric(EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Open the encoder at each layer that the head reads."""
-        head = context.once(load_bi_encoder_head, context.once(find_checkpoint, self.model))
+        head = self.head(context.once)
         exact = context.with_exact_vectors()  # weights may be far above 1
         by_layer = {n: open_encoder(self.encoder(n), exact) for n in head.layers}
         split = Pieces()
@@ -84,9 +86,13 @@ class FittedMetric(EngineMetric):
         """The encoder of both texts, at a layer."""
         return Transformer(self.model, layer, long=self.long, adapter=self.adapter)
 
-    def head(self) -> BiEncoderHead:
-        """The linear head."""
-        return load_bi_encoder_head(find_checkpoint(self.model))
+    def head(self, once: Callable[..., Any] = lambda f, *args: f(*args)) -> BiEncoderHead:
+        """The linear head: the adapter's, or the one in the model's folder."""
+        own = once(load_adapter_head, once(find_adapter, self.adapter)) if self.adapter else None
+        if own is None:
+            own = once(load_bi_encoder_head, once(find_checkpoint, self.model))
+        head: BiEncoderHead = own
+        return head
 
     def resolve(self, context: CallContext) -> tuple[FittedMetric, tuple[str, ...]]:
         """Return the metric with model and adapter named by content hash."""
@@ -214,3 +220,28 @@ def load_bi_encoder_head(checkpoint: Checkpoint) -> BiEncoderHead:
         return BiEncoderHead(tuple(facts["layers"]), weights, bias, bool(facts["higher_is_better"]))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise DataError(f"cannot read {path} ({error}); train the metric again") from None
+
+
+def head_metadata(head: BiEncoderHead) -> dict[str, str]:
+    """Return a head as the metadata of the adapter file that it belongs to."""
+    numbers = [float(f"{weight:.6g}") for weight in head.weights]
+    facts = {"layers": list(head.layers), "higher_is_better": head.higher_is_better}
+    return {_METADATA_KEY: json.dumps({**facts, "weights": numbers, "bias": head.bias})}
+
+
+@lru_cache(maxsize=8)
+def load_adapter_head(adapter: LocalFile) -> BiEncoderHead | None:
+    """Load the head that an adapter file has; None for an adapter without one."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(adapter.path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+        if _METADATA_KEY not in metadata:
+            return None
+        facts = json.loads(metadata[_METADATA_KEY])
+        weights = np.array(facts["weights"], dtype=np.float64)
+        layers, bias = tuple(map(int, facts["layers"])), float(facts["bias"])
+        return BiEncoderHead(layers, weights, bias, bool(facts["higher_is_better"]))
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise DataError(f"cannot read {adapter.path} ({error}); train it again") from None

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Literal
 
-from evenmatch.alignment.assignment import Lsa
+from evenmatch.alignment.assignment import Greedy, Lsa
 from evenmatch.alignment.lisa import Auction, Recursive, RowMask, TopK
 from evenmatch.alignment.partial import Partial
 from evenmatch.alignment.transport import Emd
@@ -33,6 +33,7 @@ from evenmatch.metrics.keyphrases.phrase_reducers import (
 from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric, PhraseScorer, Semantic
 from evenmatch.metrics.likelihood import Likelihood
 from evenmatch.metrics.ngram.rouge import Rouge
+from evenmatch.metrics.ngram.sacrebleu import Chrf
 from evenmatch.metrics.regression import Regression
 from evenmatch.models.backbone import LongTextMode
 from evenmatch.models.checkpoints import Layer
@@ -45,7 +46,8 @@ from evenmatch.scoring.reducers import Average, Nearness, PartialPrf
 from evenmatch.similarity.strings import Exact, Substring
 from evenmatch.similarity.vectors import Euclidean, SameLabel
 from evenmatch.units.subtrees import Constituents, Subtrees
-from evenmatch.units.text import Closing, Pieces
+from evenmatch.units.text import Closing, Pieces, Sentences
+from evenmatch.vectors.hashed import Bare
 from evenmatch.vectors.lookup import Lookup
 from evenmatch.vectors.mover import Mover
 from evenmatch.vectors.transformer import Transformer
@@ -227,6 +229,19 @@ PRESETS = (
         AlignMetric(Constituents(), similarity=SameLabel()),
         _CONSTITUENTS,
         "Like struct_con, but only constituents with the same head word can match.",
+    ),
+    # Sentences, for long texts
+    Preset(
+        "smart1",
+        AlignMetric(Sentences(), Bare(), ByMetric(Chrf()), Greedy()),
+        "metric alignment",
+        """SMART-1: match every sentence with its most similar one by chrF (Amplayo et al. 2023).
+
+        For summaries and documents: sentences are compared one by one, so no text is truncated.
+        `metric` compares two sentences; it may be any metric. `alignment` may be any solver: with
+        lsa each sentence has at most one partner, and with sinkhorn several share it.
+        """,
+        {"metric": "similarity.metric"},
     ),
     # Keyphrases
     Preset(

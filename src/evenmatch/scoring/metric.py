@@ -23,7 +23,15 @@ from evenmatch.alignment.assignment import Greedy, Lsa
 from evenmatch.alignment.transport import Emd, Sinkhorn
 from evenmatch.errors import DataError, InputError
 from evenmatch.packages import PACKAGES
-from evenmatch.protocols import Encoder, Metric, Reducer, Similarity, Solver, Splitter
+from evenmatch.protocols import (
+    BatchSimilarity,
+    Encoder,
+    Metric,
+    Reducer,
+    Similarity,
+    Solver,
+    Splitter,
+)
 from evenmatch.registry import (
     CallContext,
     build,
@@ -107,9 +115,12 @@ class AlignMetric(EngineMetric):
         embedded = chunk.embedded_pairs(self.units, sides)
 
         def compare() -> list[Array]:
+            similarity = self.similarity
+            if isinstance(similarity, BatchSimilarity):
+                similarity = similarity.prepare(embedded)
             candidates = (pair.candidate for pair in chunk.pairs for _ in pair.references)
             return [
-                check_similarity(self.similarity(x, y), candidate)
+                check_similarity(similarity(x, y), candidate)
                 for candidate, (x, y) in zip(candidates, embedded, strict=True)
             ]
 

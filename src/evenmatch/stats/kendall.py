@@ -69,24 +69,31 @@ def prepare_kendall(
     return kendall
 
 
-def prepare_accuracy(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
+def prepare_accuracy(x: Floats, y: Floats, *, untied: bool = False) -> Callable[[Floats], Floats]:
     """Prepare the share of pairs that x and y order the same way, like `prepare_kendall`.
 
-    A pair tied in both x and y counts as agreement. NaN where there is no pair.
+    A pair tied in both x and y counts as agreement; with `untied` only pairs that y orders count.
+    NaN where there is no pair.
     """
     x, y = mask_unpaired(x, y)
     known = ~np.isnan(x)
+    y_order = sort_order(y)
 
     def agreements(some: slice) -> Flags:
-        alike: Flags = _sign(x, some) == _sign(y, some)
+        order = _sign(y, some)
+        alike: Flags = _sign(x, some) == order
         alike &= known[..., some, None] & known[..., None, :]
+        if untied:
+            alike &= order != 0
+            return alike
         alike[..., np.arange(alike.shape[-2]), np.arange(some.start, some.stop)] = False
         return alike
 
     def accuracy(weights: Floats) -> Floats:
         counts = weights[:, :, None, :] * known[:, None]
         # copies of a point do not form a pair
-        pairs = counts.sum(-1) ** 2 - (counts**2).sum(-1)
+        equal = _tied_weights(y_order, counts) if untied else counts
+        pairs = counts.sum(-1) ** 2 - (counts * equal).sum(-1)
         alike = _sum_over_pairs(weights, agreements, x.shape)
         return np.where(pairs > 0, alike / np.where(pairs > 0, pairs, 1.0), np.nan)
 

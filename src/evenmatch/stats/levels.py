@@ -36,8 +36,11 @@ from evenmatch.stats.kendall import (
 from evenmatch.stats.panel import Floats, Panel, as_floats, blocks, round_to_scale
 from evenmatch.stats.soft_accuracy import prepare_soft_accuracy
 
-# `kendall` is tau-b; `accuracy` is the share of pairs ordered the same way (Kocmi et al. 2021).
-CoefficientName: TypeAlias = Literal["pearson", "spearman", "kendall", "kendall_c", "accuracy"]
+# `kendall` is tau-b; `accuracy` is the share of pairs ordered the same way (Kocmi et al. 2021), and
+# `untied_accuracy` that of the pairs which humans do not rate equal.
+CoefficientName: TypeAlias = Literal[
+    "pearson", "spearman", "kendall", "kendall_c", "accuracy", "untied_accuracy"
+]
 
 # `calibrated_accuracy` is acc_eq of Deutsch, Foster & Freitag (2023); `soft_accuracy` is SPA, which
 # compares systems only.
@@ -158,6 +161,7 @@ _COEFFICIENTS: dict[str, Callable[[Floats, Floats], WeightedCoefficient]] = {
     "kendall": prepare_kendall,
     "kendall_c": lambda x, y: prepare_kendall(x, y, "c"),
     "accuracy": prepare_accuracy,
+    "untied_accuracy": partial(prepare_accuracy, untied=True),
 }
 
 

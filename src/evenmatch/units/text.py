@@ -1,14 +1,15 @@
-"""Splitters that need no parser: words, pieces, opening, closing and whole_text.
+"""Splitters that need no parser: words, sentences, pieces, opening, closing and whole_text.
 
-`Words` splits a text here. `Pieces`, `Opening` and `Closing` leave the text whole and tell the
-encoder which of its tokens are units.
+`Words` and `Sentences` split a text here. `Pieces`, `Opening` and `Closing` leave the text whole
+and tell the encoder which of its tokens are units.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from evenmatch.registry import register
 from evenmatch.types import Units
@@ -26,6 +27,25 @@ _WORD = re.compile(
     rf"|(?:(?![{_UNSPACED}])\w{_COMBINING_MARK}*)+"
     rf"|[^\w\s]{_COMBINING_MARK}*"
 )
+
+# A sentence ends at a line break, and at a mark with the closing quotes and brackets after it. A
+# space must follow the mark, unless it is a full-width one.
+_SENTENCE_END = re.compile(
+    r"(?P<marks>[.!?\u2026\u203d\u061f\u06d4\u0964]+[\"'\u2019\u201d\u00bb)\]]*)(?=\s|$)"
+    r"|[\u3002\uff01\uff1f]+[\"'\u2019\u201d\u300d\u300f\uff09]*"
+    r"|\n"
+)
+# Words that a full stop follows inside a sentence, besides single letters.
+_ABBREVIATIONS = frozenset(
+    """adm al approx apr art aug ave brig ca capt cf cmdr co col corp dec dept dr ed eds eq etc feb
+    fig figs gen gov hon inc jan jr ltd lt maj messrs mr mrs ms mt nov oct op pp prof rep rev sec
+    sen sept sgt sr st tel univ vol vs""".split()
+)
+
+_LAST_WORD = re.compile(r"[^\s\"'(\u2018\u201c\u00ab\[]*\Z")
+_LONGEST_WORD = 40
+_NOT_SPACE = re.compile(r"\S")
+_CLOSING_MARKS = "\"'\u2019\u201d\u00bb)]"
 
 _JOINERS = "\u200c\u200d"
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -47,6 +67,33 @@ class Words:
         spans = tuple(match.span() for match in _WORD.finditer(_normalize_combining_marks(text)))
         words = tuple(text[a:b].lower() if self.lower else text[a:b] for a, b in spans)
         return Units(text, words, spans, tuple((i,) for i in range(len(words))))
+
+
+@register("units", "sentences")
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences, each a unit of words: for long texts, with a similarity such as `by_metric`.
+
+    A sentence ends at a line break, or at a full stop, question or exclamation mark before a space.
+    A full stop ends none after a single letter or a common English abbreviation, nor before a
+    small letter; in tokenized text, with a space before the full stop, it always ends one.
+
+    >>> Sentences()("Dr. No met J. Bond. Who won?").items
+    ('Dr . No met J . Bond .', 'Who won ?')
+    """
+
+    def __call__(self, text: str) -> Units:
+        """Split `text`; a sentence has at least one word."""
+        words = Words()(text)
+        ends = iter([*_sentence_ends(text), len(text)])
+        groups: list[list[int]] = [[]]
+        end = next(ends)
+        for i, (_, stop) in enumerate(words.spans):
+            while stop > end:
+                end = next(ends)
+                groups.append([])
+            groups[-1].append(i)
+        return replace(words, groups=tuple(tuple(group) for group in groups if group))
 
 
 @register("units", "pieces")
@@ -130,6 +177,22 @@ def _inside_word(text: str, at: int) -> bool:
         and unicodedata.east_asian_width(c) not in "WF"
         for c in text[at - 1 : at + 1]
     )
+
+
+def _sentence_ends(text: str) -> Iterator[int]:
+    """Yield the positions after each sentence."""
+    for match in _SENTENCE_END.finditer(text):
+        marks, start = match["marks"], match.start()
+        if marks and not marks.strip(_CLOSING_MARKS).strip(".\u2026"):
+            before = _LAST_WORD.search(text, max(0, start - _LONGEST_WORD), start)
+            word = before[0] if before else ""
+            letter = word.rpartition(".")[2]
+            short = len(letter) == 1 and letter.isalpha()
+            after = _NOT_SPACE.search(text, match.end())
+            inside = short or word.lower() in _ABBREVIATIONS
+            if word and (inside or (after and after[0].islower())):
+                continue
+        yield match.end()
 
 
 def replace_surrogates(text: str) -> str:

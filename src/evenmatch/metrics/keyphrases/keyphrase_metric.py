@@ -24,7 +24,7 @@ from evenmatch.metrics.keyphrases.phrase_lists import (
 )
 from evenmatch.metrics.keyphrases.phrase_reducers import Counts, FineGrained
 from evenmatch.metrics.ngram.tokens import library_version
-from evenmatch.protocols import Encoder, Reducer, Similarity, Solver
+from evenmatch.protocols import BatchSimilarity, Encoder, Reducer, Similarity, Solver
 from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric, open_encoder
 from evenmatch.scoring.reducers import ratio, reducer_bounds
@@ -169,13 +169,6 @@ class CountingReducer(Protocol):
     def score_counts(self, counts: Counts, x: Embedded, y: Embedded, /) -> Score: ...
     def score_totals(self, totals: Array, /) -> Array: ...
     def precision_recall(self, totals: Array, /) -> tuple[Array, Array]: ...
-
-
-@runtime_checkable
-class BatchSimilarity(Protocol):
-    """A similarity that is faster when it is prepared with all pairs of texts at once."""
-
-    def prepare(self, sides: Sequence[EmbeddedPhrases], /) -> Similarity: ...
 
 
 def _choose_variants(similarity: Array, x: Embedded, y: Embedded) -> tuple[Array, EmbeddedPhrases]:

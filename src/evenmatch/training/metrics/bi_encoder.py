@@ -20,6 +20,7 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.files import explain_failed_write, set_ordinary_modes
 from evenmatch.metrics.fitted import BiEncoderHead, pair_features_torch, save_bi_encoder_head
+from evenmatch.models.adapters import Adapter, insert_adapter, new_adapter
 from evenmatch.models.backbone import Blocks, PretrainedBackbone, load_trainable_blocks
 from evenmatch.models.checkpoints import Checkpoint, count_layers
 from evenmatch.models.loading import quiet_transformers
@@ -80,6 +81,90 @@ def train_bi_encoder(
     save_encoder(encoder, source, folder)
     save_bi_encoder_head(BiEncoderHead(tuple(layers), final, final_bias, higher_is_better), folder)
     write_metric(folder, f"fitted(model={FOLDER_PLACEHOLDER})")
+
+
+@dataclass(frozen=True, eq=False)
+class AdapterStart:
+    """What the training of an adapter begins with: its weights, and the weights of the head.
+
+    `weights` has the head's features first and then one weight for each of the other metrics whose
+    scores are features as well; None fits the initial weights to the data. `factor` is the hidden
+    size divided by the width of the bottleneck. `layers` are those that the head reads.
+    """
+
+    adapter: Adapter | None = None
+    weights: Array | None = None
+    bias: float = 0.0
+    factor: int = 4
+    layers: tuple[int, ...] = ()
+
+
+def train_adapter_head(
+    backbone: PretrainedBackbone,
+    examples: TrainingExamples,
+    settings: FitSettings,
+    run: Run,
+    checkpoint: CheckpointFile,
+    *,
+    start: AdapterStart,
+    frozen: int,
+    layers: Sequence[int],
+    scores: Array,
+) -> tuple[Adapter, BiEncoderHead, Array]:
+    """Train an adapter and a head, beside weights of other metrics' `scores` (examples, metrics).
+
+    Targets are standardised and stay so. The first `frozen` blocks have an adapter of zeros, which
+    changes nothing. Returns the adapter, its head, and the weight of each other metric's score.
+    """
+    import torch
+
+    height = count_layers(backbone.checkpoint())
+    encoder = load_partly_frozen(backbone.checkpoint(), frozen, run.device)
+    for weight in encoder.parameters():
+        weight.requires_grad_(False)
+    bi_encoder = make_bi_encoder(encoder, backbone, examples.texts, run)
+    adapter = start.adapter or new_adapter(
+        encoder.dim, height, factor=start.factor, seed=settings.seed
+    )
+    trained = {n: w for n, w in adapter.weights.items() if int(n.partition(".")[0]) >= frozen}
+    for name, weight in adapter.weights.items():
+        weight.requires_grad_(name in trained)
+        if name not in trained:
+            weight.data.zero_()
+    insert_adapter(encoder.blocks.module, encoder.blocks.stack, adapter)
+    targets = (examples.targets - examples.targets.mean()) / examples.targets.std()
+    means, deviations = scores.mean(0), scores.std(0)
+    standard = (scores - means) / np.where(deviations > 0, deviations, 1.0)
+    if start.weights is None:
+        first = _initial_head(bi_encoder, examples, targets, layers, settings.seed, standard)
+    else:
+        tail = len(start.weights) - len(deviations)
+        scaled = start.weights * np.append(np.ones(tail), deviations)
+        first = scaled, start.bias + float(start.weights[tail:] @ means)
+    weights, bias = (
+        torch.tensor(v, dtype=torch.float32, device=bi_encoder.device, requires_grad=True)
+        for v in first
+    )
+    wanted, others = (
+        torch.tensor(v, dtype=torch.float32, device=bi_encoder.device) for v in (targets, standard)
+    )
+
+    def loss(batch: Array) -> Any:
+        features = bi_encoder.extract_features(examples, batch, layers)
+        predicted = torch.cat([features, others[batch]], -1) @ weights + bias
+        return ((predicted - wanted[batch]) ** 2).mean()
+
+    groups = [
+        {"params": list(trained.values()), "lr": settings.rate},
+        {"params": [weights, bias], "lr": settings.head_rate},
+    ]
+    lengths = bi_encoder.pair_lengths(examples).tolist()
+    fit_weights(groups, lengths, settings, loss, checkpoint=checkpoint, progress=run.progress)
+    final = weights.detach().cpu().double().numpy()
+    size = len(final) - standard.shape[1]
+    own = final[size:] / np.where(deviations > 0, deviations, 1.0)
+    final_bias = float(bias.detach()) - float(own @ means)
+    return adapter, BiEncoderHead(tuple(layers), final[:size], final_bias), own
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +250,9 @@ def _initial_head(
     targets: Array,
     layers: Sequence[int],
     seed: int,
+    scores: Array | None = None,
 ) -> tuple[Array, float]:
-    """Fit the weights of precision, recall and F by ridge regression; all others are 0.
+    """Fit the weights of precision, recall, F and `scores` by ridge regression; all others are 0.
 
     So training starts from an ordinary alignment metric and not from random weights.
     """
@@ -183,11 +269,14 @@ def _initial_head(
             for i in range(0, len(chosen), _INFERENCE_BATCH)
         ]
     features = np.concatenate(parts)
-    matches = features[:, -3 * len(layers) :]
+    fitted = 3 * len(layers)
+    if scores is not None:
+        features, fitted = np.hstack([features, scores[chosen]]), fitted + scores.shape[1]
+    matches = features[:, -fitted:]
     centred, wanted = matches - matches.mean(0), targets[chosen]
     gram = centred.T @ centred + 0.1 * np.eye(matches.shape[1])
     weights = np.zeros(features.shape[1])
-    weights[-3 * len(layers) :] = np.linalg.solve(gram, centred.T @ (wanted - wanted.mean()))
+    weights[-fitted:] = np.linalg.solve(gram, centred.T @ (wanted - wanted.mean()))
     return weights, float(wanted.mean() - features.mean(0) @ weights)
 
 

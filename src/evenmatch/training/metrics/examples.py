@@ -30,6 +30,7 @@ from evenmatch.types import Array, Pair, Run
 MIN_EXAMPLES = 8
 RESAMPLES = 1000
 _HOLD_OUT_EVERY = 10
+_MANY_OUTPUTS = 4
 PairSource: TypeAlias = str | PathLike[str] | Sequence[Pair]
 
 
@@ -44,6 +45,16 @@ class TrainingExamples:
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    def pairs(self) -> list[Pair]:
+        """Return the pair of each example."""
+        sides = zip(self.candidates, self.references, strict=True)
+        return [Pair(self.texts[c], (self.texts[r],)) for c, r in sides]
+
+    def sample(self, count: int, seed: int) -> TrainingExamples:
+        """Return `count` of the examples, drawn at random without replacement."""
+        kept = np.sort(np.random.default_rng(seed).permutation(len(self))[:count])
+        return make_training_examples([self.pairs()[i] for i in kept], self.targets[kept].tolist())
 
     def text_indices(self, batch: Array) -> Array:
         """Return the texts of these examples: all candidates, then all references."""
@@ -85,6 +96,39 @@ def rated_pairs(sets: Sequence[RatedSet]) -> tuple[list[Pair], list[float]]:
         pairs += each.pairs(cells)
         ratings += each.ratings[cells].tolist()
     return pairs, ratings
+
+
+def standardise_ratings(sets: Sequence[RatedSet], segment_share: float = 1.0) -> list[RatedSet]:
+    """Centre the ratings of each subset, and scale those of each data set to deviation 1.
+
+    Segments differ in length and difficulty. Of a segment with at least four rated outputs, only
+    `segment_share` of the distance between its mean and the subset's is kept.
+    """
+    if not 0 <= segment_share <= 1:
+        raise InputError(f"the share of segments must be from 0 to 1, got {segment_share}")
+    centred = []
+    for each in (given.exclude_humans() for given in sets):
+        known = ~np.isnan(each.ratings)
+        if not known.any():
+            continue
+        ratings = each.ratings - each.ratings[known].mean()
+        count = known.sum(0)
+        means = np.where(known, ratings, 0.0).sum(0) / np.maximum(count, 1)
+        shrunk = np.where(count >= _MANY_OUTPUTS, (1 - segment_share) * means, 0.0)
+        centred.append(dataclasses.replace(each, ratings=ratings - shrunk))
+    spread = {
+        name: _deviation([s.ratings for s in centred if s.name == name])
+        for name in dict.fromkeys(s.name for s in centred)
+    }
+    return [
+        dataclasses.replace(each, ratings=each.ratings / (spread[each.name] or 1.0))
+        for each in centred
+    ]
+
+
+def _deviation(ratings: Sequence[Array]) -> float:
+    values = np.concatenate([each[~np.isnan(each)] for each in ratings])
+    return float(values.std())
 
 
 def read_training_pairs(data: PairSource) -> list[Pair]:

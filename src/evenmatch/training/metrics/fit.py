@@ -1,41 +1,64 @@
 """fit: train a metric on human ratings.
 
 Two architectures: a bi-encoder (`kind="towers"`), which encodes each text by itself, and a
-cross-encoder (`kind="cross"`), which encodes both texts together.
+cross-encoder (`kind="cross"`), which encodes both texts together. A third kind, `adapter`, is a
+bi-encoder of which only small bottlenecks and the head are trained, so that a metric is a file of
+two megabytes; scores of other metrics may be features of the head.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from evenmatch.data.cards import MetricCard, write_card
 from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_names
-from evenmatch.errors import UnknownNameError
+from evenmatch.errors import InputError, UnknownNameError
+from evenmatch.metrics.fitted import FittedMetric, head_metadata
+from evenmatch.models.adapters import Adapter, find_adapter, load_adapter, save_adapter
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.checkpoints import count_layers
 from evenmatch.protocols import Metric
+from evenmatch.registry import spec
 from evenmatch.registry.parts import check_arguments
+from evenmatch.scoring.ensembles import Blend
 from evenmatch.scoring.inputs import make_run
-from evenmatch.scoring.metric import read_metric
+from evenmatch.scoring.metric import (
+    FOLDER_PLACEHOLDER,
+    as_metric,
+    read_metric,
+    score_metrics,
+    write_metric,
+)
 from evenmatch.training.checkpoints import CheckpointFile, check_run_folder, content_digest
 from evenmatch.training.loop import FitSettings
-from evenmatch.training.metrics.bi_encoder import train_bi_encoder
+from evenmatch.training.metrics.bi_encoder import (
+    AdapterStart,
+    train_adapter_head,
+    train_bi_encoder,
+)
 from evenmatch.training.metrics.cross_encoder import train_cross_encoder
 from evenmatch.training.metrics.examples import (
+    TrainingExamples,
     evaluate_held_out,
     make_training_examples,
     rated_pairs,
     split_ratings,
+    standardise_ratings,
 )
+from evenmatch.types import Run
 
-FitArchitecture: TypeAlias = Literal["towers", "cross"]
+FitArchitecture: TypeAlias = Literal["towers", "cross", "adapter"]
 
 _ARCHITECTURES = {
     "towers": "bi-encoder, each text encoded by itself",
     "cross": "cross-encoder, both texts encoded together",
+    "adapter": "bi-encoder with an adapter",
 }
 
 
@@ -50,6 +73,10 @@ def fit(
     frozen: int = 2,
     settings: FitSettings = FitSettings(),
     hold_out: float = 0.1,
+    parts: Sequence[str | Metric] = (),
+    start: str | PathLike[str] = "",
+    segment_share: float = 1.0,
+    most: int = 0,
     **run: Any,
 ) -> MetricCard:
     """Train a metric on ratings, save it in the folder `out` and evaluate it on held-out ratings.
@@ -59,6 +86,12 @@ def fit(
     text by itself, or 'cross' for a cross-encoder, which encodes both texts together. The
     encoder's embeddings and first `frozen` blocks are not trained. The same call resumes
     interrupted training from the checkpoint in `out`. `run` is as in `score`.
+
+    The kind 'adapter' trains bottlenecks inside the other blocks instead of the blocks. Its ratings
+    are standardised: `segment_share` is the share of the differences between segments that is kept
+    where a segment has several rated outputs. `parts` are metrics whose scores are features of the
+    head, so that the result is a blend. `start` is a folder of the same kind to continue from, with
+    its parts. `most` is the largest number of outputs trained on, at random; 0 is all.
     """
     folder, run_settings = check_run_folder(out), make_run(**run)
     if kind not in _ARCHITECTURES:
@@ -67,7 +100,14 @@ def fit(
     sets, tests = as_rated_sets(data), as_rated_sets(test or ())
     if test is None:
         sets, tests = split_ratings(sets, hold_out, settings.seed)
-    examples = make_training_examples(*rated_pairs(sets))
+    adapting = kind == "adapter"
+    if not adapting and (parts or start or segment_share != 1.0 or most):
+        raise InputError("parts, start, segment_share and most are settings of kind='adapter'")
+    examples = make_training_examples(
+        *rated_pairs(standardise_ratings(sets, segment_share) if adapting else sets)
+    )
+    if 0 < most < len(examples):
+        examples = examples.sample(most, settings.seed)
     backbone = PretrainedBackbone(model)
     source = backbone.checkpoint()
     recipe = {
@@ -77,8 +117,10 @@ def fit(
         "settings": asdict(settings),
         "examples": content_digest(examples),
     }
+    if adapting:
+        recipe |= {"parts": [str(part) for part in parts], "start": str(start)}
     checkpoint = CheckpointFile(folder, recipe)
-    start = time.monotonic()
+    began = time.monotonic()
     training = (examples, settings, run_settings, checkpoint)
     if kind == "cross":
         train_cross_encoder(source, *training, frozen=frozen)
@@ -87,8 +129,11 @@ def fit(
         # Layers two thirds up represent word meaning best; used only if that layer is trained.
         middle = round(2 * last / 3)
         layers = (middle, last) if frozen < middle < last else (last,)
+    if adapting:
+        _fit_adapter(backbone, *training, parts=parts, start=start, frozen=frozen, layers=layers)
+    elif kind == "towers":
         train_bi_encoder(backbone, *training, frozen=frozen, height=last, layers=layers)
-    seconds = time.monotonic() - start
+    seconds = time.monotonic() - began
     metric: Metric = read_metric(str(folder))
     agreement = evaluate_held_out(metric, tests, run_settings, seed=settings.seed)
     facts = {
@@ -109,3 +154,60 @@ def fit(
     write_card(card)
     checkpoint.remove()
     return card
+
+
+def _fit_adapter(
+    backbone: PretrainedBackbone,
+    examples: TrainingExamples,
+    settings: FitSettings,
+    run: Run,
+    checkpoint: CheckpointFile,
+    *,
+    parts: Sequence[str | Metric],
+    start: str | PathLike[str],
+    frozen: int,
+    layers: tuple[int, ...],
+) -> None:
+    """Train an adapter, its head and the weights of `parts`; save them as a metric."""
+    metrics, begin = [as_metric(part) for part in parts], AdapterStart()
+    if start:
+        metrics, begin = _read_start(fspath(start), backbone.model)
+        layers = begin.layers
+    scores = np.zeros((len(examples), 0))
+    if metrics:
+        found = score_metrics(metrics, examples.pairs(), run)
+        scores = np.array([each.values for each in found]).T
+    adapter, head, weights = train_adapter_head(
+        backbone,
+        examples,
+        settings,
+        run,
+        checkpoint,
+        start=begin,
+        frozen=frozen,
+        layers=layers,
+        scores=scores,
+    )
+    save_adapter(adapter, checkpoint.folder, head_metadata(head))
+    written = f"fitted(model={backbone.model!r}, adapter={FOLDER_PLACEHOLDER})"
+    if metrics:
+        specs = ", ".join([written, *map(spec, metrics)])
+        numbers = [1.0, *(float(f"{weight:.6g}") for weight in weights)]
+        written = f"blend(parts=[{specs}], weights={numbers})"
+    write_metric(checkpoint.folder, written)
+
+
+def _read_start(folder: str, model: str) -> tuple[list[Metric], AdapterStart]:
+    """Read a metric that `_fit_adapter` saved: its other parts, and what training begins with."""
+    metric = read_metric(folder)
+    blend = metric if isinstance(metric, Blend) else Blend((metric,), (1.0,))
+    first = blend.parts[0]
+    if not isinstance(first, FittedMetric) or not first.adapter or first.model != model:
+        raise InputError(
+            f"training cannot continue from {folder}; give a folder that "
+            f"fit(kind='adapter', model={model!r}) wrote"
+        )
+    head, loaded = first.head(), load_adapter(find_adapter(first.adapter))
+    copied = Adapter({name: weight.clone() for name, weight in loaded.weights.items()})
+    weights = np.concatenate([head.weights, blend.weights[1:]])
+    return list(blend.parts[1:]), AdapterStart(copied, weights, head.bias, layers=head.layers)
