@@ -281,7 +281,7 @@ def test_the_installation_section_lists_every_extra() -> None:
 
 
 def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 100
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 110
 
 
 def test_every_decision_fits_on_a_page() -> None:
