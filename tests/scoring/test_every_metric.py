@@ -24,9 +24,6 @@ from tests.support.nasty_texts import NASTY_PAIRS
 
 TextPairs: TypeAlias = Sequence[tuple[str, str]]
 NEAR, NEAR_COMPACT = 1e-6, 1e-5
-# A compact cache rounds vectors: a weighted sum multiplies the error, and an auction may take
-# another turn.
-LESS_NEAR_COMPACT = {"wmt_blend": 1e-4, "lisa_auction": 1e-2}
 SLOW = ("likelihood",)  # by a causal model of 135 million parameters, on fewer pairs
 PLAIN_PAIRS = (
     ("The committee meets again on Friday.", "The panel will meet on Friday."),
@@ -68,7 +65,7 @@ def assert_equal(
 ) -> None:
     wrong = []
     for name, values in found.items():
-        near = LESS_NEAR_COMPACT.get(name, NEAR_COMPACT) if compact else NEAR
+        near = NEAR_COMPACT if compact else NEAR
         wanted = np.array([plain[name][row] for row in rows])
         gaps = np.abs(np.array(values) - wanted)
         same = (gaps <= near * np.maximum(1.0, np.abs(wanted))) | (np.array(values) == wanted)
