@@ -22,6 +22,7 @@ METRICS = {
     "bertscore": "bertscore(layer=4)",
     "f_disc": "f_disc(layer=4)",
     "f_cont": "f_cont(layer=4)",
+    "smart1": "smart1",
     "wmt_blend": "wmt_blend",
     "chrf": "chrf",
     "meteor": "meteor",
@@ -44,7 +45,7 @@ JOBS = [
     ),
     (
         "summaries, and other texts that are longer or shorter than the reference",
-        "`meteor` or `chrf`; of the alignment metrics, `bertscore`",
+        "`meteor` or `chrf`; of the alignment metrics, `smart1` or `bertscore`",
         "**not `f_disc`**: every extra unit stays unmatched and lowers the score ({f_disc} against "
         "{bertscore} for `bertscore` and {meteor} for `meteor`)",
     ),
@@ -71,8 +72,9 @@ JOBS = [
     ),
     (
         "texts about people",
-        "an n-gram metric, or `f_disc_even`",
-        "lowest [social bias](results/fairness.md), and the lowest on the embedded model",
+        "`rouge1`, `bleu` or `meteor`; of the alignment metrics, `f_disc_even`",
+        "least [social bias](results/fairness.md); `f_disc_even` has less gender bias than `f_disc`, "
+        "and about as much of any other",
     ),
 ]
 
@@ -90,6 +92,10 @@ the intervals of two metrics overlap widely, the choice matters little. All sets
 [agreement](results/agreement.md).
 
 {table}
+
+`wmt_blend` is on the scale of standardised ratings: 0 is an average output, and scores may be negative
+or above 1. `f_partial` is not in the table. It lowers scores less than `f_disc` if lengths differ, but
+its constants were chosen with three of these data sets in view ([card](reference/metric-cards.md#f_partial)).
 
 Defaults follow this page. `em.score` uses `bertscore`: of the three alignment metrics it is the
 best, or within the interval of the best, on each of these sets. `em.align`, `em.reward` and
@@ -125,6 +131,9 @@ def _overall(name: str) -> dict[str, AgreementEntry]:
     found = {entry.metric: entry for entry in entries}
     if name == "wmt17-segments":
         found["wmt_blend"] = _blend()
+    if name == "realsumm-pooled":
+        sentences = agreement_entries(read_pieces(RESULTS, "sentences-realsumm"), "entries")
+        found |= {entry.metric: entry for entry in sentences if entry.metric == "smart1"}
     return found
 
 
