@@ -73,8 +73,8 @@ JOBS = [
     (
         "texts about people",
         "`rouge1`, `bleu` or `meteor`; of the alignment metrics, `f_disc_even`",
-        "least [social bias](results/fairness.md); `f_disc_even` has less gender bias than `f_disc`, "
-        "and about as much of any other",
+        "least [social bias](results/fairness.md); `f_disc_even` has less gender bias than "
+        "`f_disc`, and about as much of any other",
     ),
 ]
 
@@ -93,9 +93,10 @@ the intervals of two metrics overlap widely, the choice matters little. All sets
 
 {table}
 
-`wmt_blend` is on the scale of standardised ratings: 0 is an average output, and scores may be negative
-or above 1. `f_partial` is not in the table. It lowers scores less than `f_disc` if lengths differ, but
-its constants were chosen with three of these data sets in view ([card](reference/metric-cards.md#f_partial)).
+`wmt_blend` is on the scale of standardised ratings: 0 is an average output, and scores may be
+negative or above 1. `f_partial` is not in the table. It lowers scores less than `f_disc` if lengths
+differ, but its constants were chosen with three of these data sets in view
+([card](reference/metric-cards.md#f_partial)).
 
 Defaults follow this page. `em.score` uses `bertscore`: of the three alignment metrics it is the
 best, or within the interval of the best, on each of these sets. `em.align`, `em.reward` and
