@@ -25,8 +25,10 @@ def write_page() -> None:
         "",
         f"Measured by `make bench` on {machine['cores']} cores ({machine['processor']}).",
         "The programs under comparison alternate within one run and the table shows medians over",
-        "rounds, because the machine is noisy. Ratios transfer to other machines, absolute rates",
-        "do not. `results/benchmarks/` holds each result as JSON.",
+        "rounds, because the machine is noisy. Ratios transfer to other machines better than",
+        "absolute rates. The benchmarks were run on different days, on processors of different",
+        "speed, and some beside other work, so compare numbers within a table only.",
+        "`results/benchmarks/` holds each result as JSON.",
         "",
     ]
     if "peers" in found:
