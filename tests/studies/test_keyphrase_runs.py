@@ -11,7 +11,15 @@ from evenmatch.data.documents import Document
 from evenmatch.errors import InputError
 from evenmatch.stats.bootstrap import Interval
 from evenmatch.studies import keyphrase_generation
-from evenmatch.studies.experiment import Experiment, RunResult, run_name
+from evenmatch.studies.experiment import (
+    NOT_DECIDED,
+    NOT_SEEN,
+    REVERSED,
+    SEEN,
+    Experiment,
+    RunResult,
+    run_name,
+)
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
@@ -25,10 +33,6 @@ from evenmatch.studies.keyphrase_generation import (
     remove_overlapping,
 )
 from evenmatch.studies.keyphrase_generation_report import (
-    NOT_DECIDED,
-    NOT_SEEN,
-    REVERSED,
-    SEEN,
     KeyphraseExperiment,
     ablation_table,
     histogram_shares,
