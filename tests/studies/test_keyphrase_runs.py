@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -333,3 +334,17 @@ def test_in_two_minutes_the_loss_falls_and_the_reward_rises(data: Path, tmp_path
     rl = found[KEYPHRASE_ARMS["RL(FG)"]]
     assert max(value for _, value in rl.evaluations) > rl.evaluations[0][1]
     assert time.monotonic() - start < 600
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"arms": ("RL(X)",)}, "has no arm 'RL\\(X\\)'"),
+        ({"seeds": ()}, "needs at least one arm and one seed"),
+        ({"seeds": (1, -1)}, "seed must be at least 0, got -1"),
+        ({"rates": ()}, "needs at least one learning rate"),
+    ],
+)
+def test_a_design_that_cannot_be_run_is_refused(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        KeyphraseDesign(**changed)

@@ -138,6 +138,10 @@ def test_invalid_settings_are_refused() -> None:
         GradientSettings("magic")
     with pytest.raises(InputError, match="a batch needs 2 pairs to have a negative, got 1"):
         GradientSettings(batch=1)
+    with pytest.raises(InputError, match="rate must be above 0, got -1"):
+        GradientSettings(rate=-1.0)
+    with pytest.raises(InputError, match="seed must be at least 0, got -1"):
+        GradientSettings(seed=-1)
     with pytest.raises(InputError, match="3 pairs to train on are fewer than a batch of 16"):
         train_projection(shadowed_pairs(3, 0), shadowed_pairs(20, 0), GradientSettings())
     with pytest.raises(InputError, match="only texts for the encoder are padded"):

@@ -21,6 +21,7 @@ import numpy as np
 
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import DataError, InputError
+from evenmatch.registry.parts import check_at_least
 from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.p_values import p_value
 from evenmatch.stats.paired import (
@@ -223,13 +224,14 @@ def run_name(run: ArmRun) -> str:
 
 
 def check_arms(arms: Sequence[str], seeds: Sequence[int], known: Iterable[str]) -> None:
-    """Raise InputError unless there are arms, all of them known, and seeds."""
+    """Raise InputError unless there are arms, all of them known, and seeds from 0."""
     known = list(known)
     for arm in arms:
         if arm not in known:
             raise InputError(f"the experiment has no arm {arm!r}; known: {', '.join(known)}")
     if not (arms and seeds):
         raise InputError("the experiment needs at least one arm and one seed")
+    check_at_least(0, seed=min(seeds))
 
 
 def results_by_arm(results: Sequence[RunResult], arms: Iterable[str]) -> dict[str, list[RunResult]]:
