@@ -11,6 +11,7 @@ import pytest
 import evenmatch as em
 from evenmatch.alignment.differentiable import FixedAlignment
 from evenmatch.errors import InputError
+from evenmatch.scoring.reducers import harmonic_mean, harmonic_mean_torch
 from evenmatch.studies.lisa.gradient import (
     METHODS,
     GradientSettings,
@@ -84,6 +85,23 @@ def test_scores_of_a_batch_are_the_metric_of_each_pair(solver: FixedAlignment) -
             assert float(found[i, j]) == pytest.approx(wanted, abs=1e-5)
 
 
+def test_a_pair_with_a_negative_precision_or_recall_scores_0() -> None:
+    """As in the metric: 2PR / (P + R) has no meaning there, and no bound."""
+    precision = torch.tensor([-0.19, 0.2, -0.3, 0.5], requires_grad=True)
+    recall = torch.tensor([0.2, -0.2, -0.3, 0.25])
+    found = harmonic_mean_torch(precision, recall)
+    wanted = [harmonic_mean(p, r) for p, r in zip(precision.tolist(), recall.tolist(), strict=True)]
+    assert found.tolist() == pytest.approx(wanted)
+    found.sum().backward()
+    # of 2PR / (P + R): 2 R² / (P + R)²
+    assert precision.grad.tolist() == pytest.approx([0, 0, 0, 2 * 0.25**2 / 0.75**2])
+
+
+def test_opposite_vectors_score_0_in_a_batch() -> None:
+    x, y = (embedded([[[side, 0.1]]]) for side in (1.0, -1.0))
+    assert float(score_all_pairs(x, y, FixedAlignment())) == 0
+
+
 @pytest.fixture(scope="module")
 def small_encoder(tmp_path_factory: pytest.TempPathFactory) -> em.Transformer:
     folder = save(tmp_path_factory.mktemp("encoder"), "bert", "AutoModel")
@@ -114,14 +132,14 @@ def test_the_encoder_is_trained_through_the_metric_itself(
 
     monkeypatch.setattr("evenmatch.studies.lisa.gradient.contrastive_loss", watch)
     settings = GradientSettings(
-        method, steps=6, batch=2, rate=0.01, look_every=6, encoder=True, pad_to=pad_to
+        method, steps=6, batch=2, rate=0.001, look_every=6, encoder=True, pad_to=pad_to
     )
     curve = train_encoder(PAIRS[:3], PAIRS[:2], small_encoder, settings)
     metric = spec.format(small_encoder.model)
     for i, j in np.ndindex(2, 2):
         wanted = em.score([PAIRS[i][0]], [PAIRS[j][1]], metric).mean
         assert float(seen[0][i, j]) == pytest.approx(wanted, abs=2e-5)
-    assert curve.losses[-1] < curve.losses[0]
+    assert curve.held_out[-1].loss < curve.held_out[0].loss
 
 
 def test_empty_texts_are_left_out_of_training() -> None:

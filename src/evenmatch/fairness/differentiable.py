@@ -29,7 +29,7 @@ from evenmatch.models.heads import HeadedBlocks
 from evenmatch.models.tokenizer import HiddenStates
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.scoring.reducers import Prf, precision_recall
+from evenmatch.scoring.reducers import Prf, harmonic_mean_torch, precision_recall
 from evenmatch.training.loop import similar_lengths
 from evenmatch.types import Alignment, Array, Embedded, Problem, Run
 from evenmatch.vectors.transformer import Transformer
@@ -163,7 +163,7 @@ def _f_score(similarity: Any, alignment: Alignment, x: Embedded, y: Embedded) ->
     if not len(x.weights) or not len(y.weights):
         return similarity.sum() * 0.0
     precision, recall = precision_recall(similarity, constant, x.weights, y.weights)
-    return 2 * precision * recall / (precision + recall).clamp(min=1e-6)
+    return harmonic_mean_torch(precision, recall)
 
 
 def _tensor(array: Array) -> Any:

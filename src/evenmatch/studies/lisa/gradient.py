@@ -25,7 +25,7 @@ from evenmatch.registry import check_settings, spec
 from evenmatch.registry.parts import check_at_least, check_positive
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
-from evenmatch.scoring.reducers import precision_recall
+from evenmatch.scoring.reducers import harmonic_mean_torch, precision_recall
 from evenmatch.studies.experiment import ResultStore
 from evenmatch.studies.sentences import SentencePairs
 from evenmatch.training.loop import Evaluation, run_training_loop
@@ -50,9 +50,6 @@ METHODS: Mapping[str, Callable[[int], TensorSolver]] = {
     "held_greedy": lambda step: FixedAlignment(Greedy()),
     "f_cont": lambda step: FixedAlignment(Emd()),
 }
-
-
-_EPSILON = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +237,7 @@ def score_all_pairs(x: EmbeddedBatch, y: EmbeddedBatch, solver: TensorSolver) ->
     alignment = solver(similarity, present, masses)
     weights = x[2][:, None].to(x[0].dtype), y[2][None, :].to(x[0].dtype)
     precision, recall = precision_recall(similarity, alignment, *weights)
-    return 2 * precision * recall / (precision + recall).clamp(min=_EPSILON)
+    return harmonic_mean_torch(precision, recall)
 
 
 def contrastive_loss(scores: Any) -> Any:
