@@ -9,13 +9,16 @@ import pytest
 
 from evenmatch.data.fairness_sets import ATTRIBUTES, builtin_terms, given_names, read_terms
 from evenmatch.errors import DataError, InputError, UnknownNameError
+from evenmatch.fairness import mentions
 from evenmatch.fairness.counterfactuals import (
     counterfactuals,
     gendered_cases,
     neutralise,
     swap_groups,
+    wrong_gender_penalties,
 )
-from evenmatch.types import Pair
+from evenmatch.scoring.metric import as_metric
+from evenmatch.types import Pair, Run
 
 CASES = Path(__file__).parent / "counterfactual_cases.jsonl"
 
@@ -182,3 +185,19 @@ def test_lists_that_are_not_there_are_refused(
     monkeypatch.setenv("EVENMATCH_DATA", str(tmp_path))
     with pytest.raises(DataError, match="'bias-words' is not in"):
         read_terms("bias-words")
+
+
+def test_a_wrong_gender_costs_as_much_by_a_metric_of_errors() -> None:
+    reference = ("She slept all day.",)
+    case = (Pair("She slept all day.", reference), Pair("He slept all day.", reference))
+    bleu, ter = wrong_gender_penalties([as_metric("bleu"), as_metric("ter")], [case], Run())
+    assert bleu > 0
+    assert ter == pytest.approx(0.25)  # one word of four
+
+
+def test_lexicons_of_given_terms_are_not_kept() -> None:
+    counterfactuals(["She left."], terms=list(builtin_terms()[:3]), parser=None)
+    before = len(mentions._LEXICONS)
+    for _ in range(3):
+        counterfactuals(["She left."], terms=list(builtin_terms()[:3]), parser=None)
+    assert len(mentions._LEXICONS) == before

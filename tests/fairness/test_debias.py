@@ -156,11 +156,19 @@ def test_a_metric_that_no_gradient_goes_through_is_refused(metric: str, words: s
         make_differentiable(as_metric(metric), Run())
 
 
-def test_invalid_settings_are_refused() -> None:
-    with pytest.raises(InputError, match="steps must be at least 1, got 0"):
-        DebiasSettings(steps=0)
-    with pytest.raises(InputError, match="contrast_weight must be at least 0, got -1"):
-        DebiasSettings(contrast_weight=-1.0)
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"steps": 2.5}, "steps takes a whole number, got 2.5"),
+        ({"contrast_weight": -1.0}, "contrast_weight must be at least 0, got -1"),
+        ({"factor": 0}, "factor must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+    ],
+)
+def test_invalid_settings_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        DebiasSettings(**settings)
 
 
 def test_a_pair_with_an_empty_side_is_not_learnt_from() -> None:

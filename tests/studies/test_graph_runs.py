@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from evenmatch.data.graphs import GraphText, Triples
 from evenmatch.errors import InputError
 from evenmatch.stats.paired import ResampledScore
-from evenmatch.studies.experiment import ArmScores, Experiment
+from evenmatch.studies.experiment import NOT_DECIDED, NOT_SEEN, SEEN, ArmScores, Experiment
 from evenmatch.studies.graph_to_text import (
     ALL_ARMS,
     BEST,
@@ -32,9 +32,6 @@ from evenmatch.studies.graph_to_text import (
     make_graph_design,
 )
 from evenmatch.studies.graph_to_text_report import (
-    NOT_DECIDED,
-    NOT_SEEN,
-    SEEN,
     GraphExperiment,
     check_graph_claims,
     describe_power,
@@ -324,6 +321,15 @@ def test_with_one_seed_the_power_is_that_of_the_test_graphs() -> None:
     (line,) = describe_power([arm("XENT", 0.4), arm("F_DISC", 0.4, spread=0.03)])
     spread = 2.8 * 100 * float(np.std(np.linspace(-0.02, 0.02, 41)))
     assert f"differences in BLEU of at least {spread:.2f} would be detected" in line
+
+
+def test_the_power_over_graphs_compares_runs_of_the_same_seed() -> None:
+    both, wide = arm("XENT", 0.4, 0.4), arm("F_DISC", 0.4, spread=0.03)
+    first, second = arm("XENT", 0.4, spread=0.5).resampled["BLEU"][0], both.resampled["BLEU"][1]
+    plain = replace(both, resampled={"BLEU": (first, second)})
+    (line,) = describe_power([plain, replace(wide, seeds=(1,))])
+    (alone,) = describe_power([arm("XENT", 0.4), wide])
+    assert line == alone
 
 
 AIRPORT = GraphText(

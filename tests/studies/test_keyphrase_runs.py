@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,15 @@ from evenmatch.data.documents import Document
 from evenmatch.errors import InputError
 from evenmatch.stats.bootstrap import Interval
 from evenmatch.studies import keyphrase_generation
-from evenmatch.studies.experiment import Experiment, RunResult, run_name
+from evenmatch.studies.experiment import (
+    NOT_DECIDED,
+    NOT_SEEN,
+    REVERSED,
+    SEEN,
+    Experiment,
+    RunResult,
+    run_name,
+)
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
@@ -25,10 +34,6 @@ from evenmatch.studies.keyphrase_generation import (
     remove_overlapping,
 )
 from evenmatch.studies.keyphrase_generation_report import (
-    NOT_DECIDED,
-    NOT_SEEN,
-    REVERSED,
-    SEEN,
     KeyphraseExperiment,
     ablation_table,
     histogram_shares,
@@ -329,3 +334,17 @@ def test_in_two_minutes_the_loss_falls_and_the_reward_rises(data: Path, tmp_path
     rl = found[KEYPHRASE_ARMS["RL(FG)"]]
     assert max(value for _, value in rl.evaluations) > rl.evaluations[0][1]
     assert time.monotonic() - start < 600
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"arms": ("RL(X)",)}, "has no arm 'RL\\(X\\)'"),
+        ({"seeds": ()}, "needs at least one arm and one seed"),
+        ({"seeds": (1, -1)}, "seed must be at least 0, got -1"),
+        ({"rates": ()}, "needs at least one learning rate"),
+    ],
+)
+def test_a_design_that_cannot_be_run_is_refused(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        KeyphraseDesign(**changed)

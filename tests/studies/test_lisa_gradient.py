@@ -11,6 +11,7 @@ import pytest
 import evenmatch as em
 from evenmatch.alignment.differentiable import FixedAlignment
 from evenmatch.errors import InputError
+from evenmatch.scoring.reducers import harmonic_mean, harmonic_mean_torch
 from evenmatch.studies.lisa.gradient import (
     METHODS,
     GradientSettings,
@@ -84,6 +85,23 @@ def test_scores_of_a_batch_are_the_metric_of_each_pair(solver: FixedAlignment) -
             assert float(found[i, j]) == pytest.approx(wanted, abs=1e-5)
 
 
+def test_a_pair_with_a_negative_precision_or_recall_scores_0() -> None:
+    """As in the metric: 2PR / (P + R) has no meaning there, and no bound."""
+    precision = torch.tensor([-0.19, 0.2, -0.3, 0.5], requires_grad=True)
+    recall = torch.tensor([0.2, -0.2, -0.3, 0.25])
+    found = harmonic_mean_torch(precision, recall)
+    wanted = [harmonic_mean(p, r) for p, r in zip(precision.tolist(), recall.tolist(), strict=True)]
+    assert found.tolist() == pytest.approx(wanted)
+    found.sum().backward()
+    # of 2PR / (P + R): 2 R² / (P + R)²
+    assert precision.grad.tolist() == pytest.approx([0, 0, 0, 2 * 0.25**2 / 0.75**2])
+
+
+def test_opposite_vectors_score_0_in_a_batch() -> None:
+    x, y = (embedded([[[side, 0.1]]]) for side in (1.0, -1.0))
+    assert float(score_all_pairs(x, y, FixedAlignment())) == 0
+
+
 @pytest.fixture(scope="module")
 def small_encoder(tmp_path_factory: pytest.TempPathFactory) -> em.Transformer:
     folder = save(tmp_path_factory.mktemp("encoder"), "bert", "AutoModel")
@@ -138,6 +156,10 @@ def test_invalid_settings_are_refused() -> None:
         GradientSettings("magic")
     with pytest.raises(InputError, match="a batch needs 2 pairs to have a negative, got 1"):
         GradientSettings(batch=1)
+    with pytest.raises(InputError, match="rate must be above 0, got -1"):
+        GradientSettings(rate=-1.0)
+    with pytest.raises(InputError, match="seed must be at least 0, got -1"):
+        GradientSettings(seed=-1)
     with pytest.raises(InputError, match="3 pairs to train on are fewer than a batch of 16"):
         train_projection(shadowed_pairs(3, 0), shadowed_pairs(20, 0), GradientSettings())
     with pytest.raises(InputError, match="only texts for the encoder are padded"):

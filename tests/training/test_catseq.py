@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from evenmatch.training.keyphrases.sequences import (
 )
 from evenmatch.training.keyphrases.train_catseq import (
     CatSeqRun,
+    CatSeqSettings,
     CatSeqTrainingSettings,
     read_catseq_plan,
     train_catseq,
@@ -201,11 +203,29 @@ def test_a_folder_without_a_generator_is_told_with_what_to_do(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"epochs": 0}, "epochs must be at least 1"), ({"rate": 0.0}, "rate must be above 0")],
+    [
+        ({"epochs": 0}, "epochs must be at least 1"),
+        ({"epochs": 1.5}, "epochs takes a whole number, got 1.5"),
+        ({"rate": 0.0}, "rate must be above 0"),
+    ],
 )
-def test_a_course_that_cannot_be_is_refused(settings: dict[str, float], words: str) -> None:
+def test_a_course_that_cannot_be_is_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        CatSeqTrainingSettings(**settings)  # type: ignore[arg-type]  # wrong on purpose
+        CatSeqTrainingSettings(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"longest": 0}, "longest must be at least 1, got 0"),
+        ({"most_phrases": 0}, "most_phrases must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"stages": ("f1",)}, "stages takes"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        CatSeqSettings(**settings)
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,7 @@ def test_an_unknown_word_is_replaced_by_the_one_looked_at_most() -> None:
     ("settings", "words"),
     [
         ({"hidden": 0}, "hidden must be at least 1, got 0"),
+        ({"hidden": 1.5}, "hidden takes a whole number, got 1.5"),
         ({"dropout": 1.0}, "at least 0 and below 1"),
         ({"orthogonality": -1.0}, "orthogonality must be at least 0, got -1.0"),
         ({"semantic_coverage": 1.0}, "semantic_coverage needs a target_encoder"),

@@ -233,6 +233,8 @@ def test_training_can_continue_on_other_ratings(
         em.fit(rated, tmp_path / "no", start=other.folder, **how)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="are settings of kind='adapter'"):
         em.fit(rated, tmp_path / "no", model=tiny, most=3)
+    with pytest.raises(InputError, match="most must be at least 0, got -3"):
+        em.fit(rated, tmp_path / "no", most=-3, **how)  # type: ignore[arg-type]
 
 
 def test_ratings_are_standardised_and_segments_centred() -> None:

@@ -303,6 +303,8 @@ def test_a_config_that_is_not_there_is_said(tmp_path: Path) -> None:
         ({"clip": -1.0}, "clip must be at least 0, got -1.0"),
         ({"rl_weight": 1.5}, "rl_weight must be between 0 and 1, got 1.5"),
         ({"rate": 0.0}, "rate must be above 0, got 0.0"),
+        ({"rate": "high"}, "rate takes a number, got 'high'"),
+        ({"samples": 2.5}, "samples takes a whole number, got 2.5"),
         ({"samples": 0}, "samples must be at least 1, got 0"),
         ({"baseline": "mean"}, "baseline must be one of greedy, leave_one_out, got 'mean'"),
         ({"baseline": "leave_one_out"}, "baseline 'leave_one_out' needs at least 2 samples"),
@@ -320,6 +322,7 @@ def test_numbers_out_of_range_are_refused(changed: dict[str, Any], said: str) ->
         ({"heads": 3}, "width 128 is not a multiple of the 3 heads"),
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
         ({"layers": 0}, "layers must be at least 1, got 0"),
+        ({"layers": 1.5}, "layers takes a whole number, got 1.5"),
     ],
 )
 def test_shapes_that_cannot_be_are_refused(changed: dict[str, float], said: str) -> None:

@@ -25,6 +25,7 @@ from evenmatch.training.generator.policy import (
     Seq2SeqPolicy,
     choose_trainable,
     decode_texts,
+    generate,
     generate_texts,
     generate_tokens,
     load_policy,
@@ -384,3 +385,16 @@ def test_only_the_last_blocks_are_trained(llama: str) -> None:
 def test_a_separator_without_tokens_is_refused(llama: str) -> None:
     with pytest.raises(InputError, match="separator '' has no tokens; give a longer one"):
         load_policy(llama, DecodingSettings(separator=""))
+
+
+def test_an_input_beyond_the_positions_of_a_causal_model_is_refused(tmp_path: Path) -> None:
+    model = str(save_causal(tmp_path / "gpt2"))
+    with pytest.raises(InputError, match="tokens, but the model reads at most 96; shorten"):
+        generate(model, ["Cork and Dover " * 40])
+    policy = load_policy(model)
+    inputs = policy.encode(["Cork"], 512)
+    fitting = 96 - inputs.mask.shape[1]
+    policy.next_logits(inputs, torch.zeros((1, fitting), dtype=torch.long), None, use_cache=False)
+    beyond = torch.zeros((1, fitting + 1), dtype=torch.long)
+    with pytest.raises(InputError, match="an input and its text have 97 tokens, but the model"):
+        policy.next_logits(inputs, beyond, None, use_cache=False)

@@ -32,6 +32,7 @@ from evenmatch.fairness.counterfactuals import (
 )
 from evenmatch.fairness.differentiable import Differentiable, TextPair
 from evenmatch.models.adapters import REDUCTION_FACTOR, Adapter, new_adapter
+from evenmatch.registry import check_settings
 from evenmatch.registry.parts import check_at_least, check_positive
 from evenmatch.training.checkpoints import CheckpointFile
 from evenmatch.training.loop import History, run_training_loop
@@ -70,10 +71,12 @@ class DebiasSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_at_least(1, steps=self.steps, batch=self.batch)
+        check_settings(self)
+        check_at_least(1, steps=self.steps, batch=self.batch, factor=self.factor)
         check_positive(rate=self.rate)
         check_at_least(
             0,
+            seed=self.seed,
             anchor_weight=self.anchor_weight,
             contrast_weight=self.contrast_weight,
             stereotype_weight=self.stereotype_weight,

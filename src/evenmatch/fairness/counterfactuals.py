@@ -73,7 +73,7 @@ def counterfactuals(
     texts = list(dict.fromkeys(sentences))
     if not all(isinstance(text, str) for text in texts):
         raise InputError("the sentences must be strings")
-    lexicon = make_lexicon(tuple(terms) or builtin_terms(attribute))
+    lexicon = make_lexicon(terms or builtin_terms(attribute))
     attribute = ATTRIBUTE_ALIASES.get(attribute, attribute)
     texts = [text for text in texts if lexicon.may_occur(text)]
     found = []
@@ -158,12 +158,16 @@ def mentioned_groups(
 def wrong_gender_penalties(
     metrics: Sequence[Metric], cases: Sequence[GenderCase], run: Run
 ) -> list[float]:
-    """Mean score of right candidates minus that of wrong candidates, for each metric."""
+    """Mean of how much better right candidates score than wrong ones, for each metric."""
     if not cases:
         raise InputError("no pair mentions one group on both sides; give pairs that do")
     results = score_metrics(metrics, list(chain.from_iterable(cases)), run)
     all_values = [np.array([s.value for s in scores.segments]) for scores in results]
-    return [float((values[::2] - values[1::2]).mean()) for values in all_values]
+    signs = [1.0 if metric.higher_is_better else -1.0 for metric in metrics]
+    return [
+        sign * float((values[::2] - values[1::2]).mean())
+        for sign, values in zip(signs, all_values, strict=True)
+    ]
 
 
 @check_arguments

@@ -29,7 +29,8 @@ from evenmatch.models.heads import HeadedBlocks
 from evenmatch.models.tokenizer import HiddenStates
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.scoring.reducers import Prf, precision_recall
+from evenmatch.scoring.reducers import Prf, harmonic_mean_torch, precision_recall
+from evenmatch.training.loop import similar_lengths
 from evenmatch.types import Alignment, Array, Embedded, Problem, Run
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.vectors.weighting import Norm, lacks_idf_table
@@ -162,7 +163,7 @@ def _f_score(similarity: Any, alignment: Alignment, x: Embedded, y: Embedded) ->
     if not len(x.weights) or not len(y.weights):
         return similarity.sum() * 0.0
     precision, recall = precision_recall(similarity, constant, x.weights, y.weights)
-    return 2 * precision * recall / (precision + recall).clamp(min=1e-6)
+    return harmonic_mean_torch(precision, recall)
 
 
 def _tensor(array: Array) -> Any:
@@ -310,7 +311,7 @@ class DifferentiableEncoder:
         from torch.nn.functional import pad
 
         rows = [self.tokenize(text).token_ids for text in texts]
-        groups = group_by_length([len(row) for row in rows])
+        groups = similar_lengths([len(row) for row in rows])
         order, longest = [i for group in groups for i in group], max(map(len, rows))
         device = self.blocks.device
         adapted = use_adapter(self.blocks.module, self.blocks.stack, adapter)
@@ -326,21 +327,6 @@ class DifferentiableEncoder:
             )[back]
             for layer in layers
         }
-
-
-def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
-    """Group the positions of lengths that differ by less than a third of the shortest.
-
-    >>> group_by_length([9, 30, 11, 10])
-    [[0, 3, 2], [1]]
-    """
-    groups: list[list[int]] = []
-    for i in np.argsort(lengths, kind="stable").tolist():
-        if groups and lengths[i] * 3 < lengths[groups[-1][0]] * 4:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-    return groups
 
 
 def pad_rows(rows: Sequence[Array], device: Any, filler: int = 0) -> Any:

@@ -12,6 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -306,6 +307,13 @@ def harmonic_mean(precision: float, recall: float) -> float:
     """
     positive = precision > 0 and recall > 0
     return 2 * precision * recall / (precision + recall) if positive else 0.0
+
+
+def harmonic_mean_torch(precision: Any, recall: Any) -> Any:
+    """Compute `harmonic_mean` of tensors, with a gradient where both are above 0."""
+    undefined = (precision <= 0) | (recall <= 0)
+    total = (precision + recall).masked_fill(undefined, 1.0)
+    return (2 * precision * recall / total).masked_fill(undefined, 0.0)
 
 
 def ratio(part: Array, whole: Array) -> Array:

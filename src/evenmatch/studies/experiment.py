@@ -21,6 +21,7 @@ import numpy as np
 
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import DataError, InputError
+from evenmatch.registry.parts import check_at_least
 from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.p_values import p_value
 from evenmatch.stats.paired import (
@@ -31,9 +32,10 @@ from evenmatch.stats.paired import (
 )
 from evenmatch.types import Array
 
-REPLICATED, REVERSED, NOT_REPLICATED = "replicated", "reversed", "not replicated"
+# Verdicts on a claimed difference.
+SEEN, NOT_SEEN, REVERSED, NOT_DECIDED = "seen", "not seen", "reversed", "not decided"
 CONFIDENCE = 0.95
-_DETECTABLE_ERRORS = 1.96 + 0.84  # standard errors: 5 % level, 80 % power
+_DETECTABLE_ERRORS = 1.96 + 0.84  # standard errors: two-sided level 0.05, power 0.8
 _CURVE_POINTS = 60  # points stored of a curve
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.]+")
 _StudyT = TypeVar("_StudyT", bound="Study")
@@ -222,13 +224,14 @@ def run_name(run: ArmRun) -> str:
 
 
 def check_arms(arms: Sequence[str], seeds: Sequence[int], known: Iterable[str]) -> None:
-    """Raise InputError unless there are arms, all of them known, and seeds."""
+    """Raise InputError unless there are arms, all of them known, and seeds from 0."""
     known = list(known)
     for arm in arms:
         if arm not in known:
             raise InputError(f"the experiment has no arm {arm!r}; known: {', '.join(known)}")
     if not (arms and seeds):
         raise InputError("the experiment needs at least one arm and one seed")
+    check_at_least(0, seed=min(seeds))
 
 
 def results_by_arm(results: Sequence[RunResult], arms: Iterable[str]) -> dict[str, list[RunResult]]:
@@ -261,9 +264,10 @@ class ArmScores:
         return Interval(value, *percentile_bounds(draws, CONFIDENCE))
 
     def detectable_difference(self, other: ArmScores, metric: str) -> float:
-        """Return the true difference that an experiment like this finds four times out of five.
+        """Return the smallest true difference that a z-test at the 5 % level finds with power 0.8.
 
-        By the standard error of the difference, at the two-sided level of 5 %.
+        The standard error is that of the resamples. For a t-test over few seeds, see
+        `stats.paired.minimum_detectable_difference`.
         """
         _, draws = self._difference(other, metric)
         return float(_DETECTABLE_ERRORS * np.std(draws))
@@ -313,37 +317,6 @@ class Claim:
 
     statement: str
     results: Mapping[str, tuple[Interval, str]]
-
-
-def check_claim(
-    statement: str,
-    comparisons: Mapping[str, tuple[ArmScores | None, ArmScores | None, str]],
-) -> Iterator[Claim]:
-    """Yield a claim that the first arm is above the second by a metric, in each comparison.
-
-    Comparisons of arms without results are left out; without any there is no claim.
-    """
-    results = {
-        where: evaluate_claim(one, less, metric)
-        for where, (one, less, metric) in comparisons.items()
-        if one and less and one.shared_seeds(less)
-    }
-    if results:
-        yield Claim(statement, results)
-
-
-def evaluate_claim(one: ArmScores, less: ArmScores, metric: str) -> tuple[Interval, str]:
-    """Return the difference `one` - `less`, and whether it is as claimed.
-
-    A claim is replicated if the interval and the difference of every seed are above 0, and
-    reversed if all are below 0.
-    """
-    difference, by_seed = one.minus(less, metric), one.seed_differences(less, metric)
-    if difference.low > 0 and min(by_seed) > 0:
-        return difference, REPLICATED
-    if difference.high < 0 and max(by_seed) < 0:
-        return difference, REVERSED
-    return difference, NOT_REPLICATED
 
 
 def format_claim(claim: Claim) -> str:

@@ -34,7 +34,10 @@ from evenmatch.stats.paired import (
 )
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
+    NOT_DECIDED,
+    NOT_SEEN,
     REVERSED,
+    SEEN,
     ArmScores,
     Claim,
     Experiment,
@@ -59,7 +62,6 @@ from evenmatch.types import Array, Pair, Run
 
 GraphExperiment: TypeAlias = Experiment[GraphStudy]
 BLEU, EXTRA_METRIC, REPETITION = "BLEU", "learnt", "repeated"
-SEEN, NOT_SEEN, NOT_DECIDED = "seen", "not seen", "not decided"
 
 # Corpus scores are computed from summed counts, segment scores are means over texts.
 CORPUS_METRICS = {BLEU: "bleu", "chrF": "chrf"}
@@ -298,11 +300,7 @@ def describe_power(found: Sequence[ArmScores]) -> Iterator[str]:
             f"{100 * least:.2f} with power 0.8; smaller ones may exist and go undetected"
         )
         return
-    errors = [
-        np.std(each.resampled[BLEU][0].resamples - plain.resampled[BLEU][0].resamples)
-        for each in others
-    ]
-    least = 2.8 * float(np.mean(errors))  # 1.96 for the level of 0.05, 0.84 for the power of 0.8
+    least = float(np.mean([each.detectable_difference(plain, BLEU) for each in others]))
     yield (
         f"with one seed, only the choice of test graphs is tested: differences in {BLEU} of at "
         f"least {100 * least:.2f} would be detected with power 0.8; to detect 0.7, "

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.documents import Document, DocumentSet, read_documents
+from evenmatch.errors import InputError
 from evenmatch.studies.experiment import (
     Experiment,
     ResultStore,
@@ -266,6 +267,8 @@ class KeyphraseDesign:
 
     def __post_init__(self) -> None:
         check_arms(self.arms, self.seeds, _ALL_ARMS)
+        if not self.rates:
+            raise InputError("the experiment needs at least one learning rate to choose from")
 
     def runs(self) -> list[KeyphraseRun]:
         """Return every run, seed by seed, each after the run it starts from."""

@@ -25,6 +25,10 @@ from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.paired import resample_scores
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
+    NOT_DECIDED,
+    NOT_SEEN,
+    REVERSED,
+    SEEN,
     ArmScores,
     Experiment,
     RunResult,
@@ -50,7 +54,6 @@ METRICS: Mapping[str, KeyphraseMetric] = {
     for label, name in {"F1@M": "f1_at_m", "F1@5": "f1_at_5", "FG": "fg"}.items()
 }
 TOKEN_F1 = "token F1"
-SEEN, NOT_SEEN, REVERSED, NOT_DECIDED = "seen", "not seen", "reversed", "not decided"
 LEAST_SEEDS = 3  # for a verdict
 
 

@@ -27,6 +27,7 @@ Schedule: TypeAlias = Literal["constant", "linear", "warmup", "halve"]
 PatienceRule: TypeAlias = Literal["since_best", "non_improving"]
 
 _SORTED_BATCHES = 32  # batches whose examples are sorted by length together, to limit padding
+_SIMILAR = 0.7  # lengths of at least this share of the longest one count as similar
 _WARMUP_SHARE = 0.1  # the share of steps during which the learning rate rises
 _MAX_GRAD_NORM = 1.0
 
@@ -290,6 +291,21 @@ def length_grouped_batches(
         ranked = chunk[np.argsort(sizes[chunk], kind="stable")]
         batches = [ranked[i : i + size] for i in range(0, len(ranked), size)]
         yield from (batches[i] for i in draw.permutation(len(batches)))
+
+
+def similar_lengths(lengths: Sequence[int]) -> list[list[int]]:
+    """Return groups of indices, longest first, none of them much shorter than its group's first.
+
+    >>> similar_lengths([12, 60, 14, 10, 40])
+    [[1], [4], [2, 0, 3]]
+    """
+    groups: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
+        if groups and lengths[row] >= _SIMILAR * lengths[groups[-1][0]]:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return groups
 
 
 def batches_by_step(make: Callable[[int], list[M]]) -> tuple[int, Callable[[int], M]]:

@@ -21,11 +21,11 @@ from evenmatch.data.tables import TextTable
 from evenmatch.errors import InputError
 from evenmatch.fairness.differentiable import DifferentiableEncoder, pad_rows
 from evenmatch.protocols import Encoder
-from evenmatch.registry import spec
-from evenmatch.registry.parts import check_at_least
+from evenmatch.registry import check_settings, spec
+from evenmatch.registry.parts import check_at_least, check_positive
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
-from evenmatch.scoring.reducers import precision_recall
+from evenmatch.scoring.reducers import harmonic_mean_torch, precision_recall
 from evenmatch.studies.experiment import ResultStore
 from evenmatch.studies.sentences import SentencePairs
 from evenmatch.training.loop import Evaluation, run_training_loop
@@ -52,9 +52,6 @@ METHODS: Mapping[str, Callable[[int], TensorSolver]] = {
 }
 
 
-_EPSILON = 1e-6
-
-
 @dataclass(frozen=True, slots=True)
 class GradientSettings:
     """Settings of training; `sharpness` multiplies scores before the softmax of the loss.
@@ -75,9 +72,12 @@ class GradientSettings:
     pad_to: int = 0
 
     def __post_init__(self) -> None:
+        check_settings(self)
         if self.method not in METHODS:
             raise InputError(f"there is no method {self.method!r}; known: {', '.join(METHODS)}")
         check_at_least(1, steps=self.steps, look_every=self.look_every)
+        check_at_least(0, seed=self.seed, pad_to=self.pad_to)
+        check_positive(rate=self.rate, sharpness=self.sharpness)
         if self.batch < 2:
             raise InputError(f"a batch needs 2 pairs to have a negative, got {self.batch}")
         if self.pad_to and not self.encoder:
@@ -237,7 +237,7 @@ def score_all_pairs(x: EmbeddedBatch, y: EmbeddedBatch, solver: TensorSolver) ->
     alignment = solver(similarity, present, masses)
     weights = x[2][:, None].to(x[0].dtype), y[2][None, :].to(x[0].dtype)
     precision, recall = precision_recall(similarity, alignment, *weights)
-    return 2 * precision * recall / (precision + recall).clamp(min=_EPSILON)
+    return harmonic_mean_torch(precision, recall)
 
 
 def contrastive_loss(scores: Any) -> Any:

@@ -23,6 +23,7 @@ from evenmatch.training.generator.policy import (
     eval_mode,
     generate_tokens,
 )
+from evenmatch.training.loop import similar_lengths
 from evenmatch.training.rewards.rewards import Reward, reward
 from evenmatch.training.rewards.terms import lowercase_words, repeated_share
 from evenmatch.types import Pair
@@ -30,8 +31,6 @@ from evenmatch.units.text import Pieces
 from evenmatch.vectors.lookup import LiveLookup, Lookup
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.vectors.weighting import lacks_idf_table
-
-_SIMILAR = 0.7  # texts of at least this share of the longest one's tokens are computed with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,21 +181,6 @@ def _likelihood_by_length(
         values.append(log_likelihood(policy, inputs.select(rows), ids[rows, :width], masks[-1]))
     order = torch.tensor([row for group in groups for row in group])
     return torch.cat(values)[order.argsort()], masks
-
-
-def similar_lengths(lengths: Sequence[int]) -> list[list[int]]:
-    """Return groups of indices, longest first, none of them much shorter than its group's first.
-
-    >>> similar_lengths([12, 60, 14, 10, 40])
-    [[1], [4], [2, 0, 3]]
-    """
-    groups: list[list[int]] = []
-    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
-        if groups and lengths[row] >= _SIMILAR * lengths[groups[-1][0]]:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    return groups
 
 
 def reference_cross_entropy(

@@ -25,7 +25,7 @@ from evenmatch.files import explain_failed_write, set_ordinary_modes
 from evenmatch.models.checkpoints import find_checkpoint, read_config
 from evenmatch.models.heads import block_lists, language_model_head
 from evenmatch.models.loading import load_auto_model, quiet_transformers
-from evenmatch.models.tokenizer import load_transformers_tokenizer
+from evenmatch.models.tokenizer import NO_LIMIT, load_transformers_tokenizer, token_limit
 from evenmatch.registry.parts import check_arguments, check_at_least
 from evenmatch.training.generator.tune_settings import DecodingSettings, T5Shape
 
@@ -147,6 +147,7 @@ class CausalPolicy:
     tokenizer: Any
     bf16: bool = False
     separator: str = "\n"
+    max_tokens: int = NO_LIMIT  # of a prompt and its text together
 
     @property
     def start_token(self) -> int:
@@ -171,6 +172,7 @@ class CausalPolicy:
         ids = torch.tensor([[end] * (width - len(row)) + row for row in rows])
         mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
         positions = (mask.cumsum(1) - 1).clamp(min=0)
+        self._check_positions(positions)
         memory = self._new_cache()
         self.model.get_decoder()(
             input_ids=ids,
@@ -211,6 +213,7 @@ class CausalPolicy:
         done = memory.get_seq_length() - inputs.mask.shape[1]
         written = inputs.mask.new_ones((len(tokens), done + tokens.shape[1]))
         positions = inputs.mask.sum(1, keepdim=True) + torch.arange(done, written.shape[1])
+        self._check_positions(positions)
         output = self.model(
             input_ids=tokens,
             attention_mask=torch.cat([inputs.mask, written], 1),
@@ -219,6 +222,14 @@ class CausalPolicy:
             use_cache=True,
         )
         return output.logits, memory
+
+    def _check_positions(self, positions: Any) -> None:
+        if (count := int(positions.max()) + 1) > self.max_tokens:
+            raise InputError(
+                f"an input and its text have {count} tokens, but the model reads at most "
+                f"{self.max_tokens}; shorten the input, or tune with a lower longest_source or "
+                "longest_target"
+            )
 
     def _new_cache(self) -> Any:
         from transformers import DynamicCache
@@ -301,7 +312,8 @@ def load_policy(model: str, settings: DecodingSettings = DecodingSettings()) -> 
     if tokenizer.eos_token_id is None:
         raise InputError(f"the tokenizer of {model} lacks a closing token")
     if head == "causal":
-        policy = CausalPolicy(loaded, tokenizer, settings.bf16, settings.separator)
+        limit = token_limit(found, NO_LIMIT - 1)  # none if it has no table of positions
+        policy = CausalPolicy(loaded, tokenizer, settings.bf16, settings.separator, limit)
         if not policy._separator_ids:
             raise InputError(f"separator {settings.separator!r} has no tokens; give a longer one")
         return policy

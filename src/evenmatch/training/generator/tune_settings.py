@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from os import PathLike
 
 from evenmatch.errors import InputError
+from evenmatch.registry import check_settings
 from evenmatch.registry.parts import check_at_least, check_positive
 from evenmatch.training.settings import read_toml, replace_settings
 
@@ -33,6 +34,7 @@ class T5Shape:
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
+        check_settings(self)
         sizes = ("words", "width", "layers", "heads", "inner")
         check_at_least(1, **{name: getattr(self, name) for name in sizes})
         if self.width % self.heads:
@@ -129,6 +131,7 @@ class TuneSettings:
         return DecodingSettings(**{f.name: getattr(self, f.name) for f in fields(DecodingSettings)})
 
     def __post_init__(self) -> None:
+        check_settings(self)
         ones = "epochs batch patience keep_every longest_source longest_target samples".split()
         check_at_least(1, **{name: getattr(self, name) for name in ones})
         zeros = "look_every valid_count seed clip last_blocks lora_rank steps".split()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenmatch.errors import InputError
+from evenmatch.registry import check_settings
 from evenmatch.registry.parts import check_at_least
 from evenmatch.training.keyphrases.encoder_states import FrozenEncoder, open_encoder
 from evenmatch.training.keyphrases.sequences import (
@@ -70,6 +71,7 @@ class CatSeqShape:
     orthogonality: float = 0.0
 
     def __post_init__(self) -> None:
+        check_settings(self)
         check_at_least(1, embedding=self.embedding, hidden=self.hidden, attention=self.attention)
         check_at_least(
             0,

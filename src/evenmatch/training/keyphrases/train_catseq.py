@@ -18,6 +18,7 @@ from typing import Any
 from evenmatch.data.documents import Document, read_documents
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import DataError, InputError
+from evenmatch.registry import check_settings
 from evenmatch.registry.parts import check_at_least, check_positive
 from evenmatch.training.checkpoints import CheckpointFile, content_digest, is_unfinished
 from evenmatch.training.keyphrases.catseq import CatSeq, CatSeqShape
@@ -71,6 +72,7 @@ class CatSeqTrainingSettings:
     train_reader: bool = True
 
     def __post_init__(self) -> None:
+        check_settings(self)
         sizes = ("epochs", "batch", "look_every", "patience")
         check_at_least(1, **{name: getattr(self, name) for name in sizes})
         check_at_least(0, most_steps=self.most_steps)
@@ -109,6 +111,11 @@ class CatSeqSettings:
     shape: CatSeqShape = CatSeqShape()
     likelihood: CatSeqTrainingSettings = CatSeqTrainingSettings()
     stages: tuple[Stage, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        check_at_least(1, longest=self.longest, most_phrases=self.most_phrases)
+        check_at_least(0, seed=self.seed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ def distil(
         "teacher's signature": teacher_metric.signature,
         "trained on": f"{len(pairs)} pairs" + (f" of {data}" if isinstance(data, str) else ""),
         "encoder": f"{backbone.checkpoint().label}, its first {blocks} blocks",
-        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
+        "settings": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
         "time": f"{seconds:.0f} s",
     }
     card = MetricCard(

@@ -54,7 +54,8 @@ class TrainingExamples:
     def sample(self, count: int, seed: int) -> TrainingExamples:
         """Return `count` of the examples, drawn at random without replacement."""
         kept = np.sort(np.random.default_rng(seed).permutation(len(self))[:count])
-        return make_training_examples([self.pairs()[i] for i in kept], self.targets[kept].tolist())
+        pairs = self.pairs()
+        return make_training_examples([pairs[i] for i in kept], self.targets[kept].tolist())
 
     def text_indices(self, batch: Array) -> Array:
         """Return the texts of these examples: all candidates, then all references."""

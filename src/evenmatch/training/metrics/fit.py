@@ -25,7 +25,7 @@ from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.checkpoints import count_layers
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
-from evenmatch.registry.parts import check_arguments
+from evenmatch.registry.parts import check_arguments, check_at_least
 from evenmatch.scoring.ensembles import Blend
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import (
@@ -101,6 +101,7 @@ def fit(
     if test is None:
         sets, tests = split_ratings(sets, hold_out, settings.seed)
     adapting = kind == "adapter"
+    check_at_least(0, most=most)
     if not adapting and (parts or start or segment_share != 1.0 or most):
         raise InputError("parts, start, segment_share and most are settings of kind='adapter'")
     examples = make_training_examples(
@@ -140,7 +141,7 @@ def fit(
         "trained on": f"{join_set_names(sets)} ({len(examples)} rated outputs)",
         "encoder": f"{source.label}, {frozen} blocks frozen",
         "kind": f"{kind}: {_ARCHITECTURES[kind]}",
-        "lesson": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
+        "settings": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
         "time": f"{seconds:.0f} s",
     }
     card = MetricCard(

@@ -111,7 +111,7 @@ def fit_keyphrases(
         "trained on": f"{len(sampled)} pairs of phrases of {len(train)} documents of "
         + ", ".join(each.name for each in sets),
         "trained from": f"{model}, its first {frozen} blocks frozen",
-        "lesson": f"{settings.epochs} epochs, batches of {settings.batch}, "
+        "settings": f"{settings.epochs} epochs, batches of {settings.batch}, "
         f"rates {settings.rate:g} and {settings.head_rate:g}, seed {settings.seed}",
         "loss": f"{np.mean(losses[:tenth]):.4f} in the first tenth of steps, "
         f"{np.mean(losses[-tenth:]):.4f} in the last tenth",
