@@ -10,7 +10,7 @@ import pytest
 
 from evenmatch.data import fairness_sets as sets
 from evenmatch.errors import InputError
-from evenmatch.fairness import audit, bias, counterfactuals, explain, mentions, paradigms
+from evenmatch.fairness import audit, bias, counterfactuals, explain, mentions, paradigms, tagging
 from evenmatch.scoring.aligned import align_texts
 from evenmatch.scoring.metric import as_metric
 from evenmatch.scoring.reducers import Prf
@@ -44,8 +44,8 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (mentions.make_lexicon(TERMS).find, {"text": "He left.", "parse": None}),
     (mentions.make_lexicon(TERMS).may_occur, {"text": "He left."}),
     (mentions.make_lexicon(TERMS).direction, {"first": "a", "second": "b"}),
-    (mentions.tokenize, {"text": "He left.", "parse": None}),
-    (mentions.rule_tags, {"words": ["He", "left"]}),
+    (tagging.tokenize, {"text": "He left.", "parse": None}),
+    (tagging.rule_tags, {"words": ["He", "left"]}),
     (bias.measure_bias, {"scores": SCORES, "testing": TESTING}),
     (audit.audit, {"metric": "chrf", "pairs": "", "attributes": ["gender"], "worst": 1}),
     (audit.pair_directions, {"attribute": "gender", "pairs": [PAIR]}),

@@ -44,8 +44,7 @@ from evenmatch.data.tables import (
     table_to_tsv,
 )
 from evenmatch.distributed.driver import RunMetrics, manifest_header
-from evenmatch.distributed.resumable import resumable_run
-from evenmatch.distributed.run import ScoreFilesResult, score_files
+from evenmatch.distributed.run import ScoreFilesResult, resumable_run, score_files
 from evenmatch.distributed.worker import PACKED_SUFFIX, merge_tallies, tally_record
 from evenmatch.errors import DataError, InputError
 from evenmatch.evaluation.compare import score_systems

@@ -1,64 +1,37 @@
 """Mentions of social groups in a text: which words are about a person of a group, and which not.
 
 "a rich man" mentions a group, "a rich cake" does not; "her" is an object in "saw her run" and a
-possessive in "saw her car"; "Georgia" may be a woman or a state. Part-of-speech tags (Penn
-Treebank) decide together with word lists in `data/fairness/senses.toml`. Without a tagger,
-`rule_tags` derives tags from closed word classes, endings and neighbours.
+possessive in "saw her car"; "Georgia" may be a woman or a state. Part-of-speech tags and word
+lists decide (`tagging.py`).
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
-from typing import Any
 
 from evenmatch.data.fairness_sets import GroupTerm, ambiguous_names, builtin_terms
 from evenmatch.errors import InputError
-from evenmatch.registry.parts import check_arguments
+from evenmatch.fairness.tagging import (
+    OPENERS,
+    TOKEN,
+    Token,
+    check_text,
+    sense_lists,
+    tokenize,
+    word_lists,
+)
 from evenmatch.types import Parse
 
-_TOKEN = re.compile(
-    r"[Mm]a['’]am|[Qq]ur['’]an|[^\W\d_]+(?:-[^\W\d_]+)*|['’](?:s|re|ve|ll|d|m|t)\b|\d[\w.,]*\b|\S",
-)
-_LETTERS = re.compile(r"[^\W\d_]")
 _QUOTES = frozenset("\"“”‘’'`«»")
-_OPENERS = frozenset(".!?:;\"“‘'(-–—…*•[>|/")
 _LONGEST_TERM = 3  # words
 _FAITHS = frozenset(
     ("Muslim", "Jewish", "Hindu", "Sikh", "Buddhist", "Islamic", "Moslem", "Mormon")
 )
 _AMERICAN = frozenset(("american", "americans"))
 _LEXICONS: dict[int, Lexicon] = {}  # of tuples of terms, by identity
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A word, a number or a punctuation mark with its offsets and its part of speech."""
-
-    text: str
-    start: int
-    end: int
-    tag: str
-
-    @property
-    def low(self) -> str:
-        """The token in lower case."""
-        return self.text.lower()
-
-    @property
-    def is_word(self) -> bool:
-        """Whether it begins with a letter."""
-        return bool(_LETTERS.match(self.text))
-
-    @property
-    def is_noun(self) -> bool:
-        """Whether it is a noun: by its tag, or as a known noun for persons."""
-        return self.tag.startswith("NN") or self.low in word_lists()["persons"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +87,10 @@ class Lexicon:
 
     def may_occur(self, text: str) -> bool:
         """Whether a word of some term occurs at all; quick, and without regard to its sense."""
-        _check_text(text)
+        check_text(text)
         return any(
             not self._first_words.isdisjoint((token[0].lower(), *token[0].lower().split("-")))
-            for token in _TOKEN.finditer(text)
+            for token in TOKEN.finditer(text)
         )
 
     def direction(self, first: str, second: str) -> int:
@@ -155,77 +128,13 @@ def make_lexicon(terms: Sequence[GroupTerm]) -> Lexicon:
     return known
 
 
-def tokenize(text: str, parse: Parse | None = None) -> list[Token]:
-    """Split a text into tokens, tagged by a parse or by rules."""
-    _check_text(text)
-    matches = list(_TOKEN.finditer(text))
-    if parse is not None and not isinstance(parse, Parse):
-        raise InputError(f"expected a parse of the text, got {parse!r:.60}")
-    if parse is None:
-        tags = rule_tags([m[0] for m in matches])
-    else:
-        known = {start: tag for (start, _), tag in zip(parse.spans, parse.tags, strict=True)}
-        tags = [_tag_of_parts(m, known) for m in matches]
-    return [Token(m[0], m.start(), m.end(), tag) for m, tag in zip(matches, tags, strict=True)]
-
-
-def _tag_of_parts(match: re.Match[str], known: Mapping[int, str]) -> str:
-    """Return the tag of a token; of a compound with hyphens that of its last part."""
-    last = match.start() + match[0].rfind("-") + 1
-    tag = known.get(last, known.get(match.start(), ""))
-    return tag if last == match.start() or tag.startswith("NN") else "JJ"
-
-
-@check_arguments
-def rule_tags(words: Sequence[str]) -> list[str]:
-    """Tag words by closed classes, endings and the word before.
-
-    >>> rule_tags(["They", "host", "a", "dinner", "."])
-    ['PRP', 'VBP', 'DT', 'NN', '.']
-    """
-    closed, adjectives = _closed_classes(), word_lists()["adjectives"]
-    persons = word_lists()["persons"]
-    tags: list[str] = []
-    for at, word in enumerate(words):
-        low, before = word.lower(), tags[-1] if tags else ""
-        if low in closed:
-            tags.append(closed[low])
-        elif not _LETTERS.match(word):
-            tags.append("CD" if word[0].isdigit() else ".")
-        elif at and word[0].isupper() and words[at - 1] not in _OPENERS:
-            tags.append("NNP")
-        elif before in ("MD", "TO", "PRP", "WP") or (before == "RB" and tags[-2:-1] == ["MD"]):
-            tags.append(_verb_tag(low))
-        elif at and words[at - 1].lower() in persons and low not in persons:
-            tags.append("VBD")
-        elif low in persons or low in word_lists()["communities"]:
-            tags.append("NNS" if low.endswith("s") or low in ("people", "children") else "NN")
-        elif low in adjectives:
-            tags.append("JJ")
-        else:
-            tags.append(_ending_tag(low))
-    return tags
-
-
-@cache
-def word_lists() -> Mapping[str, frozenset[str]]:
-    """Word lists of `senses.toml`; nouns for persons include their regular plurals."""
-    lists = {name: text.split() for name, text in _senses().items() if isinstance(text, str)}
-    singular = lists["persons"]
-    plural = [f"{word[:-1]}ies" for word in singular if re.search("[^aeiou]y$", word)]
-    plural += [f"{word}{'es' if re.search('(s|x|ch|sh)$', word) else 's'}" for word in singular]
-    return {
-        name: frozenset(words) for name, words in {**lists, "persons": singular + plural}.items()
-    }
-
-
 def has_no_counterpart(text: str, attribute: str, mentions: Sequence[Mention]) -> bool:
     """Whether a text says what is said of one group only, or names a person by an unswapped title.
 
     The first is "pregnant", the second "Prince Harry and his brother".
     """
     impossible, titles = (
-        _senses()[name].get(attribute, "").split() for name in ("impossible", "unswappable")
+        sense_lists()[name].get(attribute, "").split() for name in ("impossible", "unswappable")
     )
     swapped = {mention.start for mention in mentions}
     sentence = _Sentence(text, tokenize(text))
@@ -262,7 +171,7 @@ class _Sentence:
         """Whether a token begins a sentence or a quotation."""
         return (
             at == 0
-            or self.tokens[at - 1].text in _OPENERS
+            or self.tokens[at - 1].text in OPENERS
             or ("\n" in self.text[self.tokens[at - 1].end : self.tokens[at].start])
         )
 
@@ -566,7 +475,7 @@ class _Sentence:
         if self.token(end) is not None and self.tokens[end].text[0].isupper() and proper:
             return None  # "Christian Bale"
         if self.is_predicate_of_person(at):
-            blocked = _senses()["not_before"].get(token.low, "").split()
+            blocked = sense_lists()["not_before"].get(token.low, "").split()
             return None if self.low(end) in blocked else "predicate"
         if token.low in self.lists["nominal"] and self.low(at - 1) == "the":
             return "predicate" if self.low(end) != "of" else None
@@ -672,37 +581,22 @@ class _Sentence:
         return self.tokens[at].low if 0 <= at < len(self.tokens) else ""
 
 
-def _check_text(text: str) -> None:
-    if not isinstance(text, str):
-        raise InputError(f"expected a text, got {text!r:.60}")
-
-
 def _phrases(text: str) -> set[str]:
-    _check_text(text)
-    words = [match[0].lower() for match in _TOKEN.finditer(text)]
+    check_text(text)
+    words = [match[0].lower() for match in TOKEN.finditer(text)]
     lengths = range(1, _LONGEST_TERM + 1)
     return {" ".join(words[i : i + n]) for n in lengths for i in range(len(words))}
-
-
-@cache
-def _senses() -> Mapping[str, Any]:
-    return tomllib.loads((files("evenmatch.data") / "fairness" / "senses.toml").read_text("utf-8"))
 
 
 @cache
 def _idioms(attributes: frozenset[str]) -> Mapping[str, list[list[str]]]:
     """Fixed phrases in which no word is a term, by their first word."""
     found: dict[str, list[list[str]]] = {}
-    for attribute, phrases in _senses()["idioms"].items():
+    for attribute, phrases in sense_lists()["idioms"].items():
         if attribute in attributes or "" in attributes:
             for phrase in map(str.split, phrases):
                 found.setdefault(phrase[0], []).append(phrase)
     return found
-
-
-@cache
-def _closed_classes() -> Mapping[str, str]:
-    return {word: tag for tag, words in _senses()["closed"].items() for word in words.split()}
 
 
 @cache
@@ -722,16 +616,3 @@ def _kin_words() -> frozenset[str]:
 def _given_names() -> frozenset[str]:
     names = (term for term in builtin_terms("gender") if term.kind == "name")
     return frozenset(name for term in names for name in (term.one, term.other))
-
-
-def _verb_tag(low: str) -> str:
-    tag = _ending_tag(low)
-    return tag if tag in ("VBD", "VBG", "RB") else "VBZ" if tag == "NNS" else "VBP"
-
-
-def _ending_tag(low: str) -> str:
-    """Return the likeliest tag of an unknown word by its ending."""
-    for ending, tag in (("ing", "VBG"), ("ed", "VBD"), ("ly", "RB"), ("s", "NNS")):
-        if low.endswith(ending) and len(low) > len(ending) + 2 and not low.endswith("ss"):
-            return tag
-    return "NN"
