@@ -39,11 +39,11 @@ from evenmatch.distributed.driver import (
 from evenmatch.distributed.manifest import Manifest, open_manifest
 from evenmatch.distributed.messages import Runner
 from evenmatch.distributed.processes import Processes
-from evenmatch.distributed.session import pairs_to_jsonl
 from evenmatch.distributed.shards import (
     Shard,
     ShardLoader,
     hash_content,
+    pairs_to_jsonl,
     parse_shard_pairs,
     plan_shards,
 )

@@ -17,7 +17,7 @@ from evenmatch.distributed.driver import Driver, RunMetrics, fit_idf, manifest_h
 from evenmatch.distributed.manifest import open_manifest
 from evenmatch.distributed.messages import Runner, WorkerJob, WorkerPool
 from evenmatch.distributed.run import RETRIES, SHARD_ROWS
-from evenmatch.distributed.shards import Shard, hash_content
+from evenmatch.distributed.shards import Shard, hash_content, pairs_to_jsonl
 from evenmatch.distributed.worker import (
     PACKED_SUFFIX,
     WARMUP_PAIRS,
@@ -157,11 +157,3 @@ def _split_pairs(pairs: Sequence[Pair], rows: int) -> Iterator[Shard]:
         part = pairs[first : first + rows]
         place = (first, len(part), (first, len(part)))
         yield Shard(number, first, _PSEUDO_FILE, *place, hash_content(pairs_to_jsonl(part)))
-
-
-def pairs_to_jsonl(pairs: Sequence[Pair]) -> bytes:
-    """Return the texts of pairs as JSONL."""
-    records = (
-        {"candidate": p.candidate, "references": p.references, "source": p.source} for p in pairs
-    )
-    return "\n".join(map(json.dumps, records)).encode()

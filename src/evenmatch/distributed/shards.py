@@ -8,7 +8,8 @@ shard is sent as bytes, a Parquet shard (rows of one row group) as an Arrow stre
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -146,6 +147,14 @@ def parse_shard_pairs(data: bytes, shard: Shard) -> Iterator[Pair]:
             raise DataError(f"cannot read {shard}: {error}") from None
     for number, record in enumerate(records, shard.first_in_file + 1):
         yield pair_from_record(record, f"{shard.file} row {number}")
+
+
+def pairs_to_jsonl(pairs: Sequence[Pair]) -> bytes:
+    """Return the texts of pairs as JSONL."""
+    records = (
+        {"candidate": p.candidate, "references": p.references, "source": p.source} for p in pairs
+    )
+    return "\n".join(map(json.dumps, records)).encode()
 
 
 def hash_content(data: bytes) -> str:
