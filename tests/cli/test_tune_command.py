@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -33,13 +34,35 @@ def test_tune_pauses_goes_on_and_says_what_it_made(command: Command, tmp_path: P
     (tmp_path / "run.toml").write_text(CONFIG)
     paused = command("tune", "run.toml", "--minutes", "0.000001")
     assert (paused.code, paused.out) == (0, "no evaluation yet\n")
-    assert "stopped; run the same command again to continue" in paused.err
+    assert "paused at step 1 of " in paused.err
+    assert "; run the same command again to continue" in paused.err
     done = command("tune", "run.toml", "--json", "--progress")
     assert done.code == 0
     assert json.loads(done.out)["ended"]
     assert "reward" in done.err
     assert "wrote out/model; to write texts with it: evenmatch generate out/model" in done.err
-    assert "  best" in command("tune", "run.toml").out
+    steps = json.loads(done.out)["steps"]
+    assert f"evenmatch: finished {steps} steps; best: step {steps}\n" in done.err
+    again = command("tune", "run.toml")
+    assert "  best" in again.out
+    assert again.err == (
+        f"evenmatch: run is already finished ({steps} steps); nothing to do; "
+        "the best model is out/model\n"
+    )
+
+
+def test_tune_says_that_patience_ended_the_run(command: Command, tmp_path: Path) -> None:
+    write_examples(tmp_path / "train.jsonl", 10, seed=1)
+    write_examples(tmp_path / "valid.jsonl", 4, seed=2)
+    unchanged = "rate = 1e-12\nrl_weight = 0.0\nlook_every = 1\npatience = 2\nkeep_every = 9\n"
+    (tmp_path / "run.toml").write_text(unchanged + CONFIG.replace("epochs = 1", "epochs = 100"))
+    done = command("tune", "run.toml")
+    assert re.search(
+        r"stopped at step 3 of \d00: BLEU has not improved for 2 evaluations \(patience\); "
+        r"best: step 1\n",
+        done.err,
+    )
+    assert re.match(r"step 1  BLEU 0\.\d{4}  cross-entropy ", done.out)
 
 
 def test_generate_writes_texts_that_can_be_scored(command: Command, tmp_path: Path) -> None:

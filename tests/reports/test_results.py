@@ -98,7 +98,7 @@ def test_training_is_drawn_as_curves(every: dict[str, Any]) -> None:
     assert page.count("<circle") == 9 * 2
     assert page.index("text 10") < page.index("text 20")
     assert "&lt;H&gt; Cork" in page
-    assert "best: BLEU 25.00 at step 20" in page
+    assert "best: BLEU 0.2500 at step 20" in page
     assert "20 steps, not finished" in page
 
 

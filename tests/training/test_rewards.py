@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.training.rewards.rewards import as_reward
+from evenmatch.scoring.metric import as_metric
+from evenmatch.training.rewards.rewards import as_reward, is_log_probability
 
 LSA = "align(vectors=hashed, alignment=lsa)"
 GREEDY = "align(vectors=hashed)"
@@ -124,6 +125,20 @@ def test_every_score_becomes_a_reward_that_keeps_its_direction(
 def test_the_ends_of_a_range_are_0_and_1() -> None:
     for low, high in ((0.0, 1.0), (-1.0, 1.0), (0.0, 100.0), (-2.0, 0.0)):
         assert (as_reward(low, (low, high), True), as_reward(high, (low, high), True)) == (0.0, 1.0)
+
+
+def test_a_rating_with_an_upper_bound_is_no_log_probability() -> None:
+    blend = "blend(parts=[sentinel_length], weights=[1.0], bias=11.0)"
+    average, better = em.reward(blend)(pairs(("a very tiny", "a b"), ("a b", "a b")))
+    assert average == 0.5
+    assert better == pytest.approx(1 / (1 + math.exp(-8)))
+
+
+@pytest.mark.parametrize(("name", "expected"), [("likelihood", True), ("sentinel_length", False)])
+def test_only_likelihood_metrics_declare_log_probabilities(name: str, expected: bool) -> None:
+    metric = as_metric(name)
+    assert metric.bounds == (-math.inf, 0.0)
+    assert is_log_probability(metric) is expected
 
 
 def test_metrics_that_are_better_when_lower_are_turned_round() -> None:

@@ -277,6 +277,8 @@ def test_a_model_without_a_decoder_of_its_own_is_refused() -> None:
     [
         ("train = 'a'\nvalid = 'b'", "needs out = "),
         ("epoch = 3", "has no setting 'epoch'; did you mean 'epochs'?"),
+        ("learning_rate = 3", "has no setting 'learning_rate'; did you mean 'rate'?"),
+        ("embeddings = 3", "has no setting 'embeddings'; did you mean 'own_embeddings'?"),
         ("zzz = 3", "has no setting 'zzz'; known: train, valid"),
         ("epochs = 'x'", "epochs takes a whole number, got 'x'"),
         ("shape = 3", r"\[shape\] of .* must be a table, got 3"),

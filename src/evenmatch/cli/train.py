@@ -179,14 +179,15 @@ def tune(
     config: str = opt.argument(
         opt.REQUIRED,
         "CONFIG.toml",
-        "File of settings. Required: train and valid (data files), out (folder for the results). "
-        "Optional: model, reward (a metric), rl_weight (weight of the reward in the loss), epochs, "
-        "batch, rate, lora_rank, bf16, seed and the other fields of evenmatch.TuneSettings.",
+        "File of settings. Required: train and valid (data files, JSONL with source (or triples, "
+        "or amr) and references), out (folder for the results). Optional: model, reward (a "
+        "metric), rl_weight (weight of the reward in the loss), epochs, batch, rate, lora_rank, "
+        "bf16, seed and others; all fields: docs/reference/tune-settings.md.",
     ),
     minutes: float = opt.value(
         0.0,
         "N",
-        "Stop after N minutes; run the same command again to continue.",
+        "Pause after N minutes; run the same command again to continue.",
         shown="no limit",
         least=0.0,
     ),
@@ -203,20 +204,23 @@ def tune(
         config, on_step=_progress_printer(progress), should_stop=opt.time_limit(minutes)
     )
     print_text_or_json(_evaluation_lines(tuned), tuned.document, json=json)
-    if tuned.history.ended:
+    if not tuned.history.ended:
+        print_message(f"{tuned.ending}; run the same command again to continue")
+    elif not tuned.new_steps:
+        print_message(f"{tuned.ending}; the best model is {tuned.model}")
+    else:
+        print_message(tuned.ending)
         print_message(
             f"wrote {tuned.model}; to write texts with it: evenmatch generate {tuned.model} DATA "
             "-o FILE.jsonl; to train further, give it as model in the settings"
         )
-    else:
-        print_message("stopped; run the same command again to continue")
 
 
 def _evaluation_lines(tuned: TuneResult) -> str:
     """Return one line per evaluation, with the best one marked."""
     best = tuned.history.best[0]
     lines = [
-        f"step {row['step']}  BLEU {100 * row['bleu']:.2f}  cross-entropy "
+        f"step {row['step']}  BLEU {format_number(row['bleu'])}  cross-entropy "
         f"{row['cross_entropy']:.2f}  reward {row['reward']:.3f}  "
         f"baseline {row['baseline']:.3f}{'  best' if row['step'] == best else ''}"
         for row in tuned.document["looks"]
@@ -246,7 +250,7 @@ def _progress_printer(wanted: bool | None) -> Callable[[History[StepMetrics]], N
 def _step_line(history: History[StepMetrics]) -> str:
     last = history.step_metrics[-1]
     step, bleu = history.best
-    best = f", best BLEU {100 * bleu:.2f} at step {step}" if history.evaluations else ""
+    best = f", best BLEU {format_number(bleu)} at step {step}" if history.evaluations else ""
     return (
         f"step {len(history.step_metrics)} of {history.steps}: cross-entropy "
         f"{last.cross_entropy:.2f}, reward {last.reward:.3f}, baseline {last.baseline:.3f}{best}"

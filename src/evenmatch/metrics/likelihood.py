@@ -60,6 +60,7 @@ class Likelihood(EngineMetric):
     trust_remote_code: bool = False
     adapter: str = ""
     bounds: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
+    log_probability: ClassVar[bool] = True  # a reward is then the probability
 
     def __post_init__(self) -> None:
         check_settings(self)

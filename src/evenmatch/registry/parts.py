@@ -257,8 +257,17 @@ def check_positive(**values: float) -> None:
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
-    """Return a question that names the closest known name, or '' if none is close."""
-    near = difflib.get_close_matches(name, list(known), n=1)
+    """Return a question that names the closest known name, or '' if none is close.
+
+    A name is close if it has almost the same letters, or if its words contain the other's words.
+
+    >>> suggest_name("epoch", ["batch", "epochs"]), suggest_name("learning_rate", ["rate", "seed"])
+    ("did you mean 'epochs'? ", "did you mean 'rate'? ")
+    """
+    names, words = list(known), set(name.split("_"))
+    near = difflib.get_close_matches(name, names, n=1) or [
+        each for each in names if words <= (own := set(each.split("_"))) or own <= words
+    ]
     return f"did you mean {near[0]!r}? " if near else ""
 
 

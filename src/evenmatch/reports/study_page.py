@@ -206,8 +206,6 @@ def tune_page(document: Mapping[str, Any]) -> str:
         )
     notes = [
         f"{document['steps']} steps, {'finished' if document['ended'] else 'not finished'}",
-        f"best: BLEU {100 * best['bleu']:.2f} at step {best['step']}"
-        if best
-        else "no evaluation yet",
+        f"best: BLEU {best['bleu']:.4f} at step {best['step']}" if best else "no evaluation yet",
     ]
     return render_page("Fine-tuning with a reward", parts, notes, document.get("command", ""))

@@ -132,8 +132,8 @@ def test_rewards_add_up_from_either_side() -> None:
         (-0.6, (-1.0, 1.0), 0.0),
         (30.0, (20.0, 60.0), 0.25),
         (-3.0, (-4.0, 0.0), 0.25),
-        (-2.0, (-math.inf, 0.0), math.exp(-2)),
-        (1.0, (-math.inf, 3.0), math.exp(-2)),
+        (-2.0, (-math.inf, 0.0), 1 / (1 + math.exp(2))),  # bounds do not make a log-probability
+        (1.0, (-math.inf, 3.0), 1 / (1 + math.exp(-1))),
         (4.0, (1.0, math.inf), 3 / 4),
         (0.0, (1.0, math.inf), 0.0),
         (3.0, (-math.inf, math.inf), 1 / (1 + math.exp(-3))),
@@ -144,6 +144,12 @@ def test_a_score_becomes_a_reward_from_0_to_1(
 ) -> None:
     assert as_reward(value, bounds, True) == pytest.approx(expected)
     assert as_reward(value, bounds, False) == pytest.approx(1 - expected)
+
+
+def test_a_log_probability_becomes_a_probability() -> None:
+    bounds = (-math.inf, 0.0)
+    assert as_reward(-2.0, bounds, True, log_probability=True) == pytest.approx(math.exp(-2))
+    assert as_reward(0.5, bounds, True, log_probability=True) == 1.0  # a rounding error above 0
 
 
 def test_a_text_that_a_metric_refuses_counts_as_0_and_others_keep_their_reward() -> None:

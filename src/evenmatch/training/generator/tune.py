@@ -61,11 +61,30 @@ class TuneResult:
 
     `evaluations` holds, by step, what the model wrote for the validation set: `chrf`,
     `greedy_length` (words), `greedy_repetition`, and `examples` of input, text and reference.
+    `new_steps` is the number of steps taken by this call: 0 if the run had already ended.
     """
 
     model: Path
     history: History[StepMetrics]
     evaluations: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    new_steps: int = 0
+
+    @property
+    def ending(self) -> str:
+        """Why the run stopped, as one line."""
+        history, steps = self.history, len(self.history.step_metrics)
+        if not history.ended:
+            return f"paused at step {steps} of {history.steps}"
+        if not self.new_steps:
+            return f"run is already finished ({steps} steps); nothing to do"
+        best = f"best: step {history.best[0]}"
+        if steps < history.steps:
+            tried = history.since_best
+            return (
+                f"stopped at step {steps} of {history.steps}: BLEU has not improved for {tried} "
+                f"evaluation{'s' if tried > 1 else ''} (patience); {best}"
+            )
+        return f"finished {steps} steps; {best}"
 
     @property
     def last(self) -> Path:
@@ -125,7 +144,11 @@ def tune(
         save_best=lambda: save_policy(policy, folder / MODEL_FOLDER, config.decoding),
     )
 
+    new_steps = 0
+
     def take_step(number: int) -> tuple[Any, StepMetrics]:
+        nonlocal new_steps
+        new_steps += 1
         evaluator.steps_taken = number + 1
         return step(number)
 
@@ -160,7 +183,7 @@ def tune(
         )
     if history.ended and config.keep_last:
         save_policy(policy, folder / LAST_FOLDER, config.decoding)
-    result = TuneResult(folder / MODEL_FOLDER, history, evaluator.found)
+    result = TuneResult(folder / MODEL_FOLDER, history, evaluator.found, new_steps)
     with atomic_write(str(folder / RESULT_FILE)) as place:
         Path(place).write_text(json.dumps(result.document, indent=1), "utf-8")
     return result

@@ -42,11 +42,11 @@ def reward(metric: str | Metric = "f_disc", **run: Any) -> Reward:
 
     The default is one-to-one, as for `align`: a text gains nothing by repeating a good word.
 
-    The metric's bounds decide how a score becomes a reward: scores between 0 and 1 stay as they
-    are; scores in another finite range are divided by the upper bound, and negative ones become 0;
-    log-probabilities become probabilities; scores without an upper bound go through x / (1 + x),
-    and those without any bound through the logistic function. Where lower is better, the reward is
-    1 minus that. `run` settings (device, threads, batch_tokens, cache) are those of `score`.
+    Scores between 0 and 1 stay as they are; scores in another finite range are scaled linearly,
+    and negative ones become 0. Log-probabilities (metrics whose `log_probability` is True) become
+    probabilities. Scores with a lower bound only, x above it, become x / (1 + x); all others, such
+    as ratings, go through the logistic function. Where lower is better, the reward is 1 minus that.
+    `run` settings (device, threads, batch_tokens, cache) are those of `score`.
 
     >>> overlap = reward("align(vectors=hashed, alignment=lsa)")
     >>> (overlap - 0.5).clip(0, 1)([Pair("a b", ("a b",)), Pair("", ("a b",))])
@@ -159,27 +159,41 @@ def _score_leaf_terms(
         rows = _score_or_none([leaf.metric for leaf in group], valid, run)
         for leaf, scores in zip(group, rows, strict=True):
             bounds, higher = leaf.metric.bounds, leaf.metric.higher_is_better
+            declared = is_log_probability(leaf.metric)
             found[leaf] = [
                 None
                 if s is None or s.flags & _ODD_FLAGS or not math.isfinite(s.value)
-                else as_reward(s.value, bounds, higher)
+                else as_reward(s.value, bounds, higher, log_probability=declared)
                 for s in scores
             ]
     return found
 
 
-def as_reward(value: float, bounds: tuple[float, float], higher_is_better: bool) -> float:
+def is_log_probability(metric: Metric) -> bool:
+    """Whether the metric declares its scores log-probabilities, by an attribute of that name."""
+    return getattr(metric, "log_probability", False) is True
+
+
+def as_reward(
+    value: float,
+    bounds: tuple[float, float],
+    higher_is_better: bool,
+    *,
+    log_probability: bool = False,
+) -> float:
     """Scale a score to the range from 0 to 1, higher for better.
 
-    >>> as_reward(0.0, (-math.inf, 0.0), True), as_reward(1.0, (0.0, math.inf), False)
-    (1.0, 0.5)
+    >>> as_reward(0.0, (-math.inf, 11.2), True), as_reward(1.0, (0.0, math.inf), False)
+    (0.5, 0.5)
+    >>> as_reward(0.0, (-math.inf, 0.0), True, log_probability=True)
+    1.0
     """
     low, high = bounds
-    if math.isfinite(low) and math.isfinite(high):
+    if log_probability:
+        share = math.exp(min(value, 0.0))
+    elif math.isfinite(low) and math.isfinite(high):
         start = max(low, 0.0) if high > 0 else low  # negative cosines count as 0
         share = (value - start) / (high - start)
-    elif math.isfinite(high):  # log-probabilities, and any score with only an upper bound
-        share = math.exp(min(value - high, 0.0))
     elif math.isfinite(low):
         above = max(value - low, 0.0)
         share = above / (1.0 + above)
