@@ -105,8 +105,7 @@ def score(
     resume: bool = opt.flag(
         False,
         "--resume",
-        "Continue the interrupted run that wrote --out; only missing rows are scored. Without --on "
-        "this is the default.",
+        "With --on: continue an interrupted run. Without --on, runs always continue.",
     ),
     running: opt.RunOptions,
     scaling: opt.WorkerOptions,
@@ -168,7 +167,11 @@ def score(
 def _check_input(file: str, candidates: list[str], references: list[str], sources: str) -> None:
     if file and (candidates or references or sources):
         raise typer.BadParameter("give either FILE, or -c and -r, not both")
-    if not file and not (candidates and references):
+    if candidates and not references:
+        raise typer.BadParameter(
+            "-r REFERENCES is missing: give a file of references, one per line"
+        )
+    if not file and not candidates:
         raise typer.BadParameter("nothing to score: give FILE, or -c CANDIDATES and -r REFERENCES")
 
 
@@ -180,7 +183,13 @@ def _report_format(out: str) -> opt.OutputFormat | None:
         if out.lower().endswith(suffix):
             return style
     known = ", ".join([*SCORE_SUFFIXES, *_REPORT_FORMATS])
-    raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}")
+    page = ""
+    if out.lower().endswith((".html", ".htm")):
+        data = Path(out).with_suffix(".json")
+        page = (
+            f"; for a page: evenmatch score … --segments --out {data}, then evenmatch report {data}"
+        )
+    raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}{page}")
 
 
 def check_worker_usage(file: str, out: str, *, segments: bool, lines: bool) -> None:
