@@ -48,7 +48,7 @@ from evenmatch.distributed.resumable import resumable_run
 from evenmatch.distributed.run import ScoreFilesResult, score_files
 from evenmatch.distributed.worker import PACKED_SUFFIX, merge_tallies, tally_record
 from evenmatch.errors import DataError, InputError
-from evenmatch.evaluation.compare import score_systems
+from evenmatch.evaluation.compare import corpus_scores_note, score_systems
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
 from evenmatch.reports.score_page import metric_document
@@ -497,8 +497,7 @@ class SystemsSummary:
     def _notes(self) -> list[str]:
         first = next(iter(self.systems.values()))
         corpus = [name for name, tally in first.tallies.items() if tally.corpus is not None]
-        shown = f"corpus scores: {', '.join(corpus)}; others: mean over pairs"
-        return [*([shown] if corpus else []), *first.notes()]
+        return [*corpus_scores_note(corpus, first.tallies, "pairs"), *first.notes()]
 
     def _mean_table(self) -> TextTable:
         tables = {name: summary.exact_table() for name, summary in self.systems.items()}
