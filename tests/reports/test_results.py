@@ -247,7 +247,7 @@ def test_write_report_checks_the_result_and_the_path(tmp_path: Path) -> None:
         write_report([scores], tmp_path / "page.html")  # type: ignore[arg-type]  # a wrong type
     with pytest.raises(InputError, match="texts can be given with scores only"):
         result_page(small_comparison(), pairs=[Pair("a", ("b",))])
-    both = {"systems": {name: {"metrics": {}} for name in "ab"}}
+    both: dict[str, Any] = {"systems": {name: {"metrics": {}} for name in "ab"}}
     with pytest.raises(InputError, match="shown for one system only, but this result has 2; score"):
         result_page(both, pairs=[Pair("a", ("b",))])
 
