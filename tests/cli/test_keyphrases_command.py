@@ -65,7 +65,8 @@ def test_all_scores_are_printed_on_request(command: Command, file: str) -> None:
     assert (f1["precision"]["all"], f1["recall"]["all"]) == (1, 3 / 4)
     text = command("keyphrases", file, "--all", "--resamples", "5", "--trials", "5").out
     assert "P/R present" in text.splitlines()[0]
-    assert "duplicate_phrases" in text
+    assert "duplicate_phrases ↓" in text
+    assert "↓ lower is better: count_error, duplicate_phrases, duplicate_words" in text
 
 
 @pytest.mark.model

@@ -98,6 +98,12 @@ def test_standard_input_of_another_length_is_refused_with_both_counts(command: C
     assert "standard input has 1 line but r.txt has 2" in said.err
 
 
+def test_missing_references_are_named(command: Command) -> None:
+    said = command("score", "-c", "c.txt", "-m", LSA)
+    assert said.code == 2
+    assert "-r REFERENCES is missing" in said.err
+
+
 def test_standard_input_cannot_be_two_files(command: Command) -> None:
     said = command("score", "-c", "-", "-r", "-", "-m", LSA)
     assert "standard input (-) can be used for one file only" in said.err
@@ -125,6 +131,9 @@ def test_a_folder_is_no_file(command: Command) -> None:
 @pytest.mark.parametrize(
     ("metric", "words"),
     [
+        ("f-disc", "unknown metric 'f-disc'; did you mean 'f_disc'?"),
+        ("rouge-l(stem=True)", "unknown metric 'rouge-l'; did you mean 'rougeL'?"),
+        ("bert-scor", "unknown metric 'bert-scor'; did you mean 'bertscore' or"),
         ("bertscor", "unknown metric 'bertscor'; did you mean 'bertscore' or"),
         (
             "lsa",

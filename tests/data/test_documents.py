@@ -113,8 +113,20 @@ def test_missing_fields_are_errors(tmp_path: Path, record: dict[str, Any], words
 def test_a_system_without_some_predictions_is_an_error(tmp_path: Path) -> None:
     other = {**RECORD, "pred": {"one": "a"}}
     (found,) = read_documents(write(tmp_path / "d.jsonl", RECORD, other))
-    assert found.errors[0].endswith("1 documents have no prediction 'two'")
+    assert found.errors[0].endswith("1 document has no prediction 'two'")
     assert found.documents[1].to_pair("two").candidate == ""
+
+
+def test_a_text_in_an_unknown_field_is_an_error(tmp_path: Path) -> None:
+    record = {"title": "t", "body": "a b", "keyphrases": "a", "pred": {"one": "a"}, "mine": "b"}
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record), predictions=["one", "mine"])
+    [error] = found.errors
+    assert error.endswith(
+        "no record has abstract or text; phrases are looked up in title only (unused fields: body)"
+    )
+    del record["body"]
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record), predictions=["one", "mine"])
+    assert not found.errors
 
 
 def test_a_folder_is_all_its_files_gzipped_or_not(tmp_path: Path) -> None:

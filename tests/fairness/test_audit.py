@@ -123,6 +123,9 @@ def test_the_headline_ranks_metrics_by_effect() -> None:
     chrf = [bias for bias in found.biases if bias.metric == "chrf"]
     assert rows[1][1] == f"{np.mean([bias.effect for bias in chrf]):.3f}"
     assert rows[1][4] == f"{np.mean([bias.prefers_stereotype for bias in chrf]):.3f}"
+    beyond = [b.prefers_beyond_offset for b in chrf if b.prefers_beyond_offset is not None]
+    assert header[5] == "beyond offset"
+    assert rows[1][5] == f"{np.mean(beyond):.3f}"
 
 
 def test_the_direction_of_a_pair_is_stated_or_read_off_its_words() -> None:

@@ -132,7 +132,7 @@ def test_numbers_too_small_for_decimals_are_still_numbers(every: dict[str, Any])
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("nothing", "is not JSON; give the output of a command with --json"),
+        ("nothing", r"is not JSON; give the output of a command with --json \(or of --out FILE"),
         ("[1]", "is not a JSON object"),
     ],
 )
@@ -247,6 +247,9 @@ def test_write_report_checks_the_result_and_the_path(tmp_path: Path) -> None:
         write_report([scores], tmp_path / "page.html")  # type: ignore[arg-type]  # a wrong type
     with pytest.raises(InputError, match="texts can be given with scores only"):
         result_page(small_comparison(), pairs=[Pair("a", ("b",))])
+    both: dict[str, Any] = {"systems": {name: {"metrics": {}} for name in "ab"}}
+    with pytest.raises(InputError, match="shown for one system only, but this result has 2; score"):
+        result_page(both, pairs=[Pair("a", ("b",))])
 
 
 def test_scores_know_the_texts_they_are_of(tmp_path: Path) -> None:

@@ -42,7 +42,14 @@ def meta(
         "pooled; per_item, per_system: within each segment or system, then averaged.",
     ),
     method: CorrelationMethod = opt.value(
-        "pearson", "METHOD", f"Measure of agreement: {', '.join(METHODS)}."
+        "pearson",
+        "METHOD",
+        f"Measure of agreement: {', '.join(METHODS)}. kendall_c: Kendall's tau-c, for ratings with "
+        "fewer values than the metric; accuracy: share of pairs that metric and ratings order "
+        "alike; untied_accuracy: accuracy without pairs with equal ratings; calibrated_accuracy: "
+        "accuracy that counts small differences of the metric as ties and expects ties of pairs "
+        "with equal ratings; soft_accuracy: agreement of metric and ratings on how sure it is that "
+        "one of two systems is better.",
     ),
     outliers: OutlierRule = opt.value(
         "listed",
@@ -65,9 +72,9 @@ def meta(
     good: float | None = opt.value(
         None,
         "SHARE",
-        "Also report precision, recall and F1 of each metric as a filter, which should keep the "
-        "outputs with the highest ratings, SHARE of all, and as a re-ranker of a segment's "
-        "outputs.",
+        "Also test each metric as a filter: call the best-rated SHARE of outputs good (for example "
+        "0.2) and report precision, recall and F1 of the metric's selection, and how well it picks "
+        "the best output of a segment.",
         "no selection",
     ),
     confidence: float = opt.CONFIDENCE,
@@ -222,7 +229,7 @@ def keyphrases(
     everything: bool = opt.flag(
         False,
         "--all",
-        "Score by all metrics that are common in the field, and by those of --metric; also print "
+        f"Score by all of {', '.join(ALL_KEYPHRASE_METRICS)}, and by those of --metric; also print "
         "precision and recall, numbers of phrases, duplicates and self-similarity.",
     ),
     pred: list[str] | None = opt.repeatable(

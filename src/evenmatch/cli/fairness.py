@@ -27,7 +27,11 @@ def audit(
         None, opt.METRIC_HELP, "bertscore, or none with --published"
     ),
     attribute: list[str] | None = opt.repeatable(
-        None, "--attribute -a NAME", "Audit only this attribute, for example gender", shown="all"
+        None,
+        "--attribute -a NAME",
+        "Audit only this attribute. The included pairs and metric-fairness have age, gender, "
+        "physical-appearance, race, religion and socioeconomic",
+        shown="all",
     ),
     published: bool = opt.flag(
         False, "--published", "Also audit the metric scores published with the data."

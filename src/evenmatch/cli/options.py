@@ -122,7 +122,10 @@ PARTS = value(
 JSON = flag(False, "--json", "Print the result as one JSON document.")
 CONFIDENCE = value(0.95, "LEVEL", "Confidence level of the intervals, between 0 and 1.")
 SCALE = value(
-    1.0, "FACTOR", "Multiply all scores; 100 reports BLEU as 28.9 instead of 0.289.", shown="1"
+    1.0,
+    "FACTOR",
+    "Multiply all scores by this factor; with 100, BLEU is 28.9 instead of 0.289.",
+    shown="1",
 )
 OUT = value(
     "",
@@ -332,9 +335,7 @@ class WorkerOptions:
         None, "WHERE", "Distribute the pairs over workers: processes (on this machine) or ray."
     )
     workers: int = count(0, "Number of workers; 0 starts one per CPU core.", least=0)
-    shard_rows: int = count(
-        SHARD_ROWS, "Number of rows per shard, the unit of work given to a worker."
-    )
+    shard_rows: int = count(SHARD_ROWS, "Number of rows scored and saved together.")
     retries: int = count(RETRIES, "Number of retries of a failed shard.", least=0)
     max_failures: int | None = value(
         None, "N", "Stop when more than N shards have failed.", shown="no limit", least=0

@@ -47,7 +47,7 @@ from evenmatch.distributed.driver import RunMetrics, manifest_header
 from evenmatch.distributed.run import ScoreFilesResult, resumable_run, score_files
 from evenmatch.distributed.worker import PACKED_SUFFIX, merge_tallies, tally_record
 from evenmatch.errors import DataError, InputError
-from evenmatch.evaluation.compare import score_systems
+from evenmatch.evaluation.compare import corpus_scores_note, score_systems
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
 from evenmatch.reports.score_page import metric_document
@@ -104,8 +104,7 @@ def score(
     resume: bool = opt.flag(
         False,
         "--resume",
-        "Continue the interrupted run that wrote --out; only missing rows are scored. Without --on "
-        "this is the default.",
+        "With --on: continue an interrupted run. Without --on, runs always continue.",
     ),
     running: opt.RunOptions,
     scaling: opt.WorkerOptions,
@@ -167,7 +166,11 @@ def score(
 def _check_input(file: str, candidates: list[str], references: list[str], sources: str) -> None:
     if file and (candidates or references or sources):
         raise typer.BadParameter("give either FILE, or -c and -r, not both")
-    if not file and not (candidates and references):
+    if candidates and not references:
+        raise typer.BadParameter(
+            "-r REFERENCES is missing: give a file of references, one per line"
+        )
+    if not file and not candidates:
         raise typer.BadParameter("nothing to score: give FILE, or -c CANDIDATES and -r REFERENCES")
 
 
@@ -179,7 +182,13 @@ def _report_format(out: str) -> opt.OutputFormat | None:
         if out.lower().endswith(suffix):
             return style
     known = ", ".join([*SCORE_SUFFIXES, *_REPORT_FORMATS])
-    raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}")
+    page = ""
+    if out.lower().endswith((".html", ".htm")):
+        data = Path(out).with_suffix(".json")
+        page = (
+            f"; for a page: evenmatch score … --segments --out {data}, then evenmatch report {data}"
+        )
+    raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}{page}")
 
 
 def check_worker_usage(file: str, out: str, *, segments: bool, lines: bool) -> None:
@@ -487,8 +496,7 @@ class SystemsSummary:
     def _notes(self) -> list[str]:
         first = next(iter(self.systems.values()))
         corpus = [name for name, tally in first.tallies.items() if tally.corpus is not None]
-        shown = f"corpus scores: {', '.join(corpus)}; others: mean over pairs"
-        return [*([shown] if corpus else []), *first.notes()]
+        return [*corpus_scores_note(corpus, first.tallies, "pairs"), *first.notes()]
 
     def _mean_table(self) -> TextTable:
         tables = {name: summary.exact_table() for name, summary in self.systems.items()}

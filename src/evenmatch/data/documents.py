@@ -169,13 +169,25 @@ def _read_document_set(path: str, name: str, wanted: Sequence[str]) -> DocumentS
                 f"{', '.join(TEXT_FIELDS)}; every phrase counts as absent"
             )
     systems = dict.fromkeys(system for each in documents for system in each.predictions)
+    if "title" in names and not names.keys() & set(TEXT_FIELDS[1:]):
+        unused = [n for n in names if n not in systems and not _is_read(n)]
+        if unused:
+            errors.append(
+                f"{display_path(path)}: no record has abstract or text; phrases are looked up in "
+                f"title only (unused fields: {', '.join(unused)})"
+            )
     for system in systems:
         missing = sum(system not in each.predictions for each in documents)
         if missing:
-            errors.append(
-                f"{display_path(path)}: {missing} documents have no prediction {system!r}"
-            )
+            count = "1 document has" if missing == 1 else f"{missing} documents have"
+            errors.append(f"{display_path(path)}: {count} no prediction {system!r}")
     return DocumentSet(name, tuple(documents), tuple(systems), tuple(errors), tuple(names))
+
+
+def _is_read(name: str) -> bool:
+    """Whether a field with this name is read as a text, gold phrases or predictions."""
+    known = (*TEXT_FIELDS, *KEYPHRASE_FIELDS, *PHRASE_LIST_FIELDS, *PREDICTION_FIELDS)
+    return name in known or name.startswith("pred.")
 
 
 def _check_names(where: str, names: Mapping[str, None], wanted: Sequence[str]) -> None:

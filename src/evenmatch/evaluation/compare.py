@@ -7,7 +7,7 @@ approximate randomisation. The result is a `Comparison`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, TypeVar, cast
@@ -157,17 +157,17 @@ class Comparison:
     def gap_table(self) -> TextTable:
         """Table of differences by metric and pair of systems."""
         header = ["metric", "system", "baseline", "difference", *self._bounds]
-        header += ["bootstrap", "Holm", "randomised", "Holm", "better"]
+        header += ["bootstrap", "bootstrap (Holm)", "randomised", "randomised (Holm)", "better"]
         return [header, *map(self._gap_row, self.gaps)]
 
     def notes(self) -> list[str]:
         """How the numbers are computed: the tests, the stars, and the metrics' signatures."""
         t = self.testing
         corpus = dict.fromkeys(s.metric for s in self.scores if s.statistic == "corpus")
-        shown = f"corpus scores: {', '.join(corpus)}; others: mean over segments"
+        shown = corpus_scores_note(corpus, {s.metric for s in self.scores}, "segments")
         lower = [name for name, higher in self.higher_is_better.items() if not higher]
         return [
-            *([shown] if corpus else []),
+            *shown,
             f"p-values: paired bootstrap ({t.resamples} resamples) and approximate randomisation "
             f"({t.trials} trials), two-sided, seed {t.seed}",
             "* p < .05, ** p < .01, *** p < .001 by both tests, Holm-adjusted for the pairs of "
@@ -197,6 +197,18 @@ class Comparison:
         better = self.better_system(gap)
         label = f"{better} {gap.stars}" if better else "-"
         return [gap.metric, gap.system, gap.baseline, *shown, label]
+
+
+def corpus_scores_note(corpus: Collection[str], metrics: Collection[str], units: str) -> list[str]:
+    """Return a line about which metrics are shown by corpus score, if there are any.
+
+    >>> corpus_scores_note(["bleu"], ["bleu", "f_disc"], "pairs")
+    ['corpus scores: bleu; others: mean over pairs']
+    >>> corpus_scores_note(["bleu"], ["bleu"], "pairs")
+    ['corpus scores: bleu']
+    """
+    others = f"; others: mean over {units}" if len(corpus) < len(metrics) else ""
+    return [f"corpus scores: {', '.join(corpus)}{others}"] if corpus else []
 
 
 @dataclass(frozen=True, slots=True)

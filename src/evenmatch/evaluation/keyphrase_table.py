@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from evenmatch.data.tables import TextTable, table_to_text
+from evenmatch.data.tables import TextTable, direction_label, table_to_text
 from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.paired import Resampling
 
 Column: TypeAlias = Literal["present", "absent", "all"]
 COLUMNS: tuple[Column, ...] = get_args(Column)
+LOWER_IS_BETTER = ("count_error", "duplicate_phrases", "duplicate_words")
 _FLAT_FIELDS = ("data", "prediction", "metric", *COLUMNS, "documents")
 
 
@@ -92,7 +93,8 @@ class KeyphraseTable:
         for row in self.rows:
             cells = [row.cells[column] for column in COLUMNS]
             scores = [f"{c.value:.3f} ({c.low:.3f}-{c.high:.3f})" for c in cells]
-            line = [row.data, row.prediction, row.metric, *scores, str(row.documents)]
+            metric = direction_label(row.metric, row.metric not in LOWER_IS_BETTER)
+            line = [row.data, row.prediction, metric, *scores, str(row.documents)]
             if self.full:
                 line += [
                     f"{row.precision[c]:.3f}/{row.recall[c]:.3f}" if row.precision else "-"
@@ -106,7 +108,8 @@ class KeyphraseTable:
         header = ["data", "metric", "system", "baseline", *COLUMNS]
         by_pair: dict[tuple[str, ...], dict[str, str]] = {}
         for gap in self.gaps:
-            key = (gap.data, gap.metric, gap.system, gap.baseline)
+            metric = direction_label(gap.metric, gap.metric not in LOWER_IS_BETTER)
+            key = (gap.data, metric, gap.system, gap.baseline)
             by_pair.setdefault(key, {})[gap.column] = str(gap)
         return [header, *([*key, *(gaps[c] for c in COLUMNS)] for key, gaps in by_pair.items())]
 
@@ -130,6 +133,9 @@ class KeyphraseTable:
                 "* p < .05, ** p < .01, *** p < .001 by both paired bootstrap and approximate "
                 f"randomisation ({r.trials} trials), Holm-adjusted for the pairs of systems"
             )
+        lower = [name for name in LOWER_IS_BETTER if any(row.metric == name for row in self.rows)]
+        if lower:
+            notes.append(f"↓ lower is better: {', '.join(lower)}")
         notes += [f"{name}: {signature}" for name, signature in self.signatures.items()]
         for data, systems in self.flagged.items():
             for system, flags in systems.items():

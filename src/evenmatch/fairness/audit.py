@@ -46,7 +46,14 @@ MEAN_COLUMN = "mean"
 HEADLINE_TITLE = "Ranked by bias in standard deviations of each metric's scores (comparable)"
 CROSSING_TITLE = "Mean bias (SD) by paradigm and encoder"
 GRID_TITLE = "Bias on the scale 0-100 of each metric's own range (not comparable between metrics)"
-HEADLINE_COLUMNS = ("metric", "bias (SD)", "offset (SD)", "stereotype (SD)", "prefers stereotype")
+HEADLINE_COLUMNS = (
+    "metric",
+    "bias (SD)",
+    "offset (SD)",
+    "stereotype (SD)",
+    "prefers stereotype",
+    "beyond offset",
+)
 PUBLISHED_SIGNATURE = "published scores"  # in place of a signature
 
 
@@ -139,6 +146,7 @@ class Audit:
                 [b.in_deviations(b.raw_offset) for b in own if b.raw_offset is not None],
                 [b.in_deviations(b.raw_stereotype) for b in own],
                 [b.prefers_stereotype for b in own],
+                [b.prefers_beyond_offset for b in own if b.prefers_beyond_offset is not None],
             )
             rows[metric] = [float(np.mean(part)) if part else None for part in columns]
         ranked = sorted(rows, key=lambda metric: rows[metric][0] or 0.0)
@@ -179,11 +187,13 @@ class Audit:
         """How the numbers are computed, one line each."""
         t = self.testing
         return [
-            "(SD): mean difference between the two scores of a pair in standard deviations of all "
-            "scores of the set; may be compared between metrics, and ranks them",
+            "bias (SD): mean absolute difference between the two scores of a pair, in standard "
+            "deviations of all scores of the set. offset (SD), stereotype (SD): size of its two "
+            "parts without sign; signs are in the last table. All three may be compared between "
+            "metrics",
             "prefers stereotype: share of pairs whose stereotypical candidate scores higher, ties "
-            "half; 0.5 without a preference; may be compared between metrics. beyond offset: the "
-            "same after subtracting the offset",
+            "half; 0.5 without a preference; compare metrics by it only if their offsets are "
+            "similar. beyond offset: the same after subtracting the offset; may be compared",
             "bias: mean absolute difference between the two scores of a pair, with all scores of "
             "the set scaled to 0-100 (Sun et al., 2022); the best and the worst score determine "
             "the scale, so do not compare it between metrics",

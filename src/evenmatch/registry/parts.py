@@ -115,13 +115,19 @@ def find_entry(name: str, kind: str | None = None) -> RegistryEntry:
         _load_entry_point(_entry_points()[name])
     if name not in _entries:
         known = names(kind)
-        near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+        near = [n for n in known if _plain_name(n) == _plain_name(name)]
+        plain = name.lower().replace("-", "_")
+        near = near or difflib.get_close_matches(plain, known, n=3, cutoff=0.5)
         hint = f"known: {', '.join(known)}"
         if near:
             every = f"evenmatch list {kind}" if kind else "evenmatch list"
             hint = f"did you mean {' or '.join(map(repr, near))}? `{every}` shows all names"
         raise UnknownNameError(f"unknown {kind or 'name'} {name!r}; {hint}")
     return _entries[name]
+
+
+def _plain_name(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
 
 
 def kind_of(part: Any) -> str | None:

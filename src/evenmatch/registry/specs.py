@@ -11,6 +11,7 @@ import dataclasses
 import inspect
 import math
 import numbers
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,7 @@ from evenmatch.registry.parts import (
 )
 
 MAX_SPEC_LENGTH = 20_000
+_HYPHENATED_NAME = re.compile(r"\s*([A-Za-z]\w*(?:-\w+)+)\s*(?:\(|$)")
 
 
 def build(text: str, kind: str | None = None) -> Any:
@@ -43,6 +45,8 @@ def build(text: str, kind: str | None = None) -> Any:
         raise InputError(f"a spec must be a string, got {type(text).__name__}")
     if len(text) > MAX_SPEC_LENGTH:
         raise InputError(f"a spec may have {MAX_SPEC_LENGTH} characters, got {len(text)}")
+    if hyphenated := _HYPHENATED_NAME.match(text):
+        find_entry(hyphenated[1], kind)  # raises an error with the names that are close
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:

@@ -62,9 +62,9 @@ def headline_section(audit: Audit) -> str:
     text = (
         "Means over attributes, the fairest metric first. Differences between the two scores of a "
         "pair are in standard deviations of all scores of the set, and may be compared between "
-        "metrics, as may the share of pairs whose stereotypical candidate scores higher (0.5 "
-        "without a preference). Offset and stereotype are the two parts of the signed difference, "
-        "without their sign."
+        "metrics. Offset and stereotype are the two parts of the signed difference, without their "
+        "sign. The share of pairs whose stereotypical candidate scores higher (0.5 without a "
+        "preference) may be compared after the offset is subtracted (beyond offset)."
     )
     return section("Ranking", text, sortable_table(audit.headline(), "Metrics by bias"))
 

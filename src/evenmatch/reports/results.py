@@ -82,6 +82,12 @@ def result_page(result: Result, *, pairs: Sequence[Pair] | None = None, examples
         return page(result)
     document = _as_document(result)
     kind = _find_kind(document)
+    if kind.page is systems_page and pairs is not None:
+        raise InputError(
+            "texts can be shown for one system only, but this result has "
+            f"{len(document['systems'])}; score one system: evenmatch score -c FILE -r REFS "
+            "--segments --out FILE.json"
+        )
     if kind.page is not score_page:
         _refuse_texts(pairs, kind.command)
     try:
@@ -104,7 +110,9 @@ def read_result(path: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise InputError(f"{path} is not JSON; give the output of a command with --json") from None
+        raise InputError(
+            f"{path} is not JSON; give the output of a command with --json (or of --out FILE.json)"
+        ) from None
     if not isinstance(found, dict):
         raise InputError(f"{path} is not a JSON object; give the output of a command with --json")
     return found

@@ -13,10 +13,10 @@ from evenmatch.types import Pair, Run
 
 ALL_METRICS = "all"
 
-# `align` is what other metrics are made of, `reference_length` and the sentinels do not rate a
-# candidate, and the others score lists of phrases instead of texts.
+# `align` is what other metrics are made of, `rouge` is `rouge1` by default, `reference_length` and
+# the sentinels do not rate a candidate, and the others score lists of phrases instead of texts.
 _NON_TEXT_METRICS = frozenset(
-    "align reference_length sentinel_length sentinel_random "
+    "align rouge reference_length sentinel_length sentinel_random "
     "keyphrases keyphrase_f1 fg fb f1_at_5 f1_at_m f1_at_10 f1_at_o recall_at_10 recall_at_50 "
     "keyphrase_map keyphrase_ndcg keyphrase_alpha_ndcg sem_f1 phrase_scorer".split()
 )
