@@ -88,7 +88,9 @@ class GridRun:
             options["model"] = self.models
         if self.algorithms != ALGORITHMS:
             options["algorithm"] = self.algorithms
-        named = [f"--{name} {value}" for name, values in options.items() for value in values]
+        named = [
+            f"--{name} {shlex.quote(str(v))}" for name, values in options.items() for v in values
+        ]
         return " ".join(["evenmatch study lisa", *filter(None, [self.data]), *flags, *named])
 
     def __call__(self, folder: Path) -> dict[str, Any]:
@@ -138,7 +140,9 @@ class GradientRun:
             "length": self.lengths,
             "seed": self.seeds,
         }
-        named = [f"--{name} {value}" for name, values in options.items() for value in values]
+        named = [
+            f"--{name} {shlex.quote(str(v))}" for name, values in options.items() for v in values
+        ]
         start = "evenmatch study lisa-gradient --encoder --sources --language de"
         return " ".join([start, *named])
 
