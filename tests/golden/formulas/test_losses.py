@@ -294,41 +294,75 @@ def gru_step(weights: dict[str, Any], name: str, suffix: str, x: Any, h: Any) ->
     return (1 - update) * np.tanh(xn + reset * hn) + update * h
 
 
+def softmax(x: Any) -> Any:
+    return np.exp(x) / np.exp(x).sum()
+
+
+def read(weights: dict[str, Any], name: str, vectors: Any) -> tuple[Any, Any]:
+    """The states of a bidirectional GRU, and its last ones, backward and forward."""
+    ahead = [np.zeros(weights[f"{name}.weight_hh_l0"].shape[1])]
+    back = [ahead[0]]
+    for vector in vectors:
+        ahead.append(gru_step(weights, name, "", vector, ahead[-1]))
+    for vector in vectors[::-1]:
+        back.append(gru_step(weights, name, "_reverse", vector, back[-1]))
+    states = [np.concatenate(both) for both in zip(ahead[1:], back[:0:-1], strict=True)]
+    return np.array(states), np.concatenate([back[-1], ahead[-1]])
+
+
 def forward(
     model: CatSeq, ids: list[int], extended: list[int], previous: list[int], kept: Any = None
-) -> Any:
-    """Probabilities of the words after `previous`, by the equations of Chan et al. (2019)."""
+) -> tuple[Any, Any]:
+    """Probabilities of the words after `previous`, by the equations of Chan et al. (2019).
+
+    Those of the variants are from Chen et al. (2018, 2019) and Yuan et al. (2020). The title is all
+    of the document but its closing token. Also returns the last state of the target encoder and
+    the vector of the document.
+    """
     p = {name: value.double().numpy() for name, value in model.parts.state_dict().items()}
-    vectors, hidden = p["vectors.weight"], model.shape.hidden
-    ahead, back = [np.zeros(hidden)], [np.zeros(hidden)]
-    for token in ids:
-        ahead.append(gru_step(p, "reader", "", vectors[token], ahead[-1]))
-    for token in reversed(ids):
-        back.append(gru_step(p, "reader", "_reverse", vectors[token], back[-1]))
-    memory = np.array([np.concatenate(both) for both in zip(ahead[1:], back[:0:-1], strict=True)])
-    state = np.concatenate([back[-1], ahead[-1]])
-    found = []
+    vectors, shape = p["vectors.weight"], model.shape
+    memory, state = read(p, "reader", vectors[ids])
+    if shape.title_guided:
+        title, _ = read(p, "title", vectors[ids[:-1]])
+        matched = [softmax(p["match.weight"] @ each @ title.T) @ title for each in memory]
+        merged, state = read(p, "merge", np.concatenate([memory, matched], axis=1))
+        memory = (memory + merged) / 2
+    document = p["document.weight"] @ state + p["document.bias"] if shape.target_encoder else None
+    found, attended, past = [], np.zeros(len(ids)), [state]
+    written = np.zeros(shape.target_encoder)
     for step, token in enumerate(previous):
         word = vectors[token if token < model.words else 3]
-        state = gru_step(p, "writer", "", word, state)
-        query = p["query.weight"] @ state + p["query.bias"]
-        scores = np.tanh(memory @ p["key.weight"].T + query) @ p["likeness.weight"][0]
-        attention = np.exp(scores) / np.exp(scores).sum()
-        context = np.concatenate([attention @ memory, state])
+        if shape.target_encoder:
+            written = gru_step(p, "target", "", word, written)
+        state = gru_step(p, "writer", "", np.concatenate([word, written]), state)
+        compared = memory @ p["key.weight"].T + p["query.weight"] @ state + p["query.bias"]
+        if shape.coverage:
+            compared += attended[:, None] * p["covered.weight"][:, 0]
+        scores = np.tanh(compared) @ p["likeness.weight"][0]
+        if shape.salience:
+            scores += memory @ p["salient.weight"][0] + p["salient.bias"]
+        attention = softmax(scores)
+        attended += attention
+        seen = [attention @ memory, state]
+        if shape.review:
+            query = p["review.weight"] @ state / len(state) ** 0.5
+            seen.append(softmax(np.array(past) @ query) @ np.array(past))
+            past.append(state)
+        context = np.concatenate(seen)
         mixed = p["mixed.weight"] @ context + p["mixed.bias"]
         mixed *= 1 if kept is None else kept[step]
         logits = p["word.weight"] @ mixed + p["word.bias"]
         logits[[PAD_ID, START_ID]] = -np.inf
         gate = sigmoid(p["own.weight"][0] @ np.concatenate([context, word]) + p["own.bias"][0])
         chances = np.zeros(max(model.words, *(i + 1 for i in extended)))
-        chances[: model.words] = gate * np.exp(logits) / np.exp(logits).sum()
+        chances[: model.words] = gate * softmax(logits)
         np.add.at(chances, extended, (1 - gate) * attention)
         found.append(chances)
-    return np.array(found)
+    return np.array(found), (written, document)
 
 
-def small_model(dropout: float = 0.0) -> CatSeq:
-    model = CatSeq(CatSeqShape(3, 2, 5, dropout), len(VOCABULARY), seed=1)
+def small_model(**shape: Any) -> CatSeq:
+    model = CatSeq(CatSeqShape(3, 2, 5, **{"dropout": 0.0} | shape), len(VOCABULARY), seed=1)
     with torch.no_grad():
         for weights in model.parts.parameters():
             weights.mul_(2.0)
@@ -399,14 +433,28 @@ def test_semantic_coverage_trains_the_target_encoder() -> None:
 SHOWN = KeyphraseExample(("b", "x", "a", "x"), (("x",),), (("a",),))  # x is not a known word
 
 
-def test_catseq_gives_the_probabilities_of_its_equations() -> None:
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {},
+        {"coverage": True},
+        {"review": True},
+        {"title_guided": True},
+        {"salience": 1.0},
+        {"target_encoder": 2},
+        {"coverage": True, "review": True},
+    ],
+    ids=str,
+)
+def test_catseq_gives_the_probabilities_of_its_equations(variant: dict[str, Any]) -> None:
     """The document beside it is longer, so that padding must not be attended to."""
-    model = small_model()
+    model = small_model(**variant)
     longer = KeyphraseExample(("a", "b", "b", "a", "b", "y", "a"))
     batch = make_catseq_batch([SHOWN, longer], VOCABULARY)
     x = len(VOCABULARY)
     targets = [x, SPLIT_ID, A, END_ID]
-    expected = forward(model, [B, 3, A, 3, END_ID], [B, x, A, x, END_ID], [START_ID, *targets[:3]])
+    read_ids, copied = [B, 3, A, 3, END_ID], [B, x, A, x, END_ID]
+    expected, _ = forward(model, read_ids, copied, [START_ID, *targets[:3]])
     memory = model.encode(batch)
     wanted = torch.tensor([targets, targets])
     with torch.no_grad():
@@ -416,13 +464,29 @@ def test_catseq_gives_the_probabilities_of_its_equations() -> None:
     assert first.numpy()[: x + 1] == pytest.approx(expected[0], abs=1e-6)
 
 
+def test_semantic_coverage_compares_the_whole_output_with_every_document() -> None:
+    """The shorter output ends two words before the other, where padding begins."""
+    model = small_model(target_encoder=2, semantic_coverage=0.5)
+    batch = make_catseq_batch([SHORT, LONG], VOCABULARY)
+    found, log_probabilities = training_loss(model, batch, None)
+    sides = [
+        forward(model, [A, END_ID], [A, END_ID], [START_ID, *targets[:-1]])[1]
+        for targets in ([SPLIT_ID, END_ID], [A, SPLIT_ID, B, END_ID])
+    ]
+    scores = np.array([[written @ document for _, document in sides] for written, _ in sides])
+    coverage = np.mean([-np.log(softmax(row)[i]) for i, row in enumerate(scores)])
+    real = (batch.targets != PAD_ID).numpy()
+    likelihood = float((log_probabilities.detach().numpy() * real).sum()) / 6
+    assert float(found.detach()) == pytest.approx(0.5 * coverage - likelihood, rel=1e-5)
+
+
 def test_dropout_scales_what_it_keeps() -> None:
     model = small_model(dropout=0.25)
     batch = make_catseq_batch([SHOWN], VOCABULARY)
     x = len(VOCABULARY)
     kept = torch.empty((1, 4, 4)).bernoulli_(0.75, generator=torch_generator(5))[0].numpy() / 0.75
     targets = [x, SPLIT_ID, A, END_ID]
-    expected = forward(
+    expected, _ = forward(
         model, [B, 3, A, 3, END_ID], [B, x, A, x, END_ID], [START_ID, *targets[:3]], kept=kept
     )
     with torch.no_grad():
