@@ -315,8 +315,16 @@ def test_only_long_and_repetitive_phrases_have_a_ceiling(
 def test_the_phrase_scorer_is_the_logistic_function_of_its_logit_and_guarded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The logits are ln 3 and 0; equal stems score 1, and long phrases at most their ceiling."""
-    logits = {"fast tree": math.log(3), "trees": 0.0, "trees trees trees": math.log(3)}
+    """The logits are ln 3 and 0; equal stems score 1, and long phrases at most their ceiling.
+
+    The comma of the last reference is a word, as in running text.
+    """
+    logits = {
+        ("fast tree", "tree"): math.log(3),
+        ("trees", "tree"): 0.0,
+        ("trees trees trees", "tree"): math.log(3),
+        ("graphs graphs", "graphs, trees"): math.log(3),
+    }
 
     def open_metric(metric: Any, context: Any) -> Any:
         assert metric == Regression("none", "candidate")
@@ -326,13 +334,11 @@ def test_the_phrase_scorer_is_the_logistic_function_of_its_logit_and_guarded(
     checkpoint = SimpleNamespace(name="none", label="none")
     monkeypatch.setattr(PhraseScorer, "checkpoint", lambda scorer: checkpoint)
     monkeypatch.setattr(phrase_similarity, "open_metric", open_metric)
-    single = [em.Pair(candidate, ("tree",)) for candidate in logits]
+    single = [em.Pair(candidate, (reference,)) for candidate, reference in logits]
     chunk: Any = SimpleNamespace(pairs=single)
     chunk.single_references = lambda: chunk
-    for guard, expected in (
-        (True, (similarity_ceiling(("fast", "tree"), ("tree",)), 1.0, (1 / 3 + 2 / 4) / 2)),
-        (False, (3 / 4, 1 / 2, 3 / 4)),
-    ):
+    ceilings = [(1 / 2 + 2 / 3) / 2, 1.0, (1 / 3 + 2 / 4) / 2, (1 / 3 + 2 / 5) / 2]
+    for guard, expected in ((True, ceilings), (False, [3 / 4, 1 / 2, 3 / 4, 3 / 4])):
         found = PhraseScorer(guard=guard).open(CallContext()).score_chunk(chunk)[0]
         assert [each.value for each in found] == pytest.approx(expected)
 

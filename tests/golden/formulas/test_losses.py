@@ -24,7 +24,7 @@ from evenmatch.fairness.adapter_training import (
 from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.differentiable import Differentiable
 from evenmatch.training.generator import loss as generator_loss
-from evenmatch.training.generator.loss import TuneBatch, mixed_loss
+from evenmatch.training.generator.loss import TuneBatch, mixed_loss, reference_cross_entropy
 from evenmatch.training.keyphrases import objectives
 from evenmatch.training.keyphrases.catseq import (
     CatSeq,
@@ -125,6 +125,29 @@ def test_debiasing_adds_scores_and_penalties_to_keep_and_opposite_stereotypes(
 
 def test_by_default_all_four_terms_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert debias_loss(monkeypatch) == pytest.approx(EQUAL + KEPT + PENALTY + STEREOTYPE)
+
+
+def test_each_kind_of_example_is_drawn_by_its_own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Any] = []
+    monkeypatch.setattr(
+        adapter_training, "run_training_loop", lambda _, step, **others: steps.append(step)
+    )
+    read: list[Any] = []
+
+    def scores(pairs: Any, adapter: Any) -> Any:
+        read.append(pairs)
+        return torch.ones(len(pairs), requires_grad=True)
+
+    data = DebiasData(
+        tuple(Counterfactual(f"he {i}", f"she {i}", f"it {i}") for i in range(99)),
+        tuple((f"a {i}", f"b {i}") for i in range(99)),
+        (),
+    )
+    train_adapter(Differentiable(4, 1, "", scores), data, DebiasSettings(factor=1, batch=3))
+    steps[0](5)
+    twins, anchors = (np.random.default_rng((0, 5, kind)).integers(99, size=3) for kind in (0, 1))
+    expected = [*((f"he {i}", f"it {i}") for i in twins), *((f"she {i}", f"it {i}") for i in twins)]
+    assert read[0] == [*expected, *((f"a {i}", f"b {i}") for i in anchors)]
 
 
 def test_examples_depend_on_seed_step_and_kind() -> None:
@@ -276,6 +299,30 @@ def test_inputs_and_targets_are_cut_at_limits_of_their_own(monkeypatch: pytest.M
     assert cut == [(("s", "t"), 7), (("u", "v"), 5)]
     assert float(loss) == found.loss == found.cross_entropy == 3.0
     assert found.reward == found.baseline == 0.0
+
+
+def test_cross_entropy_of_references_counts_each_token_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Texts of 1, 2, 3, 4 and 5 tokens with log-probabilities -10, -20, …, two at a time."""
+
+    def tokenize(texts: list[str], longest: int) -> Any:
+        assert longest == 5
+        lengths = torch.tensor([len(text) for text in texts])
+        return lengths, torch.arange(9) < lengths[:, None]
+
+    monkeypatch.setattr(generator_loss, "log_likelihood", lambda *given: -10.0 * given[2])
+    model = SimpleNamespace(training=True, eval=lambda: None, train=lambda mode: None)
+    policy: Any = SimpleNamespace(
+        bf16=False, model=model, tokenize=tokenize, encode=lambda texts, longest: None
+    )
+    texts = ["abc", "a", "abcde", "ab", "abcd"]
+    found = reference_cross_entropy(policy, texts, texts, longest=(7, 5), batch_size=2)
+    assert found == pytest.approx(10)
+    lengths = [len(text) for text in texts]
+    monkeypatch.setattr(generator_loss, "log_likelihood", lambda *given: -(given[2].double() ** 2))
+    found = reference_cross_entropy(policy, texts, texts, longest=(7, 5), batch_size=2)
+    assert found == pytest.approx(sum(n**2 for n in lengths) / sum(lengths))
 
 
 def sigmoid(x: Any) -> Any:
