@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -164,6 +165,44 @@ def test_rewards_add_up_from_either_side() -> None:
     assert (term - 0.125)(pair) == [0.375]
     assert (term * 3 - term)(pair) == (3 * term - term)(pair) == [1.0]
     assert (term + term + em.repetition_term(size=2))(pair) == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "references", "value"),
+    [
+        ("a b c d", ("a b c d e",), 1),  # 0.8 times as long
+        ("a b", ("a b c d e",), 2 / 4),
+        ("a b c d e", ("a b c d",), 1),  # 1.25 times as long
+        ("a b c d e f g h i j", ("a b c d",), 5 / 10),
+        ("a b", ("a b c d e", "a b", "a"), 1),
+        ("a b c d e", ("a", "a b c d e f g h i j"), 5 / 8),
+    ],
+)
+def test_a_length_is_compared_with_the_nearest_one(
+    candidate: str, references: tuple[str, ...], value: float
+) -> None:
+    assert em.length_term()([em.Pair(candidate, references)]) == pytest.approx([value])
+
+
+@dataclasses.dataclass(frozen=True)
+class Flagging:
+    """A metric that scores every text 0.9, with the candidate as its flag."""
+
+    higher_is_better = True
+    bounds = (0.0, 1.0)
+    signature = "flagging"
+
+    def __call__(self, pairs: Sequence[em.Pair]) -> em.Scores:
+        return em.Scores(
+            tuple(em.Score(0.9, flags=frozenset({p.candidate})) for p in pairs), self.signature
+        )
+
+
+def test_texts_without_words_or_without_known_ones_get_no_reward() -> None:
+    flags = ("empty_candidate", "empty_reference", "unknown_only", "truncated", "no_match")
+    found = em.reward(Flagging()).evaluate([em.Pair(flag, ("a",)) for flag in flags])
+    assert found.values == pytest.approx((0, 0, 0, 0.9, 0.9))
+    assert found.odd == (0, 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from evenmatch.fairness.adapter_training import (
     _interleave,
     _sample,
     build_debias_data,
+    pronoun_contrasts,
     train_adapter,
 )
 from evenmatch.fairness.counterfactuals import Counterfactual
@@ -158,6 +159,24 @@ def test_examples_depend_on_seed_step_and_kind() -> None:
     assert len(_sample(items, settings, 5, 2)) == len(_sample(items, settings, 5, 3)) == 2
     other = DebiasSettings(batch=3, seed=1)
     assert _sample(items, other, 5, 1) != drawn != _sample(items, settings, 5, 0)
+
+
+@pytest.mark.parametrize(("kind", "word"), [("noun", "the aunt"), ("name", "Ann")])
+def test_pronouns_contrast_beside_a_noun_or_a_name(
+    monkeypatch: pytest.MonkeyPatch, kind: str, word: str
+) -> None:
+    vocabulary = {
+        "nouns": [{"terms": [["uncle", "aunt", "person"]]}],
+        "names": [{"terms": [["Tom", "Ann", "someone"]]}],
+        "pronouns": [["{noun} saw that {he} won.", "{noun} saw that {noun} won."]],
+    }
+    monkeypatch.setattr(adapter_training, "held_out", lambda: vocabulary)
+    first, second = pronoun_contrasts(kind)
+    capital = word[0].upper() + word[1:]
+    assert second.right == f"{capital} saw that she won."
+    assert second.wrong == f"{capital} saw that he won."
+    assert second.reference == f"{capital} saw that {word} won."
+    assert first.right.endswith(" he won.")
 
 
 def test_the_shorter_list_is_repeated() -> None:
