@@ -16,7 +16,10 @@ from evenmatch.fairness.adapter_training import (
     Contrast,
     DebiasData,
     DebiasSettings,
+    _described_people,
     _interleave,
+    _opposite_stereotypes,
+    _pronoun_contrasts,
     _sample,
     build_debias_data,
     pronoun_contrasts,
@@ -177,6 +180,84 @@ def test_pronouns_contrast_beside_a_noun_or_a_name(
     assert second.wrong == f"{capital} saw that he won."
     assert second.reference == f"{capital} saw that {word} won."
     assert first.right.endswith(" he won.")
+
+
+FAMILIES: list[dict[str, Any]] = [
+    {
+        "terms": [["he", "she", "the {trait}"]],
+        "frames": ["The {trait} said {group} won."],
+        "one": ["brave"],
+        "other": ["shy"],
+    },
+    {"terms": [["he", "she", "they"]], "frames": [], "one": ["never"], "other": []},
+    {"terms": [["men", "women", "people"]], "plural": 1, "frames": [], "one": ["x"], "other": []},
+    {"terms": [["uncle", "aunt", "person"]], "frames": [], "one": ["wept"], "other": ["sang"]},
+    {"terms": [["Tom", "Ann", "someone"]], "frames": [], "one": ["ran"], "other": []},
+]
+
+
+@pytest.mark.parametrize(
+    ("by_name", "words"), [(False, ("The uncle", "the aunt")), (True, ("Tom", "Ann"))]
+)
+def test_pronouns_are_trained_beside_nouns_or_names(by_name: bool, words: tuple[str, str]) -> None:
+    spoken, *lone = _pronoun_contrasts(FAMILIES, by_name)
+    one, other = words[0], words[1][0].upper() + words[1][1:]
+    lower = one if by_name else "the uncle"
+    assert spoken == (
+        Contrast(f"{one} said he won.", f"{one} said she won.", f"{one} said {lower} won."),
+        Contrast(
+            f"{other} said she won.", f"{other} said he won.", f"{other} said {words[1]} won."
+        ),
+    )
+    assert lone == [
+        (
+            Contrast(f"He {deed}.", f"She {deed}.", f"{one} {deed}."),
+            Contrast(f"She {deed}.", f"He {deed}.", f"{other} {deed}."),
+        )
+        for deed in "wept sang ran wept sang ran wept sang".split()
+    ]
+
+
+def test_generated_contrasts_are_beside_nouns_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter_training, "training_families", lambda attribute: FAMILIES)
+    data = build_debias_data([Pair("He sat.", ("It rained.",))])
+    found = {contrast.reference for both in data.contrasts for contrast in both}
+    assert {"The aunt wept.", "Ann wept.", "He sat.", "The brave said he won."} <= found
+    assert Counterfactual("He sat.", "She sat.", "The person sat.") in data.counterfactuals
+    brave = Counterfactual(
+        "The brave said he won.", "The brave said she won.", "The brave said the brave won."
+    )
+    assert any(one == brave for one, _ in data.stereotypes)
+
+
+def test_opposite_stereotypes_have_traits_of_either_group() -> None:
+    family = {
+        "one": ["a", "b"],
+        "other": ["c", "d", "e"],
+        "terms": [["Men", "Women", "People"]],
+        "frames": ["{group} {trait}.", "{group} all {trait}."],
+    }
+    found = [
+        (one.original.split()[-1], other.swapped.split()[-1])
+        for one, other in _opposite_stereotypes(family)
+    ]
+    first = [("a.", "c."), ("b.", "d."), ("a.", "e.")]
+    assert found == [*first, ("b.", "d."), ("a.", "e."), ("b.", "c.")]
+    assert next(_opposite_stereotypes(family)) == (
+        Counterfactual("Men a.", "Women a.", "People a."),
+        Counterfactual("Men c.", "Women c.", "People c."),
+    )
+    assert not list(_opposite_stereotypes(family | {"other": []}))
+
+
+def test_people_are_described_by_adjectives_of_two_groups() -> None:
+    families = [{"terms": [["old", "young", ""], ["aged", "teenage", ""], ["he", "she", "it"]]}]
+    texts = ["A man sat.", "The boy ran.", "It rained.", "People sang.", "A man sat."]
+    assert _described_people(texts, families) == [
+        Counterfactual("An old man sat.", "A young man sat.", "A man sat."),
+        Counterfactual("The aged boy ran.", "The teenage boy ran.", "The boy ran."),
+        Counterfactual("Aged people sang.", "Young people sang.", "People sang."),
+    ]
 
 
 def test_the_shorter_list_is_repeated() -> None:

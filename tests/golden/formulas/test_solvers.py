@@ -64,7 +64,7 @@ def test_a_constant_added_to_all_similarities_changes_no_plan(solver: str) -> No
 def test_partial_transport_leaves_out_what_does_not_gain() -> None:
     """The first row has mass for two columns; 0.5 + 0.4 is more than 0.4 + 0.45."""
     found = em.solve(SIMILARITY, "partial(price=0.4)", row_mass=[2, 1], col_mass=[1, 1, 1])
-    assert_allclose(found.rows, [[0.5, 0.5, 0], [0, 0, 0]], atol=1e-12)
+    assert_allclose(found.rows, [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]], atol=1e-12)
     assert_allclose(found.cols, [[1, 1, 0], [0, 0, 0]], atol=1e-12)
 
 

@@ -62,7 +62,7 @@ def test_calibrated_accuracy_ties_what_is_nearly_equal() -> None:
     """Humans tie the first two. If scores up to 0.1 apart are ties, all pairs are right."""
     panel = make_panel([[0.1], [0.2], [0.5]], [[1.0], [1.0], [2.0]])
     for level in ("per_item", "pooled"):
-        found = correlate_panel(panel, level=level, method="calibrated_accuracy")  # type: ignore[arg-type]  # by name
+        found = correlate_panel(panel, level=level, method="calibrated_accuracy")
         assert found == pytest.approx([1])
     wrong = make_panel([[0.1], [0.2], [0.15]], [[1.0], [1.0], [2.0]])
     # no ties: 1/3 right; ties up to 0.05: also 1 of 3; ties up to 0.1: the tied pair alone
