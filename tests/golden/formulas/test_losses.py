@@ -614,11 +614,11 @@ def test_catseq_gives_the_probabilities_of_its_equations(variant: dict[str, Any]
 def test_semantic_coverage_compares_the_whole_output_with_every_document() -> None:
     """The shorter output ends two words before the other, where padding begins."""
     model = small_model(target_encoder=2, semantic_coverage=0.5)
-    batch = make_catseq_batch([SHORT, LONG], VOCABULARY)
+    batch = make_catseq_batch([KeyphraseExample(("b",)), LONG], VOCABULARY)
     found, log_probabilities = training_loss(model, batch, None)
     sides = [
-        forward(model, [A, END_ID], [A, END_ID], [START_ID, *targets[:-1]])[1]
-        for targets in ([SPLIT_ID, END_ID], [A, SPLIT_ID, B, END_ID])
+        forward(model, [word, END_ID], [word, END_ID], [START_ID, *before])[1]
+        for word, before in ((B, [SPLIT_ID]), (A, [A, SPLIT_ID, B]))
     ]
     scores = np.array([[written @ document for _, document in sides] for written, _ in sides])
     coverage = np.mean([-np.log(softmax(row)[i]) for i, row in enumerate(scores)])
