@@ -269,6 +269,17 @@ def test_a_dependency_tree_has_words_paths_to_leaves_and_whole_subtrees(
     ("label", "children", "head"),
     [
         ("NP", "DT JJ NN", 2),
+        ("NP", "DT NN NN", 2),  # of equal children the one nearest to the side that is scanned from
+        ("NP", "NNP NNP CD", 1),
+        ("NP", "NP , NP PP", 0),
+        ("NP", "ADJP $ PRN", 2),
+        ("ADJP", "JJ JJ", 0),
+        ("VP", "VBD VBD", 0),
+        ("PP", "IN IN NP", 1),
+        ("WHNP", "WDT WDT NN", 0),
+        ("WHADVP", "WRB WRB", 1),
+        ("SINV", "VBZ VBZ NP", 0),
+        ("SBAR", "IN IN S", 0),
         ("NP", "DT NN POS", 2),  # a possessive
         ("NP", "NP PP", 0),
         ("NP", "NP , NP", 0),
