@@ -20,6 +20,7 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.protocols import RemoteExecutor
 from evenmatch.registry import part_settings
+from evenmatch.registry.opening import StandsFor
 from evenmatch.registry.parts import check_at_least, check_values
 from evenmatch.types import Cache, Pair, Run, Scores
 from evenmatch.vectors.transformer import Transformer
@@ -327,6 +328,8 @@ def _transformers(part: Any) -> Iterator[Transformer]:
     """Yield the transformer encoders among a part and the parts it is made of."""
     if isinstance(part, Transformer):
         yield part
+    elif isinstance(part, StandsFor):
+        yield from _transformers(part.meant)
     elif dataclasses.is_dataclass(part) and not isinstance(part, type):
         for value in part_settings(part).values():
             for inner in value if isinstance(value, tuple) else (value,):
