@@ -13,11 +13,14 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
 import evenmatch as em
+from evenmatch.cli.main import COMMANDS, build_app
 from tests.cli.conftest import Command, command
 from tests.support.model_families import FolderOf
 
@@ -92,3 +95,18 @@ def test_habits_of_other_tools_are_served() -> None:
     assert None not in (one.value, one.precision, one.recall)
     for name in ("for_trl", "for_openrlhf", "for_verl"):
         assert callable(getattr(em, name)("rouge1"))
+
+
+def test_one_idea_has_one_option_in_every_command() -> None:
+    spellings: dict[str, set[tuple[str, ...]]] = {}
+
+    def collect(command: Any) -> None:
+        for each in getattr(command, "commands", {}).values():
+            collect(each)
+        for each in command.params:
+            if each.param_type_name == "option":
+                spellings.setdefault(each.name, set()).add(tuple(each.opts))
+
+    collect(typer.main.get_command(build_app(list(COMMANDS))))
+    assert {name: found for name, found in spellings.items() if len(found) > 1} == {}
+    assert {"published", "level", "subset", "attribute", "out"} <= set(spellings)

@@ -130,3 +130,16 @@ def test_a_missing_folder_for_a_result_is_told_before_scoring(
     said = command(*asked, "-m", "chrf", "--out", "nowhere/page.html")
     assert said.code == 1
     assert "there is no folder nowhere" in said.err
+
+
+def test_texts_read_from_a_pipe_are_in_the_report(command: Command) -> None:
+    lines = '{"candidate": "a b", "reference": "a"}\n{"candidate": "c", "reference": "c"}\n'
+    said = command("score", "-", "-m", LSA, "--out", "page.html", "--worst", "1", given=lines)
+    assert said.code == 0
+    assert "<dd>a b</dd>" in Path("page.html").read_text()
+
+
+def test_idf_weights_and_reports_go_together(command: Command, asked: list[str]) -> None:
+    said = command(*asked, "-m", "align(vectors=hashed(weights=idf))", "--out", "page.html")
+    assert said.code == 0
+    assert "Worst and best texts" in Path("page.html").read_text()

@@ -130,7 +130,7 @@ SCALE = value(
 )
 OUT = value(
     "",
-    "FILE",
+    "--out -o FILE",
     "Also write a file: with the suffix .html a report with tables and plots; with .json, .tsv, "
     ".tex or .txt the result in that format.",
 )

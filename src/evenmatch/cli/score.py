@@ -98,7 +98,7 @@ def score(
     printing: opt.OutputOptions,
     out: str = opt.value(
         "",
-        "FILE",
+        "--out -o FILE",
         "Also write a file. With the suffix .jsonl, .tsv, .csv or .parquet: the scores of every "
         "pair, with the other fields of its record. With .html: a report with plots, the worst and "
         "the best texts. With .json, .tex or .txt: the printed result.",
