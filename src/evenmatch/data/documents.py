@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from evenmatch.data.catalogue.catalogue import canonical_name, data_sets, find_data_set
-from evenmatch.data.files import display_path, is_json, read_lines, read_records, short_repr
+from evenmatch.data.files import (
+    STANDARD_INPUT,
+    display_path,
+    is_json,
+    read_lines,
+    read_records,
+    short_repr,
+)
 from evenmatch.errors import DataError, InputError
 from evenmatch.registry.parts import check_arguments, suggest_name
 from evenmatch.types import NO_FLAGS, Pair
@@ -140,7 +147,8 @@ def _find_files(data: str) -> list[tuple[str, str]]:
     known = {each.name for each in data_sets()}
     data = canonical_name(data)
     path = find_data_set(data) if data in known and not Path(data).exists() else Path(data)
-    if not path.is_dir() and not path.suffix and not path.exists():
+    named = data != STANDARD_INPUT and not path.suffix
+    if named and not path.exists():
         near = suggest_name(data.lower(), known)
         raise DataError(
             f"there is no data set, folder or file {data!r}; {near}see: evenmatch data list"
