@@ -75,7 +75,7 @@ SEEDS: list[int] | None = opt.repeatable(None, "--seed N", "Random seed", shown=
 
 def folder_option(default: str) -> str:
     """Return the option --out of a study."""
-    return opt.value(default, "FOLDER", "Folder for results, figures and the HTML page.")
+    return opt.value(default, "--out -o FOLDER", "Folder for results, figures and the HTML page.")
 
 
 def finish_study(report: StudyReport, out: str, document: dict[str, Any] | None) -> None:
@@ -156,7 +156,9 @@ def study_graphs(
         0, "Number of validation graphs of the arms, sampled once; 0 for all.", least=0
     ),
     metric: str = opt.value(
-        "", "METRIC", "Additional metric for the evaluation, for example a folder written by fit."
+        "",
+        "--metric -m METRIC",
+        "Additional metric for the evaluation, for example a folder written by fit.",
     ),
     seed: list[int] | None = SEEDS,
     *,
@@ -393,7 +395,9 @@ def study_alignment(
 def study_repetition(
     data: str = STUDY_PAIRS,
     out: str = folder_option("repetition-study"),
-    metric: list[str] | None = opt.repeatable(None, "METRIC", "Metric", shown=", ".join(METRICS)),
+    metric: list[str] | None = opt.repeatable(
+        None, "--metric -m METRIC", "Metric", shown=", ".join(METRICS)
+    ),
     pairs: int = opt.count(300, "Maximum number of pairs to sample.", least=2),
     seed: int = opt.SEED,
     json: bool = opt.JSON,
