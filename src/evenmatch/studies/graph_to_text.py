@@ -23,8 +23,9 @@ from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.graphs import GraphText, Triples, read_graphs, write_graphs
 from evenmatch.studies.experiment import Experiment, Trained, check_arms
 from evenmatch.training.checkpoints import CHECKPOINT_FILE
+from evenmatch.training.generator.decoding import generate_texts
 from evenmatch.training.generator.loss import reference_cross_entropy
-from evenmatch.training.generator.policy import generate_texts, load_policy
+from evenmatch.training.generator.policy import load_policy
 from evenmatch.training.generator.tune import LAST_FOLDER, MODEL_FOLDER, tune
 from evenmatch.training.generator.tune_settings import TuneSettings
 
