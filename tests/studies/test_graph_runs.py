@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 import evenmatch as em
 from evenmatch.data.graphs import GraphText, Triples
 from evenmatch.errors import InputError
-from evenmatch.stats.paired import ResampledScore
+from evenmatch.stats.paired import ResampledScore, minimum_detectable_difference
 from evenmatch.studies.experiment import (
     NOT_DECIDED,
     NOT_SEEN,
@@ -439,6 +439,15 @@ def test_with_one_seed_the_power_is_that_of_the_test_graphs() -> None:
     (line,) = describe_power([arm("XENT", 0.4), arm("F_DISC", 0.4, spread=0.03)])
     spread = 2.8 * 100 * float(np.std(np.linspace(-0.02, 0.02, 41)))
     assert f"differences in BLEU of at least {spread:.2f} would be detected" in line
+
+
+def test_the_seeds_needed_are_as_many_as_detect_the_wanted_difference() -> None:
+    plain, other = arm("XENT", 0.4, 0.4, 0.4), arm("F_DISC", 0.400, 0.404, 0.408)
+    (line,) = describe_power([plain, other])
+    needed = int(line.split("undetected; ")[1].split()[0])
+    least = [100 * minimum_detectable_difference(0.004, n) for n in (needed - 1, needed)]
+    assert least[0] > 0.7 >= least[1]
+    assert f"at least {100 * minimum_detectable_difference(0.004, 3):.2f} (BLEU)" in line
 
 
 def test_the_power_over_graphs_compares_runs_of_the_same_seed() -> None:

@@ -25,6 +25,8 @@ from evenmatch.studies.graph_measures import REPETITION
 from evenmatch.studies.graph_to_text import ALL_ARMS, XENT
 
 BLEU, METEOR, CHRF = "BLEU", "METEOR", "chrF"
+_WANTED = 0.7  # points of BLEU that the paper's BL-R gains
+_MOST_SEEDS = 50
 
 # Table 1 of Jin & Gildea (2022), on LDC2017T10.
 PAPER_SCORES: Mapping[str, Mapping[str, float]] = {
@@ -184,16 +186,26 @@ def describe_power(found: Sequence[ArmScores]) -> Iterator[str]:
         )
         return
     count = min(len(each.shared_seeds(plain)) for each in several)
-    sizes = {}
+    sizes, needed = {}, ""
     for metric in (m for m in (BLEU, METEOR, CHRF, REPETITION) if m in plain.resampled):
         gaps = [each.seed_differences(plain, metric) for each in several]
         spread = math.sqrt(float(np.mean([np.var(gap, ddof=1) for gap in gaps])))
         sizes[metric] = 100 * minimum_detectable_difference(spread, count)
+        if metric == BLEU:
+            needed = _count_needed_seeds(spread)
     yield (
         f"with {count} seeds, a t-test detects differences from {XENT} with power 0.8 if they are "
         f"at least {', '.join(f'{size:.2f} ({name})' for name, size in sizes.items())}; smaller "
-        "ones may exist and go undetected"
+        f"ones may exist and go undetected; {needed} would be needed to detect {_WANTED} {BLEU}"
     )
+
+
+def _count_needed_seeds(spread: float) -> str:
+    """Return with how many seeds a t-test detects `_WANTED` points of BLEU, as text."""
+    for count in range(2, _MOST_SEEDS + 1):
+        if 100 * minimum_detectable_difference(spread, count) <= _WANTED:
+            return f"{count} seeds"
+    return f"more than {_MOST_SEEDS} seeds"
 
 
 def split_arms(found: Sequence[ArmScores]) -> tuple[ArmScores | None, list[ArmScores]]:

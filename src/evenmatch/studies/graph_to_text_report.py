@@ -254,11 +254,11 @@ def graph_figures(results: Sequence[RunResult]) -> dict[str, str]:
             )
     for name, label in _PROBE_CURVES.items() if alone else ():
         curve = _step_curve if name in _SAMPLED_CURVES else _evaluation_curve
-        figures[f"probe-{name.replace('_', '-')}"] = line_plot_svg(
-            f"Rewarded alone: {label}",
+        figures[f"probe-{name.replace('_', '-')}"] = line_plot(
             ("step", label),
             {arm: curve(own, name) for arm, own in alone.items()},
-        )
+            from_zero=name not in ("bleu", "chrf"),
+        ).svg_file(f"Rewarded alone: {label}")
     return figures
 
 
@@ -348,10 +348,9 @@ def _step_curve(own: Sequence[RunResult], name: str) -> list[tuple[float, float]
 def _evaluation_curve(own: Sequence[RunResult], name: str) -> list[tuple[float, float]]:
     """Return a measure of the validation texts at each evaluation, averaged over seeds."""
     steps = [step for step, _ in own[0].evaluations]
-    rows = [
-        [100 * bleu for _, bleu in r.evaluations] if name == "bleu" else r.curves[name] for r in own
-    ]
-    return [(float(s), float(v)) for s, v in zip(steps, np.mean(rows, axis=0), strict=True)]
+    rows = [[b for _, b in r.evaluations] if name == "bleu" else r.curves[name] for r in own]
+    means = np.mean(rows, axis=0) * (100 if name in ("bleu", "chrf") else 1)
+    return [(float(s), float(v)) for s, v in zip(steps, means, strict=True)]
 
 
 def _notes(runs: GraphExperiment, results: Sequence[RunResult]) -> list[str]:
