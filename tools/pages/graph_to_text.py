@@ -277,21 +277,26 @@ def grpo_lines() -> Iterator[str]:
     settings, runs = found["settings"], {name: found[name] for name in ("f_disc", "bleu")}
     yield from ("## TRL's GRPO", "")
     yield (
-        f"`python examples/grpo.py MODEL OUT.json` trains the start of seed 1 with "
-        f"`em.for_trl` as the reward of TRL's GRPO: {settings['max_steps']} steps of "
+        "`python examples/grpo.py MODEL OUT.json` trains the start of seed 1 with `em.for_trl` as "
+        f"the reward of TRL's GRPO: {settings['max_steps']} steps of "
         f"{settings['per_device_train_batch_size']} texts, {settings['num_generations']} for each "
         f"prompt, learning rate {settings['learning_rate']:g}, one seed. Rewards of sampled texts "
         "vary more between the prompts of two steps than they can rise in so few, so the curves "
-        "show that the pieces work together, and not which reward is better. Scores are of greedy "
-        f"texts for {found['validation graphs']} validation graphs, times 100 except words."
+        "show that the pieces work together, and not which reward is better."
     )
     yield ""
-    names = ("bleu", "chrf", "f_disc", "repetition")
-    rows = [["rewarded", *names, "words", "CPU seconds"]]
-    for label, each in (("nothing (start)", found["start"]), *runs.items()):
-        cells = [f"{100 * each[name]:.2f}" for name in names]
-        rows.append([label, *cells, f"{each['words']:.1f}", str(each.get("seconds", ""))])
-    yield from (*table_lines(rows), "")
+    for name, own in runs.items():
+        if len(own["steps"]) < settings["max_steps"]:
+            yield f"The run on `{name}` was stopped after {len(own['steps'])} steps."
+            yield ""
+    if "start" in found:
+        names = ("bleu", "chrf", "f_disc", "repetition")
+        rows = [["rewarded", *names, "words", "CPU seconds"]]
+        for label, each in (("nothing (start)", found["start"]), *runs.items()):
+            cells = [f"{100 * each[name]:.2f}" for name in names]
+            rows.append([label, *cells, f"{each['words']:.1f}", str(each.get("seconds", ""))])
+        yield f"Greedy texts for {found['validation graphs']} validation graphs, times 100 but words:"
+        yield from ("", *table_lines(rows), "")
     figures = {}
     for name, label in (("f_disc", "F_DISC"), ("bleu", "BLEU"), ("repetition", "repeated bigrams")):
         figures[f"grpo-{name}"] = line_plot_svg(
