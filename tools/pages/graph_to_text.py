@@ -295,7 +295,8 @@ def grpo_lines() -> Iterator[str]:
         for label, each in (("nothing (start)", found["start"]), *runs.items()):
             cells = [f"{100 * each[name]:.2f}" for name in names]
             rows.append([label, *cells, f"{each['words']:.1f}", str(each.get("seconds", ""))])
-        yield f"Greedy texts for {found['validation graphs']} validation graphs, times 100 but words:"
+        count = found["validation graphs"]
+        yield f"Greedy texts for {count} validation graphs, times 100 except words:"
         yield from ("", *table_lines(rows), "")
     figures = {}
     for name, label in (("f_disc", "F_DISC"), ("bleu", "BLEU"), ("repetition", "repeated bigrams")):
