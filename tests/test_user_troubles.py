@@ -110,3 +110,11 @@ def test_one_idea_has_one_option_in_every_command() -> None:
     collect(typer.main.get_command(build_app(list(COMMANDS))))
     assert {name: found for name, found in spellings.items() if len(found) > 1} == {}
     assert {"published", "level", "subset", "attribute", "out"} <= set(spellings)
+
+
+def test_two_text_files_without_options_are_told_apart_by_name(command: Command) -> None:
+    for name in ("a.txt", "b.txt"):
+        Path(name).write_text("a cat\n")
+    said = command("score", "a.txt", "b.txt", "-m", "chrf")
+    assert said.code == 2
+    assert "-c CANDIDATES -r REFERENCES" in said.err

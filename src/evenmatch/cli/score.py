@@ -79,8 +79,8 @@ def score(
         None, "--references -r FILE", "File of references, one per line"
     ),
     metric: list[str] = opt.METRICS,
-    file: str = opt.argument(
-        "",
+    files: list[str] | None = opt.argument(
+        None,
         "FILE",
         "A .jsonl, .tsv, .csv or .parquet file with the fields candidate (or prediction), "
         "references (or reference) and optionally source; - reads JSONL from standard input. With "
@@ -125,6 +125,7 @@ def score(
     cannot run. A run that writes the scores of every pair to --out is continued by the same command
     if it was interrupted. For large files, --on distributes FILE over workers.
     """
+    file = _single_file(files or [])
     scaling.check()
     opt.check_scale(scale)
     result: ScoreSummary | SystemsSummary
@@ -205,6 +206,14 @@ def _format(result: ScoreSummary | SystemsSummary, style: opt.OutputFormat) -> s
         case "latex":
             return result.to_latex()
     return wrap_prose(str(result))
+
+
+def _single_file(files: list[str]) -> str:
+    if len(files) > 1:
+        raise typer.BadParameter(
+            "give one FILE of records; for text files, name them: -c CANDIDATES -r REFERENCES"
+        )
+    return files[0] if files else ""
 
 
 def _check_input(file: str, candidates: list[str], references: list[str], sources: str) -> None:

@@ -26,6 +26,7 @@ from evenmatch.studies.graph_to_text import (
     GRAPH_CORPORA,
     PRETRAINING,
     GraphStudy,
+    add_beam_texts,
     make_graph_design,
 )
 from evenmatch.studies.graph_to_text_report import graph_report
@@ -155,6 +156,9 @@ def study_graphs(
     valid_graphs: int = opt.count(
         0, "Number of validation graphs of the arms, sampled once; 0 for all.", least=0
     ),
+    beams: int = opt.count(
+        0, "Also decode the last step of each run with N beams; 0 for greedy texts only.", least=0
+    ),
     metric: str = opt.value(
         "",
         "--metric -m METRIC",
@@ -183,10 +187,11 @@ def study_graphs(
         valid_graphs=valid_graphs,
     )
     with training_threads(training.threads):
-        work = GraphStudy(GRAPH_CORPORA[data]().with_test_size(test_graphs), design)
+        work = GraphStudy(GRAPH_CORPORA[data]().with_test_size(test_graphs), design, beams)
         should_stop = opt.time_limit(training.minutes)
         runs = Experiment(work, make_study_folder(out), should_stop, print_message)
         runs()
+        add_beam_texts(runs)
         report = graph_report(runs, learnt=metric)
     finish_study(report, out, None)
 
