@@ -468,7 +468,21 @@ def wmt_blend() -> Blend:
     Scores are on the scale of the standardised ratings: 0 is an average output, and 1 is one
     standard deviation better.
     """
-    metric: Blend = read_metric(str(files("evenmatch.metrics") / "shipped" / "wmt_blend"))
+    return _read_shipped("wmt_blend")
+
+
+@register("metric", "mqm_blend")
+def mqm_blend() -> Blend:
+    """Blend of `wmt_blend` and a fitted metric, which saw ratings of WMT15, WMT16 and MQM of WMT20.
+
+    The two have equal shares in the variance of the scores, which are on the scale of standardised
+    ratings, as those of `wmt_blend` are.
+    """
+    return _read_shipped("mqm_blend")
+
+
+def _read_shipped(name: str) -> Blend:
+    metric: Blend = read_metric(str(files("evenmatch.metrics") / "shipped" / name))
     return metric
 
 
