@@ -11,7 +11,7 @@ import pytest
 import evenmatch as em
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.metrics.fitted import FittedMetric, load_adapter_head
-from evenmatch.metrics.presets import mqm_blend, wmt_blend
+from evenmatch.metrics.presets import mqm_blend
 from evenmatch.models.adapters import find_adapter
 
 CANDIDATES = ["The cat sat on the mat.", "A dog ran home.", "Prices rose in May."]
@@ -28,11 +28,11 @@ def test_the_file_is_small_and_has_projections_of_two_layers() -> None:
     assert [each.down.shape for each in head.projections] == [(192, 384)] * 2
 
 
-def test_it_is_a_fitted_metric_with_the_parts_of_wmt_blend_in_their_proportions() -> None:
-    blend, old = mqm_blend(), wmt_blend()
-    assert isinstance(blend.parts[0], FittedMetric)
-    assert blend.parts[1:-1] == old.parts
-    np.testing.assert_allclose(np.divide(blend.weights[1:-1], old.weights), 0.5592, rtol=1e-4)
+def test_it_is_a_fitted_metric_beside_wmt_blend_and_bertscore() -> None:
+    fitted, blend, single = mqm_blend().parts
+    assert isinstance(fitted, FittedMetric)
+    assert blend == em.build("wmt_blend")
+    assert single == em.build("bertscore(layer=6, idf='english')")
 
 
 @pytest.mark.model
