@@ -69,10 +69,8 @@ def fairness_sets() -> dict[str, list[FairnessPair]]:
     for kind in (1, 2):
         sets[f"winobias {kind}"] = list(winobias_pairs(kind))
     sets["crows gender"] = list(crows_gender_pairs())
-    for family in vocabulary["nouns"]:
-        name = "nouns, unseen" if family.get("held_out") else "nouns, seen"
-        sets[name] = list(all_term_pairs(family))
-    sets["names"] = [p for family in vocabulary["names"] for p in all_term_pairs(family)]
+    for family in (*vocabulary["nouns"], *vocabulary["names"]):
+        sets[family["set"]] = list(all_term_pairs(family))
     sets["own gender"] = template_pairs("gender")
     sets["selection"] = [p for f in training_families("selection") for p in all_term_pairs(f)]
     return sets | {name: list(pairs) for name, pairs in public.items() if name != "gender"}

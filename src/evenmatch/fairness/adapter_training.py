@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import chain, cycle, islice
@@ -40,13 +40,18 @@ from evenmatch.types import Pair
 
 ANY_NAME = "someone"  # what neutral sentences say in place of a name
 _LONE_PRONOUNS = 8  # contrasts of each noun with a pronoun that stands alone
-_NAME_SHIFTS = (0, 7, 19)  # distances between the names that are paired
+_SHIFTS = (0, 7, 19)  # distances between the words or names that are paired
 _MAX_GRAD_NORM = 1.0
-_CONTRASTS, _STEREOTYPES = 2, 3  # kinds of examples that come in twos
+_TWINS, _ANCHORS, _CONTRASTS, _STEREOTYPES = range(4)  # kinds of examples
+_SHARES = (1, 2, 4, 4)  # the batch is divided by it; contrasts and stereotypes come in twos
 _PERSON = re.compile(
     r"\b(?:(?P<article>an?) )?(?P<noun>(?:wo)?m[ae]n|boys?|girls?|person|people|child(?:ren)?)\b",
     re.IGNORECASE,
 )
+_ONE_PERSON = re.compile(
+    r"\b(?P<article>an?|the) (?:man|woman|boy|girl|person|child)\b(?!['’])", re.IGNORECASE
+)
+_PRONOUN = re.compile(r"\b(?:he|she|him|her|his|hers|(?:him|her)self)\b", re.IGNORECASE)
 T = TypeVar("T")
 
 
@@ -54,7 +59,7 @@ T = TypeVar("T")
 class DebiasSettings:
     """Settings of debiasing: number of steps, batch size, learning rate and weights of the loss.
 
-    `batch` is the number of examples of each kind in a step; those that come in twos count as two.
+    `batch` is the number of counterfactuals in a step; there are half as many of the others.
     The learning rate falls linearly to 0. The equal scores of counterfactuals have weight 1.
     `anchor_weight` is the weight of keeping the scores of sentence pairs, `contrast_weight` of
     keeping the penalty for a wrong group, and `stereotype_weight` of equal differences for opposite
@@ -143,7 +148,7 @@ def build_debias_data(
         found = [
             each
             for each in counterfactuals(texts, attribute)
-            if not mentions_held_out(each.neutral)
+            if not any(map(mentions_held_out, astuple(each)))
         ]
         families = training_families(attribute) if templates else []
         if attribute == "gender":
@@ -151,9 +156,10 @@ def build_debias_data(
             contrasts += [list(_pronoun_contrasts(families, by_name)) for by_name in (False, True)]
         else:
             found += _described_people(texts, families)
+        renamed = _renamed_people(texts, families)
         written = [list(family_counterfactuals(family)) for family in families]
-        kinds += [found, found, *written]  # real sentences twice as often as a family
-        contrasts.append([_self_contrasts(c) for kind in (found, *written) for c in kind])
+        kinds += [found, found, renamed, renamed, *written]  # real sentences twice as often
+        contrasts.append([_self_contrasts(c) for k in (found, renamed, *written) for c in k])
         stereotypes += [list(_opposite_stereotypes(family)) for family in families]
     return DebiasData(
         # the built-in sentences are far fewer than a corpus's; sample all kinds equally often
@@ -180,12 +186,12 @@ def training_families(attribute: str) -> list[dict[str, Any]]:
     every = tomllib.loads(text)
     families = [
         {
-            name: every["lists"][value] if isinstance(value, str) else value
+            name: every["lists"].get(value, value) if isinstance(value, str) else value
             for name, value in family.items()
         }
         for family in every[attribute]
     ]
-    return [f | {"terms": _paired_names(*f["names"])} if "names" in f else f for f in families]
+    return [f if "terms" in f else f | {"terms": _paired_terms(f)} for f in families]
 
 
 @cache
@@ -271,8 +277,8 @@ def train_adapter(
         def sample(items: Sequence[T], kind: int, weight: float = 1.0) -> list[T]:
             return _sample(items, settings, number, kind) if weight else []
 
-        twins = sample(data.counterfactuals, 0)
-        anchors = sample(data.anchors, 1, settings.anchor_weight)
+        twins = sample(data.counterfactuals, _TWINS)
+        anchors = sample(data.anchors, _ANCHORS, settings.anchor_weight)
         contrasts = sample(data.contrasts, _CONTRASTS, settings.contrast_weight)
         opposites = sample(data.stereotypes, _STEREOTYPES, settings.stereotype_weight)
         mirrored = [contrast for both in contrasts for contrast in both]
@@ -321,12 +327,15 @@ def train_adapter(
     return adapter
 
 
-def _paired_names(one: Sequence[str], other: Sequence[str]) -> list[list[str]]:
-    """Pair each name with several of the other group, so that all names are compared."""
+def _paired_terms(family: Mapping[str, Any]) -> list[list[str]]:
+    """Pair each word or name of a family with several others, so that all are compared."""
+    one, other = family.get("names") or (family["words"], family["words"])
+    neutral = family.get("neutral", ANY_NAME)
     return [
-        [name, other[(n + shift) % len(other)], ANY_NAME]
-        for shift in _NAME_SHIFTS
-        for n, name in enumerate(one)
+        [word, other[(n + shift) % len(other)], neutral]
+        for shift in _SHIFTS
+        for n, word in enumerate(one)
+        if word != other[(n + shift) % len(other)]
     ]
 
 
@@ -423,6 +432,39 @@ def _described(match: re.Match[str], adjective: str) -> str:
     return f"{match_case(adjective, noun)} {noun.lower()}"
 
 
+def _renamed_people(
+    texts: Iterable[str], families: Sequence[Mapping[str, Any]]
+) -> list[Counterfactual]:
+    """Sentences about one person, with nouns or names of two groups, or none, in their place.
+
+    Sentences that say "he" or "she" are left out.
+    """
+    nouns = [
+        list(family["terms"])
+        for family in families
+        if not family.get("plural") and family["terms"][0][2] and family["terms"][0][0] != "he"
+    ]
+    terms = _interleave(*(n for n in nouns if "{trait}" not in n[0][2]))
+    found: list[Counterfactual] = []
+    for text in dict.fromkeys(texts) if terms else ():
+        match = _ONE_PERSON.search(text)
+        if match and not _PRONOUN.search(text):
+            term = terms[len(found) % len(terms)]
+            before, after = text[: match.start()], text[match.end() :]
+            by_name = term[2] == ANY_NAME
+            one, other, neutral = (before + _renamed(match, w, by_name) + after for w in term)
+            found.append(Counterfactual(one, other, neutral))
+    return found
+
+
+def _renamed(match: re.Match[str], word: str, by_name: bool) -> str:
+    article = match["article"]
+    if by_name:
+        return match_case(word, article)
+    chosen = article if article.lower() == "the" else match_case(choose_article(word), article[0])
+    return f"{chosen} {word}"
+
+
 @cache
 def _held_out_pattern() -> re.Pattern[str]:
     vocabulary = held_out()
@@ -437,7 +479,7 @@ def _held_out_pattern() -> re.Pattern[str]:
 def _sample(items: Sequence[T], settings: DebiasSettings, step: int, kind: int) -> list[T]:
     """Sample the examples of one kind for a step; they depend on seed, step and kind alone."""
     draw = np.random.default_rng((settings.seed, step, kind))
-    size = (settings.batch + 1) // 2 if kind in (_CONTRASTS, _STEREOTYPES) else settings.batch
+    size = -(-settings.batch // _SHARES[kind])
     return [items[i] for i in draw.integers(len(items), size=size)] if items else []
 
 
