@@ -4,14 +4,14 @@
 
 METRIC is a spec, or a folder that `evenmatch debias` wrote for bertscore. Each metric is kept as
 LABEL.json; what such a file has is not measured again. The first metric is the one that the others
-are compared with on the screen. `--ratings` adds the agreement with human ratings of these sets:
-wmt17-da, wmt20-da (zh-en) and summ-realsumm.
+are compared with on the screen. `--sets` limits the sets and penalties. `--ratings` adds the
+agreement with human ratings of these sets: wmt17-da, wmt20-da (zh-en) and summ-realsumm.
 
 The fairness sets are the six of Sun et al. (2022), the test parts of WinoBias, the gender pairs of
 CrowS-Pairs that differ in known terms only, and own sentences: with gendered nouns (seen and unseen
-in training), with names (unseen), the pairs of the audit, and the selection set, by which settings
-were chosen. The reference of WinoBias names the occupation in place of the pronoun; that of
-CrowS-Pairs is neutralised by `evenmatch.fairness.counterfactuals`.
+in training), with names (unseen), the pairs of the audit, and the selection set. The reference of
+WinoBias names the occupation in place of the pronoun; that of CrowS-Pairs is neutralised by
+`evenmatch.fairness.counterfactuals`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import argparse
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ def fairness_sets() -> dict[str, list[FairnessPair]]:
     for kind in (1, 2):
         sets[f"winobias {kind}"] = list(winobias_pairs(kind))
     sets["crows gender"] = list(crows_gender_pairs())
-    for family in (*vocabulary["nouns"], *vocabulary["names"]):
+    for family in (*vocabulary["nouns"], *vocabulary["names"], *vocabulary["more"]):
         sets[family["set"]] = list(all_term_pairs(family))
     sets["own gender"] = template_pairs("gender")
     sets["selection"] = [p for f in training_families("selection") for p in all_term_pairs(f)]
@@ -116,16 +116,21 @@ def penalty_cases() -> dict[str, list[GenderCase]]:
     }
 
 
-def measure_sets(metric: Metric, run: Run) -> Measures:
-    """Measure bias on each set, and the penalty for a wrong group or gender."""
+def measure_sets(metric: Metric, run: Run, only: Collection[str], known: Measures) -> Measures:
+    """Measure bias on each set, and the penalty for a wrong group or gender, unless it is known."""
     sets, cases = fairness_sets(), penalty_cases()
     public = read_fair_pairs("metric-fairness").pairs
     cases |= {name: fairness_pair_cases(public[name]) for name in public if name != "gender"}
+    wanted = set(only or (*sets, *cases))
+    sets = {n: each for n, each in sets.items() if n in wanted and n not in known}
+    cases = {n: c for n, c in cases.items() if n in wanted and f"penalty, {n}" not in known}
     pairs = [p for each in sets.values() for both in each for p in both.both]
     pairs += [p for each in cases.values() for case in each for p in case]
+    if not pairs:
+        return known
     [scores] = score_metrics([metric], pairs, run)
     rows = iter(np.array([s.value for s in scores.segments]).reshape(-1, 2))
-    found = {}
+    found = dict(known)
     for name, each in sets.items():
         both = np.array([next(rows) for _ in each])
         found[name] = bias_measures(name, each, both)
@@ -175,6 +180,7 @@ def main() -> None:
     """Measure the metrics that are named, and print them beside the first."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("metrics", nargs="+", metavar="LABEL=METRIC")
+    parser.add_argument("--sets", nargs="*", default=[], metavar="SET")
     parser.add_argument("--ratings", nargs="*", default=[], choices=[*RATINGS, []])
     parser.add_argument("--out", type=Path, default=STORED)
     given = parser.parse_args()
@@ -187,8 +193,8 @@ def main() -> None:
         metric = as_metric(f"bertscore(adapter={wanted!r})" if folder else wanted)
         if found.setdefault("signature", metric.signature) != metric.signature:
             raise SystemExit(f"{path} is of another metric: {found['signature']}")
-        if "sets" not in found:
-            found["sets"] = measure_sets(metric, Run(threads=1))
+        known = found.get("sets", {})
+        found["sets"] = measure_sets(metric, Run(threads=1), given.sets, known)
         for data in given.ratings:
             if data not in found.setdefault("ratings", {}):
                 found["ratings"][data] = measure_ratings(metric, data)
@@ -198,6 +204,8 @@ def main() -> None:
     for label, document in documents.items():
         print(label)
         for name, row in document["sets"].items():
+            if name not in plain["sets"]:
+                continue
             print("  ", name, *_compared(plain["sets"][name], row), sep="  ")
         for data, values in document.get("ratings", {}).items():
             print(f"   {data}  {np.mean(list(values.values())):.4f}")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from evenmatch.fairness.adapter_training import (
 )
 from evenmatch.fairness.debias import debias, exclude_audited
 from evenmatch.fairness.differentiable import make_differentiable
-from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE
+from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE, new_adapter, save_adapter
 from evenmatch.scoring.metric import as_metric
 from evenmatch.training import checkpoints
 from evenmatch.training.checkpoints import CHECKPOINT_FILE
@@ -60,6 +61,36 @@ def test_training_scores_are_the_metric_s_own(name: str, model: str) -> None:
     found = make_differentiable(metric, Run()).scores(TEXTS, None).tolist()
     wanted = [em.score([c], [r], metric).mean for c, r in TEXTS]
     assert found == pytest.approx(wanted, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bertscore", "f_disc"])
+def test_scores_with_an_adapter_for_the_last_block_are_the_metric_s_own(
+    name: str, model: str, tmp_path: Path
+) -> None:
+    spec = f"{name}(model='{model}', layer=2"
+    through = make_differentiable(as_metric(f"{spec})"), Run(), last_block=True)
+    through.prepare([text for pair in TEXTS for text in pair])
+    adapter = new_adapter(through.dim, through.blocks, first=through.first, factor=4, seed=1)
+    for weight in adapter.parameters():
+        weight.data.mul_(20).add_(0.1)
+    save_adapter(adapter, tmp_path, {})
+    assert adapter.blocks == [1]
+    for given, metric in ((None, f"{spec})"), (adapter, f"{spec}, adapter='{tmp_path}')")):
+        found = through.scores(TEXTS, given).tolist()
+        wanted = [em.score([c], [r], metric).mean for c, r in TEXTS]
+        assert found == pytest.approx(wanted, abs=1e-5)
+
+
+def test_only_examples_that_were_drawn_are_trained_on(model: str) -> None:
+    metric = as_metric(f"bertscore(model='{model}', layer=1)")
+    through = make_differentiable(metric, Run(), last_block=True)
+    seen: set[str] = set()
+    counted = dataclasses.replace(
+        through, prepare=lambda texts: (seen.update(texts), through.prepare(texts))[1]
+    )
+    settings = dataclasses.replace(QUICK, last_block=True, examples=36)
+    train_adapter(counted, build_debias_data(PAIRS), settings)
+    assert 36 < len(seen) < 36 * 3 + 6 * 2 + 5 * 12
 
 
 def test_an_adapter_is_trained_saved_judged_and_usable(model: str, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ _SHIFTS = (0, 7, 19)  # distances between the words or names that are paired
 _MAX_GRAD_NORM = 1.0
 _TWINS, _ANCHORS, _CONTRASTS, _STEREOTYPES = range(4)  # kinds of examples
 _SHARES = (1, 2, 4, 4)  # the batch is divided by it; contrasts and stereotypes come in twos
+_DRAWN = (36, 6, 5, 5)  # relative numbers of examples that are drawn beforehand
 _PERSON = re.compile(
     r"\b(?:(?P<article>an?) )?(?P<noun>(?:wo)?m[ae]n|boys?|girls?|person|people|child(?:ren)?)\b",
     re.IGNORECASE,
@@ -64,6 +65,10 @@ class DebiasSettings:
     `anchor_weight` is the weight of keeping the scores of sentence pairs, `contrast_weight` of
     keeping the penalty for a wrong group, and `stereotype_weight` of equal differences for opposite
     stereotypes. `factor` is the hidden size divided by the width of the adapter's bottleneck.
+
+    `last_block` puts the adapter behind the last block only, and a step then costs a tenth.
+    `examples` is the number of counterfactuals to draw beforehand, with a sixth or less of the
+    others; 0 takes all. It limits the texts that have to pass through the model.
     """
 
     steps: int = 400
@@ -74,6 +79,8 @@ class DebiasSettings:
     stereotype_weight: float = 1.0
     factor: int = REDUCTION_FACTOR
     seed: int = 0
+    last_block: bool = False
+    examples: int = 0
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -82,6 +89,7 @@ class DebiasSettings:
         check_at_least(
             0,
             seed=self.seed,
+            examples=self.examples,
             anchor_weight=self.anchor_weight,
             contrast_weight=self.contrast_weight,
             stereotype_weight=self.stereotype_weight,
@@ -270,7 +278,16 @@ def train_adapter(
         raise InputError(
             "no sentence mentions a group, or there are no sentence pairs; give more sentences"
         )
-    adapter = new_adapter(through.dim, through.blocks, factor=settings.factor, seed=settings.seed)
+    if settings.examples:
+        data = _draw_examples(data, settings.examples)
+    through.prepare(data.texts)
+    adapter = new_adapter(
+        through.dim,
+        through.blocks,
+        first=through.first,
+        factor=settings.factor,
+        seed=settings.seed,
+    )
     optimizer = torch.optim.AdamW(adapter.parameters(), lr=settings.rate, weight_decay=0.0)
 
     def step(number: int) -> tuple[Any, float]:
@@ -413,7 +430,7 @@ def _described_people(
 
     Every adjective of one group is paired with every one of the other in turn.
     """
-    terms = [term for family in families for term in family["terms"] if not term[2]]
+    terms = _interleave(*([t for t in family["terms"] if not t[2]] for family in families))
     found: list[Counterfactual] = []
     for n, text in enumerate(dict.fromkeys(texts) if terms else ()):
         words = terms[n % len(terms)][0], terms[(n + n // len(terms)) % len(terms)][1]
@@ -469,7 +486,7 @@ def _renamed(match: re.Match[str], word: str, by_name: bool) -> str:
 def _held_out_pattern() -> re.Pattern[str]:
     vocabulary = held_out()
     words = list(vocabulary["occupations"])
-    for family in (*vocabulary["nouns"], *vocabulary["names"]):
+    for family in (*vocabulary["nouns"], *vocabulary["names"], *vocabulary["more"]):
         if family.get("held_out"):
             words += [word for term in family["terms"] for word in term[:2]]
     joined = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
@@ -481,6 +498,22 @@ def _sample(items: Sequence[T], settings: DebiasSettings, step: int, kind: int) 
     draw = np.random.default_rng((settings.seed, step, kind))
     size = -(-settings.batch // _SHARES[kind])
     return [items[i] for i in draw.integers(len(items), size=size)] if items else []
+
+
+def _draw_examples(data: DebiasData, examples: int) -> DebiasData:
+    """A part of the data, the same for every seed."""
+    random = np.random.default_rng((0, 99))
+
+    def draw(items: Sequence[T], kind: int) -> tuple[T, ...]:
+        size = min(examples * _DRAWN[kind] // _DRAWN[0], len(items))
+        return tuple(items[i] for i in random.integers(len(items), size=size)) if items else ()
+
+    return DebiasData(
+        draw(data.counterfactuals, _TWINS),
+        draw(data.anchors, _ANCHORS),
+        draw(data.contrasts, _CONTRASTS),
+        draw(data.stereotypes, _STEREOTYPES),
+    )
 
 
 def _interleave(*lists: Sequence[T]) -> list[T]:

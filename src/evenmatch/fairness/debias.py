@@ -81,7 +81,7 @@ def debias(
     ]
     pairs = [p for s in sentences for p in (read_sentence_pairs(s) if isinstance(s, str) else s)]
     data = exclude_audited(build_debias_data(pairs, wanted, templates=templates), sets)
-    through = make_differentiable(plain, how)
+    through = make_differentiable(plain, how, settings.last_block)
     recipe = {
         "trainer": "debias",
         "metric": plain.signature,
