@@ -20,7 +20,7 @@ import argparse
 import gzip
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,11 @@ from evenmatch.data.fairness_sets import (
     read_fair_pairs,
     template_pairs,
 )
-from evenmatch.fairness.adapter_training import held_out, pronoun_contrasts, training_families
 from evenmatch.fairness.audit import pair_directions
 from evenmatch.fairness.bias import AttributeScores, measure_bias
 from evenmatch.fairness.counterfactuals import GenderCase, neutralise
 from evenmatch.fairness.debias import contrast_cases, fairness_pair_cases
+from evenmatch.fairness.training_data import held_out, pronoun_contrasts, training_families
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.stats.paired import Resampling
@@ -166,14 +166,15 @@ def bias_measures(name: str, pairs: list[FairnessPair], scores: Floats) -> dict[
     return {what: round(value, 8) for what, value in measures.items() if value is not None}
 
 
-def measure_ratings(metric: Metric, data: str) -> dict[str, float]:
-    """Agreement with the human ratings of each subset of a set."""
+def measure_ratings(metric: Metric, data: str, only: Sequence[str] = ()) -> dict[str, float]:
+    """Agreement with the human ratings of each subset of a set, or of some."""
     subsets, level, method = RATINGS[data]
-    sets = em.read_ratings(data, subsets=subsets)
+    sets = em.read_ratings(data, subsets=only or subsets)
     if level == "system":
         sets = [thinned(each, SYSTEM_SEGMENTS) for each in sets]
     found = em.correlate([metric], sets, level, method, resamples=10, threads=1)
-    return {f"{e.data} {e.subset}": e.value for e in found.entries}
+    values = {f"{e.data} {e.subset}": e.value for e in found.entries}
+    return {name: value for name, value in values.items() if not only or name.split()[1] in only}
 
 
 def main() -> None:
@@ -182,6 +183,7 @@ def main() -> None:
     parser.add_argument("metrics", nargs="+", metavar="LABEL=METRIC")
     parser.add_argument("--sets", nargs="*", default=[], metavar="SET")
     parser.add_argument("--ratings", nargs="*", default=[], choices=[*RATINGS, []])
+    parser.add_argument("--subsets", nargs="*", default=[], help="subsets of the ratings")
     parser.add_argument("--out", type=Path, default=STORED)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -197,7 +199,7 @@ def main() -> None:
         found["sets"] = measure_sets(metric, Run(threads=1), given.sets, known)
         for data in given.ratings:
             if data not in found.setdefault("ratings", {}):
-                found["ratings"][data] = measure_ratings(metric, data)
+                found["ratings"][data] = measure_ratings(metric, data, given.subsets)
         path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
         documents[label] = found
     plain = next(iter(documents.values()))

@@ -1,9 +1,9 @@
 """Measure how much bias is removed, and how much of the penalty is left, by strength.
 
-    python -m tools.fairness_strength [ADAPTER] [--out results/fairness/strength.json]
+    python -m tools.fairness_strength FOLDER [--out results/fairness/strength.json]
 
-Two ways to remove gender are compared with `bertscore`, each at several strengths. The first is the
-trained adapter (`gender` by default) with its output multiplied by the strength. The second is
+Two ways to remove gender are compared with `bertscore`, each at several strengths. The first is an
+adapter trained with `--last-block`, its output multiplied by the strength. The second is
 linear: the directions in which the hidden states of counterfactual words differ most are subtracted
 from the states of all tokens, times the strength. It is written as an adapter of the same form.
 """
@@ -19,15 +19,19 @@ from typing import Any
 import numpy as np
 
 from evenmatch.data.fairness_sets import FairnessPair
-from evenmatch.fairness.adapter_training import family_counterfactuals, training_families
 from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.differentiable import Differentiable, TextPair, make_differentiable
+from evenmatch.fairness.training_data import (
+    family_counterfactuals,
+    held_out,
+    training_families,
+)
 from evenmatch.models.adapters import Adapter, find_adapter, load_adapter
 from evenmatch.scoring.metric import as_metric
 from evenmatch.types import Pair, Run
-from tools.fairness import STORED, bias_measures, fairness_sets, penalty_cases
+from tools.fairness import STORED, all_term_pairs, bias_measures, fairness_sets, penalty_cases
 
-STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
+STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 DIRECTIONS = (1, 8)
 PER_FAMILY = 60  # counterfactuals to estimate the directions from
 BATCH = 200
@@ -112,16 +116,32 @@ def measure(
     return found
 
 
+def measure_terms(through: Differentiable, encoder: Any, adapter: Adapter) -> list[dict[str, Any]]:
+    """Bias by term of the unseen nouns, and the number of word pieces of both nouns."""
+    [family] = [each for each in held_out()["nouns"] if each["set"] == "nouns, unseen"]
+    found = []
+    for term in family["terms"]:
+        pairs = {"nouns, unseen": list(all_term_pairs({**family, "terms": [term]}))}
+        before, after = (measure(through, each, pairs, {}) for each in (None, adapter))
+        pieces = [len(encoder.tokenize(word).token_ids) - 2 for word in term[:2]]
+        raw = [each["nouns, unseen"]["raw"] for each in (before, after)]
+        found.append({"term": "/".join(term[:2]), "pieces": pieces, "raw": raw})
+    return found
+
+
 def main() -> None:
     """Measure all strengths of both ways."""
     import torch
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("adapter", nargs="?", default="gender")
+    parser.add_argument("adapter", metavar="FOLDER")
     parser.add_argument("--out", type=Path, default=STORED / "strength.json")
     given = parser.parse_args()
+    trained = load_adapter(find_adapter(given.adapter))
     torch.set_grad_enabled(False)
     through = make_differentiable(as_metric("bertscore"), Run(threads=1), last_block=True)
+    if trained.blocks != [through.first]:
+        raise SystemExit(f"{given.adapter} is not for the last block alone")
     encoder: Any = through.prepare.__self__  # type: ignore[attr-defined]  # a bound method
     known = fairness_sets()
     sets = {name: known[name] for name in (*GENDER_SETS, *OWN_SETS)}
@@ -142,7 +162,6 @@ def main() -> None:
     ]
     through.prepare(texts)
     found: dict[str, Any] = {"plain": measure(through, None, sets, cases)}
-    trained = load_adapter(find_adapter(given.adapter))
     for strength in STRENGTHS[1:]:
         scaled = scale_adapter(trained, strength)
         found[f"trained {strength}"] = measure(through, scaled, sets, cases)
@@ -154,11 +173,14 @@ def main() -> None:
     centre = encoder.norm(below).mean(0)
     scale = below.std(-1, correction=0).mean() / encoder.norm.weight
     for count in DIRECTIONS:
-        for strength in STRENGTHS[1:-1]:
+        for strength in STRENGTHS[1:]:
             linear = linear_adapter(right[:count], centre, scale, through.first, strength)
             found[f"linear {count} {strength}"] = measure(through, linear, sets, cases)
+    found["terms"] = measure_terms(through, encoder, trained)
     given.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     for label, row in found.items():
+        if label == "terms":
+            continue
         changes = [f"{100 * row[n]['raw'] / found['plain'][n]['raw']:.0f}" for n in sets]
         kept = [
             f"{100 * row[n]['cost'] / found['plain'][n]['cost']:.0f}"

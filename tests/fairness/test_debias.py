@@ -13,13 +13,10 @@ import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessSet, make_fairness_pair, read_fair_pairs
 from evenmatch.data.pairs import TRAINING_SPLITS, read_sentence_pairs
 from evenmatch.errors import DataError, InputError
-from evenmatch.fairness.adapter_training import (
-    DebiasSettings,
-    build_debias_data,
-    train_adapter,
-)
+from evenmatch.fairness.adapter_training import DebiasSettings, train_adapter
 from evenmatch.fairness.debias import debias, exclude_audited
 from evenmatch.fairness.differentiable import make_differentiable
+from evenmatch.fairness.training_data import build_debias_data
 from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE, new_adapter, save_adapter
 from evenmatch.scoring.metric import as_metric
 from evenmatch.training import checkpoints

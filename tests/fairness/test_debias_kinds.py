@@ -12,10 +12,11 @@ import pytest
 import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessSet, make_fairness_pair
 from evenmatch.errors import InputError
-from evenmatch.fairness.adapter_training import Contrast, DebiasData, DebiasSettings, train_adapter
+from evenmatch.fairness.adapter_training import DebiasSettings, train_adapter
 from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.debias import debias
 from evenmatch.fairness.differentiable import adapted_metric, make_differentiable
+from evenmatch.fairness.training_data import Contrast, DebiasData
 from evenmatch.models.adapters import Adapter
 from evenmatch.scoring.metric import as_metric
 from evenmatch.types import Pair, Run

@@ -8,7 +8,8 @@ from itertools import chain
 import pytest
 
 from evenmatch.errors import UnknownNameError
-from evenmatch.fairness.adapter_training import (
+from evenmatch.fairness.counterfactuals import Counterfactual
+from evenmatch.fairness.training_data import (
     Contrast,
     DebiasData,
     build_debias_data,
@@ -17,7 +18,6 @@ from evenmatch.fairness.adapter_training import (
     pronoun_contrasts,
     training_families,
 )
-from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.types import Pair
 
 PAIRS = [Pair("A man is cooking rice.", ("Women wash rice.",)), Pair("It rains.", ("Rain.",))]

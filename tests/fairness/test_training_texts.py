@@ -15,7 +15,7 @@ import pytest
 
 from evenmatch.data.fairness_sets import ATTRIBUTES, family_pairs, read_fair_pairs, template_pairs
 from evenmatch.data.pairs import TRAINING_SPLITS, read_sentence_pairs
-from evenmatch.fairness.adapter_training import (
+from evenmatch.fairness.training_data import (
     build_debias_data,
     held_out,
     mentions_held_out,

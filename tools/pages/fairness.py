@@ -143,31 +143,28 @@ def adapter_section(runs: Document) -> Iterator[str]:
     before = load(section["plain"])["sets"]
     after = {title: load(label)["sets"] for label, title in section["adapters"].items()}
     yield from ("## Debiasing: gender", "", *paragraph(section["text"]), *commands(section))
-    header = ["raw bias", "pairs", "before", *after]
-    table = [
-        [
-            title,
-            str(before[name]["pairs"]),
-            f"{before[name]['raw']:.5f}",
-            *(change(before[name]["raw"], sets[name]["raw"]) for sets in after.values()),
+    for what, digits, title in (("raw", 5, "raw bias"), ("bias", 2, "normalised bias")):
+        header = [title, "pairs", "before", *after]
+        table = [
+            [
+                named,
+                str(before[name]["pairs"]),
+                f"{before[name][what]:.{digits}f}",
+                *(
+                    change(before[name][what], sets[name][what], digits) if name in sets else "-"
+                    for sets in after.values()
+                ),
+            ]
+            for name, named in GENDER_SETS.items()
         ]
-        for name, title in GENDER_SETS.items()
-    ]
-    yield from (*table_lines([header, *table]), "")
-    header = ["normalised bias", "before", *after]
-    table = [
-        [
-            title,
-            f"{before[name]['bias']:.2f}",
-            *(change(before[name]["bias"], sets[name]["bias"], 2) for sets in after.values()),
-        ]
-        for name, title in GENDER_SETS.items()
-    ]
-    yield from (*table_lines([header, *table]), "")
+        yield from (*table_lines([header, *table]), "")
     yield from paragraph(section["parts"])
     header = ["offset, stereotype, share, share beyond the offset", "before", *after]
     table = [
-        [GENDER_SETS[name], *(parts(sets[name]) for sets in (before, *after.values()))]
+        [
+            GENDER_SETS[name],
+            *(parts(sets[name]) if name in sets else "-" for sets in (before, *after.values())),
+        ]
         for name in GENDER_SETS
     ]
     yield from (*table_lines([header, *table]), "")
@@ -191,7 +188,7 @@ def trade_off_section(runs: Document) -> Iterator[str]:
     """Runs with other weights of the loss: what is gained and what is lost."""
     section = runs["trade-off"]
     plain = load(runs["gender"]["plain"])["sets"]
-    names = ("gender", "winobias 1", "winobias 2", "crows gender", "nouns, seen", "names")
+    names = ("gender", "winobias 1", "winobias 2", "crows gender", "nouns, unseen", "names")
     yield from ("## What the terms of the loss trade", "", *paragraph(section["text"]))
     header = ["run", *(f"{GENDER_SETS[n]}, bias" for n in names), "share, paper's set"]
     header += [f"penalty by {title}" for title in PENALTIES.values()]
@@ -231,7 +228,7 @@ def strength_section(runs: Document) -> Iterator[str]:
     header = ["way and strength", *(f"bias, {GENDER_SETS[n]}" for n in GENDER_SETS if n in plain)]
     header += [f"penalty by {title}" for title in PENALTIES.values()]
     table = []
-    for label in (x for x in rows if x != "plain"):
+    for label in (x for x in rows if x not in ("plain", "terms")):
         cells = [
             f"{100 * rows[label][n]['raw'] / plain[n]['raw'] - 100:+.0f} %"
             for n in GENDER_SETS
@@ -240,6 +237,18 @@ def strength_section(runs: Document) -> Iterator[str]:
         cells += [f"{left(label, f'penalty, {n}'):.0f} %" for n in PENALTIES]
         table.append([label, *cells])
     yield from (*table_lines([header, *table]), "", *paragraph(section["findings"]))
+    yield from ("### Unseen nouns by term", "", *paragraph(section["terms"]))
+    table = [
+        [
+            row["term"],
+            "/".join(map(str, row["pieces"])),
+            f"{row['raw'][0]:.5f}",
+            change(*row["raw"]),
+        ]
+        for row in rows["terms"]
+    ]
+    header = ["nouns", "word pieces", "bias before", "with the adapter of more nouns"]
+    yield from (*table_lines([header, *table]), "")
 
 
 def attribute_section(runs: Document) -> Iterator[str]:

@@ -12,17 +12,16 @@ import numpy as np
 import pytest
 
 from evenmatch.fairness import adapter_training
-from evenmatch.fairness.adapter_training import (
+from evenmatch.fairness.adapter_training import DebiasSettings, train_adapter
+from evenmatch.fairness.counterfactuals import Counterfactual
+from evenmatch.fairness.differentiable import Differentiable
+from evenmatch.fairness.training_data import (
     Contrast,
     DebiasData,
-    DebiasSettings,
     _interleave,
     _sample,
     build_debias_data,
-    train_adapter,
 )
-from evenmatch.fairness.counterfactuals import Counterfactual
-from evenmatch.fairness.differentiable import Differentiable
 from evenmatch.training.generator import loss as generator_loss
 from evenmatch.training.generator.loss import TuneBatch, mixed_loss
 from evenmatch.training.keyphrases import objectives
