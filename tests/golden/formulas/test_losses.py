@@ -12,16 +12,10 @@ import numpy as np
 import pytest
 
 from evenmatch.fairness import adapter_training
-from evenmatch.fairness.adapter_training import DebiasSettings, train_adapter
+from evenmatch.fairness.adapter_training import DebiasSettings, _sample, train_adapter
 from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.differentiable import Differentiable
-from evenmatch.fairness.training_data import (
-    Contrast,
-    DebiasData,
-    _interleave,
-    _sample,
-    build_debias_data,
-)
+from evenmatch.fairness.training_data import Contrast, DebiasData, _interleave, build_debias_data
 from evenmatch.training.generator import loss as generator_loss
 from evenmatch.training.generator.loss import TuneBatch, mixed_loss
 from evenmatch.training.keyphrases import objectives
@@ -127,12 +121,12 @@ def test_by_default_all_four_terms_count_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_examples_depend_on_seed_step_and_kind() -> None:
-    items, settings = range(1000), DebiasSettings(batch=3)
+    items, settings = range(1000), DebiasSettings(batch=6)
     drawn = np.random.default_rng((0, 5, 1)).integers(1000, size=3).tolist()
     assert _sample(items, settings, 5, 1) == drawn
     assert _sample([], settings, 0, 0) == []
     assert len(_sample(items, settings, 5, 2)) == len(_sample(items, settings, 5, 3)) == 2
-    other = DebiasSettings(batch=3, seed=1)
+    other = DebiasSettings(batch=6, seed=1)
     assert _sample(items, other, 5, 1) != drawn != _sample(items, settings, 5, 0)
 
 
