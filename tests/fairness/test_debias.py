@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -82,9 +83,12 @@ def test_only_examples_that_were_drawn_are_trained_on(model: str) -> None:
     metric = as_metric(f"bertscore(model='{model}', layer=1)")
     through = make_differentiable(metric, Run(), last_block=True)
     seen: set[str] = set()
-    counted = dataclasses.replace(
-        through, prepare=lambda texts: (seen.update(texts), through.prepare(texts))[1]
-    )
+
+    def prepare(texts: Iterable[str]) -> None:
+        seen.update(texts)
+        through.prepare(texts)
+
+    counted = dataclasses.replace(through, prepare=prepare)
     settings = dataclasses.replace(QUICK, last_block=True, examples=36)
     train_adapter(counted, build_debias_data(PAIRS), settings)
     assert 36 < len(seen) < 36 * 3 + 6 * 2 + 5 * 12
@@ -184,9 +188,21 @@ def test_a_metric_that_no_gradient_goes_through_is_refused(metric: str, words: s
         make_differentiable(as_metric(metric), Run())
 
 
+def test_the_last_block_alone_needs_a_layer_norm_behind_it(tmp_path: Path) -> None:
+    from evenmatch.models.loading import quiet_transformers
+    from tests.support.model_families import FAMILIES, save
+
+    family = next(each for each in FAMILIES if each.name == "t5")
+    with quiet_transformers():
+        t5 = as_metric(f"bertscore(model='{save(family, tmp_path)}', layer=1)")
+    with pytest.raises(InputError, match="needs a model whose blocks end in a layer norm"):
+        make_differentiable(t5, Run(), last_block=True)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
+        ({"examples": -1}, "examples must be at least 0, got -1"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"steps": 2.5}, "steps takes a whole number, got 2.5"),
         ({"contrast_weight": -1.0}, "contrast_weight must be at least 0, got -1"),

@@ -138,3 +138,8 @@ def test_only_a_metric_over_a_transformer_takes_an_adapter() -> None:
     for plain in ("chrf", "align(vectors=hashed)"):
         with pytest.raises(InputError, match="only a metric with a transformer takes an adapter"):
             adapted_metric(as_metric(plain), "mine")
+
+
+def test_only_an_alignment_metric_is_trained_for_the_last_block_alone(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="only adapters for alignment metrics can be for the last"):
+        make_differentiable(as_metric(towers(tmp_path)), Run(), last_block=True)

@@ -72,7 +72,10 @@ def make_differentiable(metric: Metric, run: Run, last_block: bool = False) -> D
         texts = DifferentiableEncoder(encoder.backbone, run, layer if last_block else 0)
         return texts.make_differentiable(layer, AlignmentScorer(metric, encoder, texts, layer))
     if last_block:
-        raise InputError("only adapters for alignment metrics can be for the last block alone")
+        raise InputError(
+            "only adapters for alignment metrics can be for the last block alone; "
+            "leave out --last-block"
+        )
     if not isinstance(metric, FittedMetric | Regression | Likelihood):
         raise InputError(
             "only metrics with a transformer are differentiable: alignment metrics such as "
@@ -192,16 +195,19 @@ def _sparse_f_scores(solved: Sequence[Alignment], both: Sequence[tuple[Embedded,
     found: list[tuple[Array, ...]] = []
     for k, (plan, (x, y)) in enumerate(zip(solved, both, strict=True)):
         units, others = x.weights.cpu().numpy(), y.weights.cpu().numpy()
-        shares = plan.rows * units[:, None] / units.sum(), plan.cols * others / others.sum()
-        for side, share in enumerate(shares):
+        gains = (
+            plan.rows * units[:, None] / (units.sum() or 1.0),
+            plan.cols * others / (others.sum() or 1.0),
+        )
+        for side, share in enumerate(gains):
             i, j = share.nonzero()
-            to = np.full(len(i), 2 * k + side)
-            found.append((first[id(x)] + i, first[id(y)] + j, share[i, j], to))
-    rows, columns, shares, to = (
+            place = np.full(len(i), 2 * k + side)
+            found.append((first[id(x)] + i, first[id(y)] + j, share[i, j], place))
+    rows, columns, weights, places = (
         torch.as_tensor(np.concatenate(each), device=device) for each in zip(*found, strict=True)
     )
-    cosines = (vectors[rows] * vectors[columns]).sum(-1)
-    sums = torch.zeros(2 * len(both), device=device).index_add(0, to, cosines * shares.float())
+    cosines = (vectors[rows] * vectors[columns]).sum(-1) * weights.float()
+    sums = torch.zeros(2 * len(both), device=device).index_add(0, places, cosines)
     return harmonic_mean_torch(sums[::2], sums[1::2])
 
 
@@ -339,6 +345,13 @@ class DifferentiableEncoder:
             find_last_norm(self.blocks.module, self.blocks.stack, last - 1) if last else None
         )
         self.before_norm: dict[str, Any] = {}  # what the last norm is applied to, by text
+        if last:
+            self.norm = find_last_norm(self.blocks.module, self.blocks.stack, last - 1)
+            if "norm" not in type(self.norm).__name__.lower():
+                raise InputError(
+                    "an adapter for the last block alone needs a model whose blocks end in a layer "
+                    "norm, such as BERT; leave out --last-block"
+                )
 
     def make_differentiable(self, blocks: int, scores: Callable[..., Any]) -> Differentiable:
         """Return the metric with these scores, for adapters in the first `blocks` blocks."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenmatch.fairness import adapter_training
+from evenmatch.fairness import adapter_training, training_data
 from evenmatch.fairness.adapter_training import DebiasSettings, _sample, train_adapter
 from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.differentiable import Differentiable
@@ -174,7 +174,7 @@ def test_pronouns_contrast_beside_a_noun_or_a_name(
         "names": [{"terms": [["Tom", "Ann", "someone"]]}],
         "pronouns": [["{noun} saw that {he} won.", "{noun} saw that {noun} won."]],
     }
-    monkeypatch.setattr(adapter_training, "held_out", lambda: vocabulary)
+    monkeypatch.setattr(training_data, "held_out", lambda: vocabulary)
     first, second = pronoun_contrasts(kind)
     capital = word[0].upper() + word[1:]
     assert second.right == f"{capital} saw that she won."
@@ -220,7 +220,7 @@ def test_pronouns_are_trained_beside_nouns_or_names(by_name: bool, words: tuple[
 
 
 def test_generated_contrasts_are_beside_nouns_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapter_training, "training_families", lambda attribute: FAMILIES)
+    monkeypatch.setattr(training_data, "training_families", lambda attribute: FAMILIES)
     data = build_debias_data([Pair("He sat.", ("It rained.",))])
     found = {contrast.reference for both in data.contrasts for contrast in both}
     assert {"The aunt wept.", "Ann wept.", "He sat.", "The brave said he won."} <= found
