@@ -4,14 +4,14 @@
 
 METRIC is a spec, or a folder that `evenmatch debias` wrote for bertscore. Each metric is kept as
 LABEL.json; what such a file has is not measured again. The first metric is the one that the others
-are compared with on the screen. `--ratings` adds the agreement with human ratings of these sets:
-wmt17-da, wmt20-da (zh-en) and summ-realsumm.
+are compared with on the screen. `--sets` limits the sets and penalties. `--ratings` adds the
+agreement with human ratings of these sets: wmt17-da, wmt20-da (zh-en) and summ-realsumm.
 
 The fairness sets are the six of Sun et al. (2022), the test parts of WinoBias, the gender pairs of
 CrowS-Pairs that differ in known terms only, and own sentences: with gendered nouns (seen and unseen
-in training), with names (unseen), the pairs of the audit, and the selection set, by which settings
-were chosen. The reference of WinoBias names the occupation in place of the pronoun; that of
-CrowS-Pairs is neutralised by `evenmatch.fairness.counterfactuals`.
+in training), with names (unseen), the pairs of the audit, and the selection set. The reference of
+WinoBias names the occupation in place of the pronoun; that of CrowS-Pairs is neutralised by
+`evenmatch.fairness.counterfactuals`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import argparse
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,11 @@ from evenmatch.data.fairness_sets import (
     read_fair_pairs,
     template_pairs,
 )
-from evenmatch.fairness.adapter_training import held_out, pronoun_contrasts, training_families
 from evenmatch.fairness.audit import pair_directions
 from evenmatch.fairness.bias import AttributeScores, measure_bias
 from evenmatch.fairness.counterfactuals import GenderCase, neutralise
 from evenmatch.fairness.debias import contrast_cases, fairness_pair_cases
+from evenmatch.fairness.training_data import held_out, pronoun_contrasts, training_families
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.stats.paired import Resampling
@@ -69,10 +69,8 @@ def fairness_sets() -> dict[str, list[FairnessPair]]:
     for kind in (1, 2):
         sets[f"winobias {kind}"] = list(winobias_pairs(kind))
     sets["crows gender"] = list(crows_gender_pairs())
-    for family in vocabulary["nouns"]:
-        name = "nouns, unseen" if family.get("held_out") else "nouns, seen"
-        sets[name] = list(all_term_pairs(family))
-    sets["names"] = [p for family in vocabulary["names"] for p in all_term_pairs(family)]
+    for family in (*vocabulary["nouns"], *vocabulary["names"], *vocabulary["more"]):
+        sets[family["set"]] = list(all_term_pairs(family))
     sets["own gender"] = template_pairs("gender")
     sets["selection"] = [p for f in training_families("selection") for p in all_term_pairs(f)]
     return sets | {name: list(pairs) for name, pairs in public.items() if name != "gender"}
@@ -118,16 +116,21 @@ def penalty_cases() -> dict[str, list[GenderCase]]:
     }
 
 
-def measure_sets(metric: Metric, run: Run) -> Measures:
-    """Measure bias on each set, and the penalty for a wrong group or gender."""
+def measure_sets(metric: Metric, run: Run, only: Collection[str], known: Measures) -> Measures:
+    """Measure bias on each set, and the penalty for a wrong group or gender, unless it is known."""
     sets, cases = fairness_sets(), penalty_cases()
     public = read_fair_pairs("metric-fairness").pairs
     cases |= {name: fairness_pair_cases(public[name]) for name in public if name != "gender"}
+    wanted = set(only or (*sets, *cases))
+    sets = {n: each for n, each in sets.items() if n in wanted and n not in known}
+    cases = {n: c for n, c in cases.items() if n in wanted and f"penalty, {n}" not in known}
     pairs = [p for each in sets.values() for both in each for p in both.both]
     pairs += [p for each in cases.values() for case in each for p in case]
+    if not pairs:
+        return known
     [scores] = score_metrics([metric], pairs, run)
     rows = iter(np.array([s.value for s in scores.segments]).reshape(-1, 2))
-    found = {}
+    found = dict(known)
     for name, each in sets.items():
         both = np.array([next(rows) for _ in each])
         found[name] = bias_measures(name, each, both)
@@ -163,21 +166,24 @@ def bias_measures(name: str, pairs: list[FairnessPair], scores: Floats) -> dict[
     return {what: round(value, 8) for what, value in measures.items() if value is not None}
 
 
-def measure_ratings(metric: Metric, data: str) -> dict[str, float]:
-    """Agreement with the human ratings of each subset of a set."""
+def measure_ratings(metric: Metric, data: str, only: Sequence[str] = ()) -> dict[str, float]:
+    """Agreement with the human ratings of each subset of a set, or of some."""
     subsets, level, method = RATINGS[data]
-    sets = em.read_ratings(data, subsets=subsets)
+    sets = em.read_ratings(data, subsets=only or subsets)
     if level == "system":
         sets = [thinned(each, SYSTEM_SEGMENTS) for each in sets]
     found = em.correlate([metric], sets, level, method, resamples=10, threads=1)
-    return {f"{e.data} {e.subset}": e.value for e in found.entries}
+    values = {f"{e.data} {e.subset}": e.value for e in found.entries}
+    return {name: value for name, value in values.items() if not only or name.split()[1] in only}
 
 
 def main() -> None:
     """Measure the metrics that are named, and print them beside the first."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("metrics", nargs="+", metavar="LABEL=METRIC")
+    parser.add_argument("--sets", nargs="*", default=[], metavar="SET")
     parser.add_argument("--ratings", nargs="*", default=[], choices=[*RATINGS, []])
+    parser.add_argument("--subsets", nargs="*", default=[], help="subsets of the ratings")
     parser.add_argument("--out", type=Path, default=STORED)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -189,17 +195,19 @@ def main() -> None:
         metric = as_metric(f"bertscore(adapter={wanted!r})" if folder else wanted)
         if found.setdefault("signature", metric.signature) != metric.signature:
             raise SystemExit(f"{path} is of another metric: {found['signature']}")
-        if "sets" not in found:
-            found["sets"] = measure_sets(metric, Run(threads=1))
+        known = found.get("sets", {})
+        found["sets"] = measure_sets(metric, Run(threads=1), given.sets, known)
         for data in given.ratings:
             if data not in found.setdefault("ratings", {}):
-                found["ratings"][data] = measure_ratings(metric, data)
+                found["ratings"][data] = measure_ratings(metric, data, given.subsets)
         path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
         documents[label] = found
     plain = next(iter(documents.values()))
     for label, document in documents.items():
         print(label)
         for name, row in document["sets"].items():
+            if name not in plain["sets"]:
+                continue
             print("  ", name, *_compared(plain["sets"][name], row), sep="  ")
         for data, values in document.get("ratings", {}).items():
             print(f"   {data}  {np.mean(list(values.values())):.4f}")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,14 +14,11 @@ import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessSet, make_fairness_pair, read_fair_pairs
 from evenmatch.data.pairs import TRAINING_SPLITS, read_sentence_pairs
 from evenmatch.errors import DataError, InputError
-from evenmatch.fairness.adapter_training import (
-    DebiasSettings,
-    build_debias_data,
-    train_adapter,
-)
+from evenmatch.fairness.adapter_training import DebiasSettings, train_adapter
 from evenmatch.fairness.debias import debias, exclude_audited
 from evenmatch.fairness.differentiable import make_differentiable
-from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE
+from evenmatch.fairness.training_data import build_debias_data
+from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE, new_adapter, save_adapter
 from evenmatch.scoring.metric import as_metric
 from evenmatch.training import checkpoints
 from evenmatch.training.checkpoints import CHECKPOINT_FILE
@@ -60,6 +59,39 @@ def test_training_scores_are_the_metric_s_own(name: str, model: str) -> None:
     found = make_differentiable(metric, Run()).scores(TEXTS, None).tolist()
     wanted = [em.score([c], [r], metric).mean for c, r in TEXTS]
     assert found == pytest.approx(wanted, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bertscore", "f_disc"])
+def test_scores_with_an_adapter_for_the_last_block_are_the_metric_s_own(
+    name: str, model: str, tmp_path: Path
+) -> None:
+    spec = f"{name}(model='{model}', layer=2"
+    through = make_differentiable(as_metric(f"{spec})"), Run(), last_block=True)
+    through.prepare([text for pair in TEXTS for text in pair])
+    adapter = new_adapter(through.dim, through.blocks, first=through.first, factor=4, seed=1)
+    for weight in adapter.parameters():
+        weight.data.mul_(20).add_(0.1)
+    save_adapter(adapter, tmp_path, {})
+    assert adapter.blocks == [1]
+    for given, metric in ((None, f"{spec})"), (adapter, f"{spec}, adapter='{tmp_path}')")):
+        found = through.scores(TEXTS, given).tolist()
+        wanted = [em.score([c], [r], metric).mean for c, r in TEXTS]
+        assert found == pytest.approx(wanted, abs=1e-5)
+
+
+def test_only_examples_that_were_drawn_are_trained_on(model: str) -> None:
+    metric = as_metric(f"bertscore(model='{model}', layer=1)")
+    through = make_differentiable(metric, Run(), last_block=True)
+    seen: set[str] = set()
+
+    def prepare(texts: Iterable[str]) -> None:
+        seen.update(texts)
+        through.prepare(texts)
+
+    counted = dataclasses.replace(through, prepare=prepare)
+    settings = dataclasses.replace(QUICK, last_block=True, examples=36)
+    train_adapter(counted, build_debias_data(PAIRS), settings)
+    assert 36 < len(seen) < 36 * 3 + 6 * 2 + 5 * 12
 
 
 def test_an_adapter_is_trained_saved_judged_and_usable(model: str, tmp_path: Path) -> None:
@@ -156,9 +188,21 @@ def test_a_metric_that_no_gradient_goes_through_is_refused(metric: str, words: s
         make_differentiable(as_metric(metric), Run())
 
 
+def test_the_last_block_alone_needs_a_layer_norm_behind_it(tmp_path: Path) -> None:
+    from evenmatch.models.loading import quiet_transformers
+    from tests.support.model_families import FAMILIES, save
+
+    family = next(each for each in FAMILIES if each.name == "t5")
+    with quiet_transformers():
+        t5 = as_metric(f"bertscore(model='{save(family, tmp_path)}', layer=1)")
+    with pytest.raises(InputError, match="needs a model whose blocks end in a layer norm"):
+        make_differentiable(t5, Run(), last_block=True)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
+        ({"examples": -1}, "examples must be at least 0, got -1"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"steps": 2.5}, "steps takes a whole number, got 2.5"),
         ({"contrast_weight": -1.0}, "contrast_weight must be at least 0, got -1"),

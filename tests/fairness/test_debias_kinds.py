@@ -12,10 +12,11 @@ import pytest
 import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessSet, make_fairness_pair
 from evenmatch.errors import InputError
-from evenmatch.fairness.adapter_training import Contrast, DebiasData, DebiasSettings, train_adapter
+from evenmatch.fairness.adapter_training import DebiasSettings, train_adapter
 from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.debias import debias
 from evenmatch.fairness.differentiable import adapted_metric, make_differentiable
+from evenmatch.fairness.training_data import Contrast, DebiasData
 from evenmatch.models.adapters import Adapter
 from evenmatch.scoring.metric import as_metric
 from evenmatch.types import Pair, Run
@@ -137,3 +138,8 @@ def test_only_a_metric_over_a_transformer_takes_an_adapter() -> None:
     for plain in ("chrf", "align(vectors=hashed)"):
         with pytest.raises(InputError, match="only a metric with a transformer takes an adapter"):
             adapted_metric(as_metric(plain), "mine")
+
+
+def test_only_an_alignment_metric_is_trained_for_the_last_block_alone(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="only adapters for alignment metrics can be for the last"):
+        make_differentiable(as_metric(towers(tmp_path)), Run(), last_block=True)

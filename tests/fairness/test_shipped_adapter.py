@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from evenmatch.data.fairness_sets import FairnessSet, read_fair_pairs
-from evenmatch.fairness.adapter_training import pronoun_contrasts
 from evenmatch.fairness.audit import audit
 from evenmatch.fairness.counterfactuals import wrong_gender_penalties
 from evenmatch.fairness.debias import contrast_cases, fairness_pair_cases
+from evenmatch.fairness.training_data import pronoun_contrasts
 from evenmatch.registry import build
 from evenmatch.types import Run
 

@@ -8,7 +8,8 @@ from itertools import chain
 import pytest
 
 from evenmatch.errors import UnknownNameError
-from evenmatch.fairness.adapter_training import (
+from evenmatch.fairness.counterfactuals import Counterfactual
+from evenmatch.fairness.training_data import (
     Contrast,
     DebiasData,
     build_debias_data,
@@ -17,7 +18,6 @@ from evenmatch.fairness.adapter_training import (
     pronoun_contrasts,
     training_families,
 )
-from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.types import Pair
 
 PAIRS = [Pair("A man is cooking rice.", ("Women wash rice.",)), Pair("It rains.", ("Rain.",))]
@@ -95,7 +95,23 @@ def test_people_are_described_by_the_groups_of_other_attributes() -> None:
         in found.counterfactuals
     )
     begins = [c for c in found.counterfactuals if c.neutral == "Women wash rice."]
-    assert [c.original for c in begins][:1] == ["Elderly women wash rice."]
+    assert begins
+    assert all(c.original.endswith(" women wash rice.") for c in begins)
+
+
+def test_people_are_renamed_by_nouns_and_names_of_both_genders() -> None:
+    pairs = [Pair(f"A man is eating fruit {n}.", ("A man walks his dog.",)) for n in range(12)]
+    found = [c for c in build_debias_data(pairs).counterfactuals if "fruit" in c.neutral]
+    assert {c.neutral.partition(" is ")[0] for c in found} >= {"A person", "Someone"}
+    assert not any("a man" in c.original.lower() and "dog" in c.neutral for c in found)
+    assert any(c.original.split()[0] in ("Kevin", "Brian", "Scott") for c in found)
+
+
+def test_any_two_words_of_a_list_are_compared() -> None:
+    family = next(f for f in training_families("religion") if "words" in f)
+    pairs = {tuple(term[:2]) for term in family["terms"]}
+    assert len(pairs) == 2 * len(family["words"])
+    assert all(one != other for one, other in pairs)
 
 
 def test_several_attributes_share_one_set_of_data(gender: DebiasData) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from evenmatch.data.fairness_sets import ATTRIBUTES, family_pairs, read_fair_pairs, template_pairs
 from evenmatch.data.pairs import TRAINING_SPLITS, read_sentence_pairs
-from evenmatch.fairness.adapter_training import (
+from evenmatch.fairness.training_data import (
     build_debias_data,
     held_out,
     mentions_held_out,
@@ -106,7 +106,7 @@ def public_texts(data: Path) -> set[str]:
 
 def held_out_texts() -> set[str]:
     """Every text of the held-out nouns, names and pronouns."""
-    families = [*held_out()["nouns"], *held_out()["names"]]
+    families = [*held_out()["nouns"], *held_out()["names"], *held_out()["more"]]
     found = {plain(p.first.candidate) for family in families for p in family_pairs(family)}
     contrasts = (*pronoun_contrasts("noun"), *pronoun_contrasts("name"))
     return found | {plain(text) for each in contrasts for text in astuple(each)}
@@ -152,6 +152,47 @@ def test_no_sentence_frame_to_train_on_is_one_to_audit_on(data: Path) -> None:
     assert len(trained) > 100
     assert len(judged) > 1500
     assert not trained & judged
+
+
+def group_words(attribute: str) -> set[str]:
+    """The words of the lists, any two of which are compared."""
+    return {
+        word.lower()
+        for family in training_families(attribute)
+        if "words" in family
+        for word in family["words"]
+    }
+
+
+@pytest.mark.parametrize("attribute", [a for a in ATTRIBUTES if a != "gender"])
+def test_no_group_word_of_our_lists_is_in_the_public_set(attribute: str, data: Path) -> None:
+    assert data.is_dir()
+    pairs = read_fair_pairs("metric-fairness", attributes=[attribute]).pairs[attribute]
+    text = " | ".join(
+        t for p in pairs for side in p.both for t in (side.candidate, *side.references)
+    )
+    assert len(group_words(attribute)) >= 80
+    assert not masking(frozenset(group_words(attribute))).findall(text.lower())
+
+
+def test_no_held_out_noun_or_name_is_one_to_train_on() -> None:
+    held = {
+        word.lower()
+        for kind in ("nouns", "names", "more")
+        for family in held_out()[kind]
+        if family.get("held_out")
+        for term in family["terms"]
+        for word in term[:2]
+    }
+    trained = {
+        word.lower()
+        for family in training_families("gender")
+        for term in family["terms"]
+        for word in term[:2]
+    }
+    assert len(held) > 200
+    assert len(trained) > 500
+    assert not held & trained
 
 
 def test_all_occupations_of_winobias_and_of_our_audits_are_held_out(data: Path) -> None:

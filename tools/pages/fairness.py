@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from evenmatch.reports.plots import Estimate, estimate_plot, interval_plot
+from evenmatch.reports.plots import Estimate, estimate_plot, interval_plot, line_plot
 from evenmatch.stats.bootstrap import Interval
 from tools.fairness import STORED
 from tools.pages import PAGES
@@ -36,7 +36,9 @@ GENDER_SETS = {
     "crows gender": "CrowS-Pairs, gender",
     "nouns, seen": "nouns seen in training",
     "nouns, unseen": "unseen nouns",
+    "nouns, further": "20 further unseen nouns",
     "names": "unseen names",
+    "names, regions": "unseen names of eight regions",
     "own gender": "included pairs",
     "selection": "selection set",
 }
@@ -58,6 +60,7 @@ def page_lines() -> Iterator[str]:
     yield from published_section(load("published"), runs["published"])
     yield from adapter_section(runs)
     yield from trade_off_section(runs)
+    yield from strength_section(runs)
     yield from attribute_section(runs)
     yield from direction_section(runs)
     yield from agreement_section(runs)
@@ -140,31 +143,28 @@ def adapter_section(runs: Document) -> Iterator[str]:
     before = load(section["plain"])["sets"]
     after = {title: load(label)["sets"] for label, title in section["adapters"].items()}
     yield from ("## Debiasing: gender", "", *paragraph(section["text"]), *commands(section))
-    header = ["raw bias", "pairs", "before", *after]
-    table = [
-        [
-            title,
-            str(before[name]["pairs"]),
-            f"{before[name]['raw']:.5f}",
-            *(change(before[name]["raw"], sets[name]["raw"]) for sets in after.values()),
+    for what, digits, title in (("raw", 5, "raw bias"), ("bias", 2, "normalised bias")):
+        header = [title, "pairs", "before", *after]
+        table = [
+            [
+                named,
+                str(before[name]["pairs"]),
+                f"{before[name][what]:.{digits}f}",
+                *(
+                    change(before[name][what], sets[name][what], digits) if name in sets else "-"
+                    for sets in after.values()
+                ),
+            ]
+            for name, named in GENDER_SETS.items()
         ]
-        for name, title in GENDER_SETS.items()
-    ]
-    yield from (*table_lines([header, *table]), "")
-    header = ["normalised bias", "before", *after]
-    table = [
-        [
-            title,
-            f"{before[name]['bias']:.2f}",
-            *(change(before[name]["bias"], sets[name]["bias"], 2) for sets in after.values()),
-        ]
-        for name, title in GENDER_SETS.items()
-    ]
-    yield from (*table_lines([header, *table]), "")
+        yield from (*table_lines([header, *table]), "")
     yield from paragraph(section["parts"])
     header = ["offset, stereotype, share, share beyond the offset", "before", *after]
     table = [
-        [GENDER_SETS[name], *(parts(sets[name]) for sets in (before, *after.values()))]
+        [
+            GENDER_SETS[name],
+            *(parts(sets[name]) if name in sets else "-" for sets in (before, *after.values())),
+        ]
         for name in GENDER_SETS
     ]
     yield from (*table_lines([header, *table]), "")
@@ -188,7 +188,7 @@ def trade_off_section(runs: Document) -> Iterator[str]:
     """Runs with other weights of the loss: what is gained and what is lost."""
     section = runs["trade-off"]
     plain = load(runs["gender"]["plain"])["sets"]
-    names = ("gender", "winobias 1", "winobias 2", "crows gender", "nouns, seen", "names")
+    names = ("gender", "winobias 1", "winobias 2", "crows gender", "nouns, unseen", "names")
     yield from ("## What the terms of the loss trade", "", *paragraph(section["text"]))
     header = ["run", *(f"{GENDER_SETS[n]}, bias" for n in names), "share, paper's set"]
     header += [f"penalty by {title}" for title in PENALTIES.values()]
@@ -203,27 +203,72 @@ def trade_off_section(runs: Document) -> Iterator[str]:
     yield from (*table_lines([header, *table]), "")
 
 
+def strength_section(runs: Document) -> Iterator[str]:
+    """What is left of bias and of penalty, by strength of the adapter and of linear removal."""
+    section, rows = runs["strength"], load("strength")
+    yield from ("## Trade-off by strength", "", *paragraph(section["text"]), *commands(section))
+    plain = rows["plain"]
+    measured = {"gender": "raw", "nouns, further": "raw", "names": "raw"} | {
+        f"penalty, {name}": "cost" for name in PENALTIES
+    }
+
+    def left(label: str, name: str) -> float:
+        return float(100 * rows[label][name][measured[name]] / plain[name][measured[name]])
+
+    titles = {name: title for name, title in GENDER_SETS.items() if name in measured}
+    titles |= {f"penalty, {name}": f"penalty by {title}" for name, title in PENALTIES.items()}
+    for way, title in section["ways"].items():
+        labels = {float(x.removeprefix(way)): x for x in rows if x.startswith(f"{way} ")}
+        lines = {
+            named: [(0.0, 100.0), *((x, left(label, name)) for x, label in labels.items())]
+            for name, named in titles.items()
+        }
+        plot = line_plot(("strength", "% left"), lines, from_zero=True)
+        yield from figure(f"strength-{way.replace(' ', '-')}", title, plot)
+    header = ["way and strength", *(f"bias, {GENDER_SETS[n]}" for n in GENDER_SETS if n in plain)]
+    header += [f"penalty by {title}" for title in PENALTIES.values()]
+    table = []
+    for label in (x for x in rows if x not in ("plain", "terms")):
+        cells = [
+            f"{100 * rows[label][n]['raw'] / plain[n]['raw'] - 100:+.0f} %"
+            for n in GENDER_SETS
+            if n in plain
+        ]
+        cells += [f"{left(label, f'penalty, {n}'):.0f} %" for n in PENALTIES]
+        table.append([label, *cells])
+    yield from (*table_lines([header, *table]), "", *paragraph(section["findings"]))
+    yield from ("### Unseen nouns by term", "", *paragraph(section["terms"]))
+    table = [
+        [
+            row["term"],
+            "/".join(map(str, row["pieces"])),
+            f"{row['raw'][0]:.5f}",
+            change(*row["raw"]),
+        ]
+        for row in rows["terms"]
+    ]
+    header = ["nouns", "word pieces", "bias before", "with the adapter of more nouns"]
+    yield from (*table_lines([header, *table]), "")
+
+
 def attribute_section(runs: Document) -> Iterator[str]:
     """Adapters for other attributes."""
     section = runs["attributes"]
     before = load(runs["gender"]["plain"])["sets"]
-    after = {title: load(label)["sets"] for label, title in section["adapters"].items()}
     yield from ("## Debiasing: other attributes", "", *paragraph(section["text"]))
     yield from commands(section)
-    header = ["attribute", "pairs", "bias before", *after]
-    header += [f"penalty for a wrong group kept, {title}" for title in after]
+    header = ["attribute", "pairs", "adapter", "raw bias", "normalised", "penalty kept", "share"]
     table = []
-    for name in (a for a in ATTRIBUTES if a != "gender"):
-        cost = before[f"penalty, {name}"]["cost"]
-        table.append(
-            [
-                SHORT.get(name, name),
-                str(before[name]["pairs"]),
-                f"{before[name]['bias']:.2f}",
-                *(change(before[name]["bias"], sets[name]["bias"], 2) for sets in after.values()),
-                *(kept(cost, sets[f"penalty, {name}"]["cost"]) for sets in after.values()),
-            ]
-        )
+    for name, adapters in section["adapters"].items():
+        base = before[name]
+        start = [f"{base['raw']:.5f}", f"{base['bias']:.2f}", "", f"{base['share']:.2f}"]
+        table.append([SHORT.get(name, name), str(base["pairs"]), "none", *start])
+        for label, title in adapters.items():
+            after = load(label)["sets"]
+            row = after[name]
+            costs = (sets[f"penalty, {name}"]["cost"] for sets in (before, after))
+            cells = [change(base["raw"], row["raw"]), change(base["bias"], row["bias"], 2)]
+            table.append(["", "", title, *cells, kept(*costs), f"{row['share']:.2f}"])
     yield from (*table_lines([header, *table]), "", *paragraph(section["findings"]))
 
 

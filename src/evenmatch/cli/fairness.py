@@ -117,7 +117,9 @@ def debias(
         shown="the pairs included in evenmatch",
     ),
     steps: int = opt.count(400, "Number of training steps."),
-    batch: int = opt.count(16, "Number of examples of each kind per step."),
+    batch: int = opt.count(
+        16, "Number of counterfactuals per step, with half as many of the others."
+    ),
     rate: float = opt.value(1e-3, "RATE", "Learning rate."),
     keep: float = opt.value(
         1.0, "WEIGHT", "Weight of the loss that keeps other scores unchanged.", least=0
@@ -138,6 +140,14 @@ def debias(
         16, "Reduction factor: hidden size divided by adapter bottleneck size."
     ),
     seed: int = opt.SEED,
+    last_block: bool = opt.flag(
+        False,
+        "--last-block",
+        "Put the adapter after the last block only; a step takes a tenth of the time.",
+    ),
+    examples: int = opt.count(
+        0, "Number of counterfactuals to draw from the training data; 0 uses all.", least=0
+    ),
     json: bool = opt.JSON,
     *,
     running: opt.RunOptions,
@@ -146,7 +156,9 @@ def debias(
 
     Run the same command again to continue an interrupted training.
     """
-    training = DebiasSettings(steps, batch, rate, keep, mind, stereotype, factor, seed)
+    training = DebiasSettings(
+        steps, batch, rate, keep, mind, stereotype, factor, seed, last_block, examples
+    )
     with running.settings() as settings:
         made = debias_metric(
             metric,

@@ -2,51 +2,31 @@
 
 The adapter is trained so that a sentence and its counterfactual score the same against a neutral
 reference and no stereotype is preferred, while a wrong group still costs what it did and all other
-scores stay as they are. Read `DebiasSettings` and `DebiasData` first, then `build_debias_data` (the
-training data) and `train_adapter` (the loop).
+scores stay as they are. Read `DebiasSettings` first, then `train_adapter` (the loop); the data is
+that of `training_data.py`.
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from itertools import chain, cycle, islice
 from typing import Any, TypeVar
 
 import numpy as np
 
-from evenmatch.data.fairness_sets import ATTRIBUTE_ALIASES, ATTRIBUTES, fill_template
-from evenmatch.errors import InputError, UnknownNameError
-from evenmatch.fairness.counterfactuals import (
-    Counterfactual,
-    GenderCase,
-    choose_article,
-    counterfactuals,
-    gendered_cases,
-    match_case,
-    swap_groups,
-)
-from evenmatch.fairness.differentiable import Differentiable, TextPair
+from evenmatch.errors import InputError
+from evenmatch.fairness.differentiable import Differentiable
+from evenmatch.fairness.training_data import DebiasData
 from evenmatch.models.adapters import REDUCTION_FACTOR, Adapter, new_adapter
 from evenmatch.registry import check_settings
 from evenmatch.registry.parts import check_at_least, check_positive
 from evenmatch.training.checkpoints import CheckpointFile
 from evenmatch.training.loop import History, run_training_loop
-from evenmatch.types import Pair
 
-ANY_NAME = "someone"  # what neutral sentences say in place of a name
-_LONE_PRONOUNS = 8  # contrasts of each noun with a pronoun that stands alone
-_NAME_SHIFTS = (0, 7, 19)  # distances between the names that are paired
 _MAX_GRAD_NORM = 1.0
-_CONTRASTS, _STEREOTYPES = 2, 3  # kinds of examples that come in twos
-_PERSON = re.compile(
-    r"\b(?:(?P<article>an?) )?(?P<noun>(?:wo)?m[ae]n|boys?|girls?|person|people|child(?:ren)?)\b",
-    re.IGNORECASE,
-)
+_TWINS, _ANCHORS, _CONTRASTS, _STEREOTYPES = range(4)  # kinds of examples
+_SHARES = (1, 2, 4, 4)  # the batch is divided by it; contrasts and stereotypes come in twos
+_DRAWN = (36, 6, 5, 5)  # relative numbers of examples that are drawn beforehand
 T = TypeVar("T")
 
 
@@ -54,11 +34,15 @@ T = TypeVar("T")
 class DebiasSettings:
     """Settings of debiasing: number of steps, batch size, learning rate and weights of the loss.
 
-    `batch` is the number of examples of each kind in a step; those that come in twos count as two.
+    `batch` is the number of counterfactuals in a step; there are half as many of the others.
     The learning rate falls linearly to 0. The equal scores of counterfactuals have weight 1.
     `anchor_weight` is the weight of keeping the scores of sentence pairs, `contrast_weight` of
     keeping the penalty for a wrong group, and `stereotype_weight` of equal differences for opposite
     stereotypes. `factor` is the hidden size divided by the width of the adapter's bottleneck.
+
+    `last_block` puts the adapter behind the last block only, and a step then costs a tenth.
+    `examples` is the number of counterfactuals to draw beforehand, with a sixth or less of the
+    others; 0 takes all. It limits the texts that have to pass through the model.
     """
 
     steps: int = 400
@@ -69,6 +53,8 @@ class DebiasSettings:
     stereotype_weight: float = 1.0
     factor: int = REDUCTION_FACTOR
     seed: int = 0
+    last_block: bool = False
+    examples: int = 0
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -77,163 +63,11 @@ class DebiasSettings:
         check_at_least(
             0,
             seed=self.seed,
+            examples=self.examples,
             anchor_weight=self.anchor_weight,
             contrast_weight=self.contrast_weight,
             stereotype_weight=self.stereotype_weight,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """A candidate of the right group, one of the wrong group, and a reference of the right one."""
-
-    right: str
-    wrong: str
-    reference: str
-
-
-@dataclass(frozen=True, slots=True)
-class DebiasData:
-    """Training data: texts to score the same, and texts whose scores must not change.
-
-    `anchors` are ordinary sentence pairs. `contrasts` state a group in the reference, by pronoun,
-    noun or name: the wrong one must go on scoring lower. They come in twos, one for each group, and
-    their mean penalty is kept: that of one group is higher where a metric prefers the other.
-    `stereotypes` are two counterfactuals of one sentence with opposite stereotypes, both with the
-    same group first.
-    """
-
-    counterfactuals: tuple[Counterfactual, ...]
-    anchors: tuple[TextPair, ...]
-    contrasts: tuple[tuple[Contrast, Contrast], ...]
-    stereotypes: tuple[tuple[Counterfactual, Counterfactual], ...] = ()
-
-    @property
-    def texts(self) -> frozenset[str]:
-        """Every text."""
-        compared = (*self.counterfactuals, *(each for both in self.stereotypes for each in both))
-        rows: Iterator[tuple[str, ...]] = chain(
-            self.anchors,
-            ((c.original, c.swapped, c.neutral) for c in compared),
-            ((c.right, c.wrong, c.reference) for both in self.contrasts for c in both),
-        )
-        return frozenset(text for row in rows for text in row)
-
-
-def build_debias_data(
-    pairs: Sequence[Pair], attributes: Sequence[str] = ("gender",), *, templates: bool = True
-) -> DebiasData:
-    """Build training data from sentence pairs, with `templates` also from built-in sentences.
-
-    Counterfactuals: each sentence that mentions a group, swapped, and neutralised as the reference;
-    for other attributes than gender also sentences about a person, with a group's adjective before
-    the noun. Anchors: the pairs themselves. Contrasts: a counterfactual against its original.
-    Pairs with an empty side or with vocabulary that is held out for audits are left out.
-    """
-    pairs = [
-        pair
-        for pair in pairs
-        if all(t.strip() and not mentions_held_out(t) for t in (pair.candidate, *pair.references))
-    ]
-    texts = [t for pair in pairs for t in (pair.candidate, *pair.references)]
-    kinds: list[Sequence[Counterfactual]] = []
-    contrasts: list[Sequence[tuple[Contrast, Contrast]]] = []
-    stereotypes: list[Sequence[tuple[Counterfactual, Counterfactual]]] = []
-    for attribute in map(full_attribute_name, attributes):
-        found = [
-            each
-            for each in counterfactuals(texts, attribute)
-            if not mentions_held_out(each.neutral)
-        ]
-        families = training_families(attribute) if templates else []
-        if attribute == "gender":
-            contrasts.append(list(map(_mirrored_case, gendered_cases(pairs))))
-            contrasts += [list(_pronoun_contrasts(families, by_name)) for by_name in (False, True)]
-        else:
-            found += _described_people(texts, families)
-        written = [list(family_counterfactuals(family)) for family in families]
-        kinds += [found, found, *written]  # real sentences twice as often as a family
-        contrasts.append([_self_contrasts(c) for kind in (found, *written) for c in kind])
-        stereotypes += [list(_opposite_stereotypes(family)) for family in families]
-    return DebiasData(
-        # the built-in sentences are far fewer than a corpus's; sample all kinds equally often
-        tuple(_interleave(*kinds)),
-        tuple((pair.candidate, pair.references[0]) for pair in pairs),
-        tuple(_interleave(*contrasts)),
-        tuple(_interleave(*stereotypes)),
-    )
-
-
-def full_attribute_name(name: str) -> str:
-    """Return the name that the fairness sets use: 'status' is 'socioeconomic'."""
-    found = ATTRIBUTE_ALIASES.get(name, name)
-    if found not in ATTRIBUTES:
-        known = ", ".join((*ATTRIBUTES, *ATTRIBUTE_ALIASES))
-        raise UnknownNameError(f"there is no attribute {name!r} to debias; known: {known}")
-    return found
-
-
-@cache
-def training_families(attribute: str) -> list[dict[str, Any]]:
-    """Families of built-in sentences to train on, or those of 'selection'."""
-    text = (files("evenmatch.data") / "fairness" / "training.toml").read_text("utf-8")
-    every = tomllib.loads(text)
-    families = [
-        {
-            name: every["lists"][value] if isinstance(value, str) else value
-            for name, value in family.items()
-        }
-        for family in every[attribute]
-    ]
-    return [f | {"terms": _paired_names(*f["names"])} if "names" in f else f for f in families]
-
-
-@cache
-def held_out() -> dict[str, Any]:
-    """The families of sentences to audit adapters on, and their vocabulary."""
-    text = (files("evenmatch.data") / "fairness" / "held_out.toml").read_text("utf-8")
-    return tomllib.loads(text)
-
-
-def mentions_held_out(text: str) -> bool:
-    """Whether a text contains an occupation, noun or name that no training text may contain.
-
-    >>> mentions_held_out("Two nurses laughed."), mentions_held_out("Two men laughed.")
-    (True, False)
-    """
-    return bool(_held_out_pattern().search(text))
-
-
-def pronoun_contrasts(kind: str) -> list[Contrast]:
-    """Held-out pronouns beside references that show gender only by a 'noun', or by a 'name'."""
-    vocabulary, found = held_out(), []
-    nouns = [
-        (word, side)
-        for family in vocabulary[f"{kind}s"]
-        for term in family["terms"]
-        for side, word in enumerate(term[:2])
-    ]
-    for candidate, reference in vocabulary["pronouns"]:
-        for word, side in nouns:
-            noun = f"the {word}" if kind == "noun" else word
-            right, wrong = ("he", "she")[side], ("she", "he")[side]
-            texts = (
-                text.replace("{noun}", noun).replace("{he}", pronoun)
-                for text, pronoun in ((candidate, right), (candidate, wrong), (reference, ""))
-            )
-            found.append(Contrast(*(fill_template(text, "", "") for text in texts)))
-    return found
-
-
-def family_counterfactuals(family: Mapping[str, Any]) -> Iterator[Counterfactual]:
-    """Combine every sentence of a family with every trait and every term at least once."""
-    traits, terms = (*family["one"], *family["other"]), family["terms"]
-    for k, frame in enumerate(family["frames"]):
-        for n in range(max(len(traits), len(terms))):
-            trait = traits[(n + k) % len(traits)]
-            yield Counterfactual(
-                *(fill_template(frame, word, trait) for word in terms[n % len(terms)])
-            )
 
 
 def train_adapter(
@@ -264,15 +98,24 @@ def train_adapter(
         raise InputError(
             "no sentence mentions a group, or there are no sentence pairs; give more sentences"
         )
-    adapter = new_adapter(through.dim, through.blocks, factor=settings.factor, seed=settings.seed)
+    if settings.examples:
+        data = _draw_examples(data, settings.examples)
+    through.prepare(data.texts)
+    adapter = new_adapter(
+        through.dim,
+        through.blocks,
+        first=through.first,
+        factor=settings.factor,
+        seed=settings.seed,
+    )
     optimizer = torch.optim.AdamW(adapter.parameters(), lr=settings.rate, weight_decay=0.0)
 
     def step(number: int) -> tuple[Any, float]:
         def sample(items: Sequence[T], kind: int, weight: float = 1.0) -> list[T]:
             return _sample(items, settings, number, kind) if weight else []
 
-        twins = sample(data.counterfactuals, 0)
-        anchors = sample(data.anchors, 1, settings.anchor_weight)
+        twins = sample(data.counterfactuals, _TWINS)
+        anchors = sample(data.anchors, _ANCHORS, settings.anchor_weight)
         contrasts = sample(data.contrasts, _CONTRASTS, settings.contrast_weight)
         opposites = sample(data.stereotypes, _STEREOTYPES, settings.stereotype_weight)
         mirrored = [contrast for both in contrasts for contrast in both]
@@ -321,129 +164,24 @@ def train_adapter(
     return adapter
 
 
-def _paired_names(one: Sequence[str], other: Sequence[str]) -> list[list[str]]:
-    """Pair each name with several of the other group, so that all names are compared."""
-    return [
-        [name, other[(n + shift) % len(other)], ANY_NAME]
-        for shift in _NAME_SHIFTS
-        for n, name in enumerate(one)
-    ]
-
-
-def _self_contrasts(each: Counterfactual) -> tuple[Contrast, Contrast]:
-    """Each of two candidates as a reference, in which the other has the wrong group."""
-    one, other = each.original, each.swapped
-    return Contrast(one, other, one), Contrast(other, one, other)
-
-
-def _mirrored_case(case: GenderCase) -> tuple[Contrast, Contrast]:
-    """A right and a wrong candidate; with the reference swapped, they change places."""
-    right, wrong, reference = case[0].candidate, case[1].candidate, case[0].references[0]
-    return Contrast(right, wrong, reference), Contrast(wrong, right, swap_groups(reference))
-
-
-def _pronoun_contrasts(
-    families: Sequence[Mapping[str, Any]], by_name: bool
-) -> Iterator[tuple[Contrast, Contrast]]:
-    """Pronouns beside references that show gender only by a noun, or by a name."""
-    spoken = [family for family in families if "{trait}" in family["terms"][0][2]]
-    shown_by = [f for f in families if f["terms"][0][0] != "he" and not f.get("plural")]
-    shown_by = [family for family in shown_by if family not in spoken]
-    shown = [
-        term for family in shown_by for term in family["terms"] if (term[2] == ANY_NAME) == by_name
-    ]
-    frames = [(frame, family["terms"][0]) for family in spoken for frame in family["frames"]]
-    place, article = ("the {trait}", "") if by_name else ("{trait}", "the ")
-    deeds = cycle(deed for family in shown_by for deed in (*family["one"], *family["other"]))
-
-    def named(text: str, name: str) -> str:
-        return re.sub(re.escape(place), name, text, flags=re.IGNORECASE)
-
-    for names in shown:
-        for frame, term in frames:
-            one, other = (
-                Contrast(
-                    *(
-                        fill_template(named(frame, names[side]), word, "")
-                        for word in (term[side], term[1 - side], named(term[2], names[side]))
-                    )
-                )
-                for side in (0, 1)
-            )
-            yield one, other
-        for deed in islice(deeds, _LONE_PRONOUNS):
-            he, she, *references = (
-                fill_template("{group} {trait}.", word, deed)
-                for word in ("he", "she", *(article + name for name in names[:2]))
-            )
-            yield Contrast(he, she, references[0]), Contrast(she, he, references[1])
-
-
-def _opposite_stereotypes(
-    family: Mapping[str, Any],
-) -> Iterator[tuple[Counterfactual, Counterfactual]]:
-    """Pairs of sentences that differ in the trait: one is expected of each group."""
-    if not family["one"] or not family["other"]:
-        return
-    longest = max(len(family[name]) for name in ("one", "other", "terms"))
-    for k, frame in enumerate(family["frames"]):
-        for n in range(longest):
-            term = family["terms"][(n + k) % len(family["terms"])]
-            traits = (family["one"], n + k), (family["other"], n + 7 * k)
-            one, other = (
-                Counterfactual(*(fill_template(frame, word, some[i % len(some)]) for word in term))
-                for some, i in traits
-            )
-            yield one, other
-
-
-def _described_people(
-    texts: Iterable[str], families: Sequence[Mapping[str, Any]]
-) -> list[Counterfactual]:
-    """Sentences about a person, with adjectives of two groups before the noun.
-
-    Every adjective of one group is paired with every one of the other in turn.
-    """
-    terms = [term for family in families for term in family["terms"] if not term[2]]
-    found: list[Counterfactual] = []
-    for n, text in enumerate(dict.fromkeys(texts) if terms else ()):
-        words = terms[n % len(terms)][0], terms[(n + n // len(terms)) % len(terms)][1]
-        match = _PERSON.search(text)
-        if match and words[0] != words[1]:
-            before, after = text[: match.start()], text[match.end() :]
-            one, other = (before + _described(match, word) + after for word in words)
-            found.append(Counterfactual(one, other, text))
-    return found
-
-
-def _described(match: re.Match[str], adjective: str) -> str:
-    article, noun = match["article"], match["noun"]
-    if article:
-        return f"{match_case(choose_article(adjective), article[0])} {adjective} {noun}"
-    return f"{match_case(adjective, noun)} {noun.lower()}"
-
-
-@cache
-def _held_out_pattern() -> re.Pattern[str]:
-    vocabulary = held_out()
-    words = list(vocabulary["occupations"])
-    for family in (*vocabulary["nouns"], *vocabulary["names"]):
-        if family.get("held_out"):
-            words += [word for term in family["terms"] for word in term[:2]]
-    joined = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
-    return re.compile(rf"\b(?:{joined})(?:e?s|'s)?\b", re.IGNORECASE)
-
-
 def _sample(items: Sequence[T], settings: DebiasSettings, step: int, kind: int) -> list[T]:
     """Sample the examples of one kind for a step; they depend on seed, step and kind alone."""
     draw = np.random.default_rng((settings.seed, step, kind))
-    size = (settings.batch + 1) // 2 if kind in (_CONTRASTS, _STEREOTYPES) else settings.batch
+    size = -(-settings.batch // _SHARES[kind])
     return [items[i] for i in draw.integers(len(items), size=size)] if items else []
 
 
-def _interleave(*lists: Sequence[T]) -> list[T]:
-    """Alternate between the items of all lists; shorter lists are repeated."""
-    filled = [each for each in lists if each]
-    longest = max(map(len, filled), default=0)
-    rows = zip(*(islice(cycle(each), longest) for each in filled), strict=True)
-    return [item for row in rows for item in row]
+def _draw_examples(data: DebiasData, examples: int) -> DebiasData:
+    """A part of the data, the same for every seed."""
+    random = np.random.default_rng((0, 99))
+
+    def draw(items: Sequence[T], kind: int) -> tuple[T, ...]:
+        size = min(examples * _DRAWN[kind] // _DRAWN[0], len(items))
+        return tuple(items[i] for i in random.integers(len(items), size=size)) if items else ()
+
+    return DebiasData(
+        draw(data.counterfactuals, _TWINS),
+        draw(data.anchors, _ANCHORS),
+        draw(data.contrasts, _CONTRASTS),
+        draw(data.stereotypes, _STEREOTYPES),
+    )

@@ -21,19 +21,18 @@ from evenmatch.data.fairness_sets import (
 from evenmatch.data.pairs import read_sentence_pairs
 from evenmatch.data.tables import TextTable
 from evenmatch.errors import InputError
-from evenmatch.fairness.adapter_training import (
-    Contrast,
-    DebiasData,
-    DebiasSettings,
-    build_debias_data,
-    full_attribute_name,
-    pronoun_contrasts,
-    train_adapter,
-    training_families,
-)
+from evenmatch.fairness.adapter_training import DebiasSettings, train_adapter
 from evenmatch.fairness.audit import audit
 from evenmatch.fairness.counterfactuals import Counterfactual, GenderCase, wrong_gender_penalties
 from evenmatch.fairness.differentiable import adapted_metric, make_differentiable
+from evenmatch.fairness.training_data import (
+    Contrast,
+    DebiasData,
+    build_debias_data,
+    full_attribute_name,
+    pronoun_contrasts,
+    training_families,
+)
 from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE, save_adapter
 from evenmatch.protocols import Metric
 from evenmatch.registry import spec
@@ -81,7 +80,7 @@ def debias(
     ]
     pairs = [p for s in sentences for p in (read_sentence_pairs(s) if isinstance(s, str) else s)]
     data = exclude_audited(build_debias_data(pairs, wanted, templates=templates), sets)
-    through = make_differentiable(plain, how)
+    through = make_differentiable(plain, how, settings.last_block)
     recipe = {
         "trainer": "debias",
         "metric": plain.signature,

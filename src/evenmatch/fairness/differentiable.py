@@ -11,25 +11,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from evenmatch.alignment.assignment import Greedy, Lsa
 from evenmatch.alignment.differentiable import follow_masses
 from evenmatch.alignment.transport import Emd
 from evenmatch.errors import InputError
 from evenmatch.metrics.fitted import BiEncoderHead, FittedMetric, pair_features_torch
 from evenmatch.metrics.likelihood import Likelihood, LikelihoodInput
 from evenmatch.metrics.regression import Regression
-from evenmatch.models.adapters import Adapter, use_adapter
+from evenmatch.models.adapters import Adapter, apply_bottleneck, find_last_norm, use_adapter
 from evenmatch.models.backbone import PretrainedBackbone, load_trainable_blocks
 from evenmatch.models.heads import HeadedBlocks
 from evenmatch.models.tokenizer import HiddenStates
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import Prf, harmonic_mean_torch, precision_recall
+from evenmatch.similarity.vectors import Cosine
 from evenmatch.training.loop import similar_lengths
 from evenmatch.types import Alignment, Array, Embedded, Problem, Run
 from evenmatch.vectors.transformer import Transformer
@@ -37,29 +39,43 @@ from evenmatch.vectors.weighting import Norm, lacks_idf_table
 
 TextPair = tuple[str, str]  # a candidate and its reference
 _IGNORE_INDEX = -100  # the label that transformers ignores
+_TEXTS = 64  # that are encoded together
 
 
 @dataclass(frozen=True, eq=False)
 class Differentiable:
     """A metric with a private copy of its model, into whose blocks an adapter can be inserted.
 
-    `dim` is the hidden size of the model, `blocks` the number of blocks, from the first, that an
-    adapter is inserted into, and `label` identifies the model's content. `scores` returns the
-    scores of pairs as one tensor, with an adapter or without.
+    `dim` is the hidden size of the model, an adapter is inserted into its blocks from `first` up to
+    `blocks`, without it, and `label` identifies the model's content. `scores` returns the scores of
+    pairs as one tensor, with an adapter or without. If `first` is the last block, `prepare` must be
+    called with all texts before.
     """
 
     dim: int
     blocks: int
     label: str
     scores: Callable[[Sequence[TextPair], Adapter | None], Any]
+    first: int = 0
+    prepare: Callable[[Iterable[str]], None] = lambda texts: None
 
 
-def make_differentiable(metric: Metric, run: Run) -> Differentiable:
-    """Return the differentiable form of a metric; raise `InputError` where there is none."""
+def make_differentiable(metric: Metric, run: Run, last_block: bool = False) -> Differentiable:
+    """Return the differentiable form of a metric; raise `InputError` where there is none.
+
+    With `last_block`, an adapter is inserted into the last block only. Texts then pass through the
+    model once, and a step of training costs a tenth.
+    """
     if isinstance(metric, AlignMetric):
         encoder = _check_alignment(metric)
-        texts, layer = DifferentiableEncoder(encoder.backbone, run), encoder.layer_index()
+        layer = encoder.layer_index()
+        texts = DifferentiableEncoder(encoder.backbone, run, layer if last_block else 0)
         return texts.make_differentiable(layer, AlignmentScorer(metric, encoder, texts, layer))
+    if last_block:
+        raise InputError(
+            "only adapters for alignment metrics can be for the last block alone; "
+            "leave out --last-block"
+        )
     if not isinstance(metric, FittedMetric | Regression | Likelihood):
         raise InputError(
             "only metrics with a transformer are differentiable: alignment metrics such as "
@@ -107,20 +123,28 @@ class AlignmentScorer:
         import torch
 
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        states = self.text_encoder.hidden_states(texts, [self.layer], adapter)[self.layer]
-        sides = {text: self._embed(text, states[row]) for row, text in enumerate(texts)}
-        both = [(sides[c], sides[r]) for c, r in pairs]
-        similarities = [self.metric.similarity(x, y) for x, y in both]
+        states = self.text_encoder.token_states(texts, self.layer, adapter)
+        sides = {text: self._embed(text, each) for text, each in zip(texts, states, strict=True)}
+        arrays = {
+            text: dataclasses.replace(side, vectors=side.vectors.detach().cpu().numpy())
+            for text, side in sides.items()
+        }
         problems = [
-            Problem(s.detach().cpu().numpy(), x.mass, y.mass)
-            for s, (x, y) in zip(similarities, both, strict=True)
+            Problem(self.metric.similarity(arrays[c], arrays[r]), sides[c].mass, sides[r].mass)
+            for c, r in pairs
         ]
+        both = [(sides[c], sides[r]) for c, r in pairs]
         solved = self.metric.alignment(problems)
+        if isinstance(self.metric.similarity, Cosine) and isinstance(
+            self.metric.alignment, Greedy | Lsa
+        ):
+            return _sparse_f_scores(solved, both)
         if isinstance(self.metric.alignment, Emd) and isinstance(self.encoder.mass, Norm):
             solved = [
                 follow_masses(a, x.vectors.norm(dim=-1), y.vectors.norm(dim=-1))
                 for a, (x, y) in zip(solved, both, strict=True)
             ]
+        similarities = [self.metric.similarity(x, y) for x, y in both]
         every = zip(similarities, solved, both, strict=True)
         return torch.stack([_f_score(s, a, x, y) for s, a, (x, y) in every])
 
@@ -156,6 +180,35 @@ def _check_alignment(metric: AlignMetric) -> Transformer:
             "from the call's references; leave out adapter= and idf="
         )
     return encoder
+
+
+def _sparse_f_scores(solved: Sequence[Alignment], both: Sequence[tuple[Embedded, Embedded]]) -> Any:
+    """F1 of many pairs at once: cosines of the matched units only, the rest has no gradient."""
+    import torch
+    from torch.nn.functional import normalize
+
+    texts = list({id(side): side for pair in both for side in pair}.values())
+    starts = np.cumsum([0, *(len(text.vectors) for text in texts)])
+    first = {id(text): start for text, start in zip(texts, starts, strict=False)}
+    vectors = normalize(torch.cat([text.vectors for text in texts]), dim=-1)
+    device = vectors.device
+    found: list[tuple[Array, ...]] = []
+    for k, (plan, (x, y)) in enumerate(zip(solved, both, strict=True)):
+        units, others = x.weights.cpu().numpy(), y.weights.cpu().numpy()
+        gains = (
+            plan.rows * units[:, None] / (units.sum() or 1.0),
+            plan.cols * others / (others.sum() or 1.0),
+        )
+        for side, share in enumerate(gains):
+            i, j = share.nonzero()
+            place = np.full(len(i), 2 * k + side)
+            found.append((first[id(x)] + i, first[id(y)] + j, share[i, j], place))
+    rows, columns, weights, places = (
+        torch.as_tensor(np.concatenate(each), device=device) for each in zip(*found, strict=True)
+    )
+    cosines = (vectors[rows] * vectors[columns]).sum(-1) * weights.float()
+    sums = torch.zeros(2 * len(both), device=device).index_add(0, places, cosines)
+    return harmonic_mean_torch(sums[::2], sums[1::2])
 
 
 def _f_score(similarity: Any, alignment: Alignment, x: Embedded, y: Embedded) -> Any:
@@ -279,18 +332,34 @@ class LikelihoodScorer:
 class DifferentiableEncoder:
     """A private copy of an encoder that gives hidden states with gradients.
 
-    An adapter can be inserted into its blocks. Each text is tokenized once.
+    An adapter can be inserted into its blocks; with `last`, into block number `last` alone, and
+    each text then passes through the model once. Each text is tokenized once.
     """
 
-    def __init__(self, backbone: PretrainedBackbone, run: Run) -> None:
+    def __init__(self, backbone: PretrainedBackbone, run: Run, last: int = 0) -> None:
         self.checkpoint, self.tokenizer = backbone.checkpoint(), backbone.open().tokenizer
         self.blocks = load_trainable_blocks(self.checkpoint, backbone.trust_remote_code, run.device)
         self.tokenized: dict[str, HiddenStates] = {}
+        self.last = last
+        self.norm = (
+            find_last_norm(self.blocks.module, self.blocks.stack, last - 1) if last else None
+        )
+        self.before_norm: dict[str, Any] = {}  # what the last norm is applied to, by text
+        if last:
+            self.norm = find_last_norm(self.blocks.module, self.blocks.stack, last - 1)
+            if "norm" not in type(self.norm).__name__.lower():
+                raise InputError(
+                    "an adapter for the last block alone needs a model whose blocks end in a layer "
+                    "norm, such as BERT; leave out --last-block"
+                )
 
     def make_differentiable(self, blocks: int, scores: Callable[..., Any]) -> Differentiable:
         """Return the metric with these scores, for adapters in the first `blocks` blocks."""
         dim = int(self.blocks.module.config.hidden_size)
-        return Differentiable(dim, blocks, self.checkpoint.label, scores)
+        label = self.checkpoint.label
+        if not self.last:
+            return Differentiable(dim, blocks, label, scores)
+        return Differentiable(dim, blocks, label, scores, self.last - 1, self.encode_once)
 
     def tokenize(self, text: str) -> HiddenStates:
         """Tokenize a text, truncated to the length limit of the model."""
@@ -299,6 +368,44 @@ class DifferentiableEncoder:
             fits = len(tokens.token_ids) <= self.tokenizer.max_tokens
             self.tokenized[text] = tokens if fits else self.tokenizer.truncate(tokens)
         return self.tokenized[text]
+
+    def token_states(
+        self, texts: Sequence[str], layer: int, adapter: Adapter | None
+    ) -> Sequence[Any]:
+        """Hidden states of each text at a layer: (tokens, dim)."""
+        import torch
+
+        lengths = [len(self.tokenize(text).token_ids) for text in texts]
+        if not self.norm:
+            states = self.hidden_states(texts, [layer], adapter)[layer]
+            return [states[row, :length] for row, length in enumerate(lengths)]
+        below = torch.cat([self.before_norm[text] for text in texts])
+        states = self.norm.forward(below)
+        if adapter:
+            states = self.norm.forward(below + apply_bottleneck(adapter, layer - 1, states))
+        return cast(Sequence[Any], states.split(lengths))
+
+    def encode_once(self, texts: Iterable[str]) -> None:
+        """Compute what the last norm is applied to; the batches depend on the texts alone."""
+        import torch
+
+        ordered = sorted({*texts} - self.before_norm.keys())
+        rows = [self.tokenize(text).token_ids for text in ordered]
+        found: list[Any] = []
+        hook = self.norm.register_forward_pre_hook(lambda _, args: found.append(args[0]))
+        with torch.no_grad(), self.blocks.truncate_to([self.last]) as forward:
+            for group in similar_lengths(list(map(len, rows))):
+                for few in (group[at : at + _TEXTS] for at in range(0, len(group), _TEXTS)):
+                    some = [rows[i] for i in few]
+                    forward(
+                        pad_rows(some, self.blocks.device),
+                        build_attention_mask(some, self.blocks.device),
+                    )
+                    states = found.pop()
+                    self.before_norm |= {
+                        ordered[i]: states[n, : len(rows[i])].clone() for n, i in enumerate(few)
+                    }
+        hook.remove()
 
     def hidden_states(
         self, texts: Sequence[str], layers: Sequence[int], adapter: Adapter | None

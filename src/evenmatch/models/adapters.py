@@ -45,34 +45,41 @@ _LAST_NORM: Mapping[str, str] = {
 
 @dataclass(frozen=True, eq=False)
 class Adapter:
-    """Bottleneck weights of each block: `0.down.weight`, `0.down.bias`, `0.up.weight` and so on."""
+    """Bottleneck weights by block: `0.down.weight`, `0.down.bias`, `0.up.weight` and so on."""
 
     weights: Mapping[str, Any]
 
     @property
+    def blocks(self) -> list[int]:
+        """The numbers of the blocks that have a bottleneck, counted from 0."""
+        return sorted({int(name.partition(".")[0]) for name in self.weights})
+
+    @property
     def num_blocks(self) -> int:
-        """Number of blocks, from the lowest, that have a bottleneck."""
-        return 1 + max(int(name.partition(".")[0]) for name in self.weights)
+        """Number of blocks up to the last that has a bottleneck."""
+        return 1 + self.blocks[-1]
 
     @property
     def dim(self) -> int:
         """Hidden size of the models it fits."""
-        return int(self.weights["0.down.weight"].shape[1])
+        return int(self.weights[f"{self.blocks[-1]}.down.weight"].shape[1])
 
     def parameters(self) -> list[Any]:
         """The trainable weights."""
         return list(self.weights.values())
 
 
-def new_adapter(dim: int, blocks: int, *, factor: int = REDUCTION_FACTOR, seed: int = 0) -> Adapter:
-    """Return an untrained adapter: small random weights, zero biases."""
+def new_adapter(
+    dim: int, blocks: int, *, first: int = 0, factor: int = REDUCTION_FACTOR, seed: int = 0
+) -> Adapter:
+    """Return an untrained adapter for the blocks from `first` on: small weights, zero biases."""
     import torch
 
     if factor < 1 or dim // factor < 1:
         raise InputError(f"a hidden size of {dim} cannot be made {factor} times narrower")
     generator = torch.Generator().manual_seed(seed)
     narrow, weights = dim // factor, {}
-    for block in range(blocks):
+    for block in range(first, blocks):
         for name, (rows, columns) in {"down": (narrow, dim), "up": (dim, narrow)}.items():
             weight = torch.randn((rows, columns), generator=generator) * _INIT_STD
             weights[f"{block}.{name}.weight"] = weight.requires_grad_(True)
@@ -112,29 +119,36 @@ def insert_adapter(model: Any, stack: Any, adapter: Adapter) -> list[Any]:
             f"this model has {height} of {dim}; use an adapter that was trained for it"
         )
     hooks = []
-    for number in range(adapter.num_blocks):
-        module = stack[number].get_submodule(_LAST_NORM[kind])
+    for number in adapter.blocks:
+        module = find_last_norm(model, stack, number)
         hooks.append(module.register_forward_hook(_make_hook(adapter, number)))
     return hooks
 
 
-def _make_hook(adapter: Adapter, block: int) -> Any:
+def apply_bottleneck(adapter: Adapter, block: int, states: Any) -> Any:
+    """What the bottleneck of a block adds to its hidden states: up(relu(down(states)))."""
     from torch.nn.functional import linear, relu
 
     def project(states: Any, name: str) -> Any:
         weight, bias = (adapter.weights[f"{block}.{name}.{kind}"] for kind in ("weight", "bias"))
         return linear(states, weight.to(states.device), bias.to(states.device))
 
-    def bottleneck(states: Any) -> Any:
-        return project(relu(project(states, "down")), "up")
+    return project(relu(project(states, "down")), "up")
 
+
+def find_last_norm(model: Any, stack: Any, block: int) -> Any:
+    """Return the module of a block after which its bottleneck is inserted."""
+    return stack[block].get_submodule(_LAST_NORM[str(model.config.model_type)])
+
+
+def _make_hook(adapter: Adapter, block: int) -> Any:
     def hook(module: Any, args: tuple[Any, ...], out: Any) -> Any:
         if "norm" in type(module).__name__.lower():
             # `forward` runs no hooks; calling the module would run this one again.
-            return module.forward(args[0] + bottleneck(out))
+            return module.forward(args[0] + apply_bottleneck(adapter, block, out))
         if isinstance(out, tuple):  # T5's blocks also return their position bias
-            return out[0] + bottleneck(out[0]), *out[1:]
-        return out + bottleneck(out)
+            return out[0] + apply_bottleneck(adapter, block, out[0]), *out[1:]
+        return out + apply_bottleneck(adapter, block, out)
 
     return hook
 
@@ -180,6 +194,6 @@ def load_adapter(found: LocalFile) -> Adapter:
     try:
         adapter = Adapter(load_file(found.path))
         _ = adapter.dim, adapter.num_blocks
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+    except (OSError, SafetensorError, LookupError, ValueError) as error:
         raise DataError(f"{found.path} is not an adapter ({error}); train it again") from None
     return adapter

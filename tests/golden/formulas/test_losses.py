@@ -11,22 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenmatch.fairness import adapter_training
-from evenmatch.fairness.adapter_training import (
+from evenmatch.fairness import adapter_training, training_data
+from evenmatch.fairness.adapter_training import DebiasSettings, _sample, train_adapter
+from evenmatch.fairness.counterfactuals import Counterfactual
+from evenmatch.fairness.differentiable import Differentiable
+from evenmatch.fairness.training_data import (
     Contrast,
     DebiasData,
-    DebiasSettings,
     _described_people,
     _interleave,
     _opposite_stereotypes,
     _pronoun_contrasts,
-    _sample,
     build_debias_data,
     pronoun_contrasts,
-    train_adapter,
 )
-from evenmatch.fairness.counterfactuals import Counterfactual
-from evenmatch.fairness.differentiable import Differentiable
 from evenmatch.training.generator import loss as generator_loss
 from evenmatch.training.generator.loss import TuneBatch, mixed_loss, reference_cross_entropy
 from evenmatch.training.keyphrases import objectives
@@ -150,18 +148,21 @@ def test_each_kind_of_example_is_drawn_by_its_own_numbers(monkeypatch: pytest.Mo
     )
     train_adapter(Differentiable(4, 1, "", scores), data, DebiasSettings(factor=1, batch=3))
     steps[0](5)
-    twins, anchors = (np.random.default_rng((0, 5, kind)).integers(99, size=3) for kind in (0, 1))
+    twins, anchors = (
+        np.random.default_rng((0, 5, kind)).integers(99, size=size)
+        for kind, size in enumerate((3, 2))
+    )
     expected = [*((f"he {i}", f"it {i}") for i in twins), *((f"she {i}", f"it {i}") for i in twins)]
     assert read[0] == [*expected, *((f"a {i}", f"b {i}") for i in anchors)]
 
 
 def test_examples_depend_on_seed_step_and_kind() -> None:
-    items, settings = range(1000), DebiasSettings(batch=3)
+    items, settings = range(1000), DebiasSettings(batch=6)
     drawn = np.random.default_rng((0, 5, 1)).integers(1000, size=3).tolist()
     assert _sample(items, settings, 5, 1) == drawn
     assert _sample([], settings, 0, 0) == []
     assert len(_sample(items, settings, 5, 2)) == len(_sample(items, settings, 5, 3)) == 2
-    other = DebiasSettings(batch=3, seed=1)
+    other = DebiasSettings(batch=6, seed=1)
     assert _sample(items, other, 5, 1) != drawn != _sample(items, settings, 5, 0)
 
 
@@ -174,7 +175,7 @@ def test_pronouns_contrast_beside_a_noun_or_a_name(
         "names": [{"terms": [["Tom", "Ann", "someone"]]}],
         "pronouns": [["{noun} saw that {he} won.", "{noun} saw that {noun} won."]],
     }
-    monkeypatch.setattr(adapter_training, "held_out", lambda: vocabulary)
+    monkeypatch.setattr(training_data, "held_out", lambda: vocabulary)
     first, second = pronoun_contrasts(kind)
     capital = word[0].upper() + word[1:]
     assert second.right == f"{capital} saw that she won."
@@ -220,7 +221,7 @@ def test_pronouns_are_trained_beside_nouns_or_names(by_name: bool, words: tuple[
 
 
 def test_generated_contrasts_are_beside_nouns_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapter_training, "training_families", lambda attribute: FAMILIES)
+    monkeypatch.setattr(training_data, "training_families", lambda attribute: FAMILIES)
     data = build_debias_data([Pair("He sat.", ("It rained.",))])
     found = {contrast.reference for both in data.contrasts for contrast in both}
     assert {"The aunt wept.", "Ann wept.", "He sat.", "The brave said he won."} <= found
