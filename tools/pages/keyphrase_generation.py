@@ -37,6 +37,7 @@ from evenmatch.studies.keyphrase_generation_report import (
     KeyphraseExperiment,
     case_study,
     describe_repetition,
+    keyphrase_claim_table,
     keyphrase_report,
     score_keyphrase_arms,
 )
@@ -194,6 +195,8 @@ def earlier_lines(corpus: KeyphraseCorpus) -> Iterator[str]:
         "documents are among them, while the paper trains on KP20k alone."
     )
     yield "- A stage could end with the model that it started from, which the authors' cannot."
+    claims = keyphrase_claim_table(score_keyphrase_arms(read_results(EARLIER["small"]), corpus))
+    yield from section("claims, small start", claims)
 
 
 def read_results(folder: Path) -> list[RunResult]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evenmatch.errors import InputError
@@ -112,7 +112,7 @@ class DecoderState:
         first = (None if each is None else each[:, rows] for each in (self.hidden, self.target))
         second = (None if each is None else each[rows] for each in (self.attended, self.past))
         history = None if self.history is None else self.history.select(rows)
-        return DecoderState(*first, *second, history)
+        return replace(DecoderState(*first, *second), history=history)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -480,8 +480,8 @@ def _build_modules(shape: CatSeqShape, words: int, source: int, seed: int) -> An
             parts["likeness"] = nn.Linear(shape.attention, 1, bias=False)
         if shape.history:
             parts["follow"] = nn.Linear(width, HISTORY_COUNT)
-            parts["repeat"] = nn.Linear(1, 1, bias=False)
-            nn.init.constant_(parts["repeat"].weight, -1.0)
+            repeat = parts["repeat"] = nn.Linear(1, 1, bias=False)
+            nn.init.constant_(repeat.weight, -1.0)
         if shape.salience:
             parts["salient"] = nn.Linear(width, 1)
         if shape.title_guided:

@@ -157,9 +157,9 @@ def fit_token_hints(examples: Sequence[KeyphraseExample]) -> TokenHints:
         golds.append(stem_phrases(phrases))
     counts = count_corpus(documents)
     stem = get_stemmer().stem
-    for document, phrases in zip(documents, golds, strict=True):
+    for document, gold in zip(documents, golds, strict=True):
         text = set(map(stem, document.text.split()))
-        in_keyphrase.update(text & {each for phrase in phrases for each in phrase})
+        in_keyphrase.update(text & {each for phrase in gold for each in phrase})
     own = {_hash_words(d.text.split()): gold for d, gold in zip(documents, golds, strict=True)}
     return TokenHints(counts, fit_scorer(documents, counts), in_keyphrase, own)
 
