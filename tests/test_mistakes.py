@@ -6,9 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import evenmatch as em
+from evenmatch.data.catalogue.catalogue import canonical_name
 from evenmatch.data.pairs import read_everyday_sample
 from tests.cli.conftest import Command, command
 
@@ -27,6 +30,12 @@ MISTAKES = {
     "bertscore(model=microsoft/deberta-v3-base)": "in quotes: model='microsoft/deberta-v3-base'",
     "bertscore(model=./mine)": "texts in quotes, like model='roberta-large'",
     "bertscore(layer=last)": "write it in quotes: layer='last'",
+    "bertscore(idf=true)": "bertscore's idf takes True or False or a string; write idf=True",
+    "chrF++": "unknown metric 'chrF++'; did you mean 'chrf(word_order=2)'?",
+    "F1@5": "unknown metric 'F1@5'; did you mean 'f1_at_5'?",
+    "ROUGE-L": "unknown metric 'ROUGE-L'; did you mean 'rougeL'?",
+    "BERT-Score": "unknown metric 'BERT-Score'; did you mean 'bertscore'?",
+    "sacrebleu": "did you mean 'bleu'?",
     "align(alignment=lssa)": "unknown alignment 'lssa'; did you mean 'lsa'?",
 }
 
@@ -130,3 +139,48 @@ def test_a_metric_in_a_folder_is_given_as_text_or_as_a_path(tmp_path: Path) -> N
     (tmp_path / "metric.json").write_text(f'{{"metric": "{HASHED}"}}')
     by_path = em.score(["a b"], ["b c"], [tmp_path])
     assert by_path == em.score(["a b"], ["b c"], [str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (pd.DataFrame({"text": ["a"]}), "must be a list of texts, got DataFrame; give one of its"),
+        (np.array(["a"]), "must be a list of texts, got ndarray; write list(candidates)"),
+        (iter(["a"]), "write list(candidates)"),
+        ("a", "got one string; write [candidate]"),
+    ],
+    ids=["frame", "array", "iterator", "string"],
+)
+def test_texts_in_another_container_say_how_to_give_them(given: Any, words: str) -> None:
+    with pytest.raises(em.InputError, match=re.escape(words)):
+        em.score(given, ["a"], "bleu")
+
+
+def test_the_plural_of_an_argument_is_named() -> None:
+    wrong: Any = {"metrics": "bleu"}
+    with pytest.raises(em.InputError, match="no setting 'metrics'; did you mean 'metric'"):
+        em.score(["a"], ["a"], **wrong)
+
+
+def test_one_text_where_a_list_is_wanted_says_how_to_write_it() -> None:
+    wrong: Any = "gender"
+    message = "takes a list of strings, got 'gender'; write ['gender']"
+    with pytest.raises(em.InputError, match=re.escape(message)):
+        em.audit("rouge1", attributes=wrong)
+
+
+def test_names_of_data_sets_and_attributes_are_found_in_any_case(command: Command) -> None:
+    assert em.read_fair_pairs("").select(["GENDER"]).pairs.keys() == {"gender"}
+    said = command("data", "get", "WMT17-Daa")
+    assert "did you mean wmt17-da?" in said.err
+    assert canonical_name("WMT17-DA") == "wmt17-da"
+    for asked in (("meta", "WMT17", "-m", "chrf"), ("keyphrases", "inspec")):
+        said = command(*asked)
+        assert (said.code, said.err.count("\n")) == (1, 1)
+        assert "there is no data set, folder or file" in said.err
+        assert "did you mean" in said.err
+
+
+def test_a_kind_in_the_plural_is_named() -> None:
+    with pytest.raises(em.UnknownNameError, match="no kind 'Metrics'; did you mean 'metric'"):
+        em.names("Metrics")

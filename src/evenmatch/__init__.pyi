@@ -40,7 +40,7 @@ from .scoring.metric import AlignMetric
 from .scoring.metric_contract import check_metric
 from .scoring.reducers import Prf, Rescale
 from .similarity.vectors import Cosine, Dot, Floor, SameLabel
-from .training.generator.policy import generate
+from .training.generator.decoding import generate
 from .training.generator.tune import tune
 from .training.generator.tune_settings import TuneSettings
 from .training.loop import FitSettings

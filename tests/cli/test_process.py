@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
 import resource
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import evenmatch as em
@@ -109,6 +112,23 @@ def test_a_terminal_gets_a_bar_on_standard_error_alone(tmp_path: Path) -> None:
     assert "pairs scored" in shown
     assert "3/3" in shown
     assert json.loads(said)["metrics"]
+
+
+def test_tables_fit_the_terminal_and_are_whole_elsewhere(tmp_path: Path) -> None:
+    for name, line in {"a": "the cat", "b": "a dog", "r": "the cat sat"}.items():
+        (tmp_path / f"{name}.txt").write_text(f"{line}\n" * 2)
+    texts = [str(tmp_path / f"{name}.txt") for name in "abr"]
+    command = [*EVENMATCH, "compare", "-c", texts[0], "-c", texts[1], "-r", texts[2], "-m", LSA]
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 70, 0, 0))
+    known = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=known):
+        os.close(theirs)
+        shown = _everything(ours).splitlines()
+    whole = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert max(len(line) for line in shown if " · " not in line) <= 70
+    assert max(len(line) for line in whole if "p-values" not in line and " · " not in line) > 100
+    assert any("better" in line for line in shown)
 
 
 def _everything(terminal: int) -> str:

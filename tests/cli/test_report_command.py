@@ -30,6 +30,37 @@ def test_a_page_is_written_beside_its_result(command: Command, result: str) -> N
     assert "evenmatch score -c c.txt" in Path("result.html").read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("score", "-c", "c.txt", "-r", "r.txt", "-m", LSA),
+        ("score", "-c", "c.txt", "-c", "r.txt", "-r", "r.txt", "-m", LSA),
+        ("compare", "-c", "c.txt", "-c", "r.txt", "-r", "r.txt", "-m", LSA),
+        ("audit", "-m", "rouge1", "-a", "age", "--resamples", "9", "--trials", "9"),
+        ("meta", "rated.jsonl", "-m", LSA, "--level", "segment", "--resamples", "9"),
+        ("keyphrases", "documents.jsonl", "-m", "fg", "--resamples", "9", "--trials", "9"),
+    ],
+    ids=lambda asked: f"{asked[0]} {len(asked)}",
+)
+def test_out_is_a_page_of_any_result_and_names_its_command(
+    command: Command, result: str, asked: tuple[str, ...]
+) -> None:
+    rated = [
+        {"system": s, "segment": n, "candidate": c, "references": ["the cat sat"], "rating": n + k}
+        for k, s in enumerate("ab")
+        for n, c in enumerate(["x", "the", "the cat", "the cat sat"])
+    ]
+    phrases = {"text": "we parse trees", "keyphrases": ["trees"], "pred": {"a": ["trees"]}}
+    Path("rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rated))
+    Path("documents.jsonl").write_text(json.dumps(phrases) + "\n")
+    done = command(*asked, "--out", "page.html")
+    assert done.code == 0
+    assert "evenmatch: wrote page.html\n" in done.err
+    page = Path("page.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    assert f"evenmatch {asked[0]} " in page
+
+
 def test_texts_bring_examples(command: Command, result: str) -> None:
     lines = [
         json.dumps({"candidate": c, "reference": r})

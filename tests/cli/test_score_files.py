@@ -123,5 +123,3 @@ def test_an_unknown_suffix_is_wrong_usage(command: Command, asked: list[str]) ->
     said = command(*asked, "--out", "out.xlsx")
     assert said.code == 2
     assert "unknown file type of out.xlsx; the suffix must be one of .jsonl, .tsv" in said.err
-    said = command(*asked, "--out", "out.html")
-    assert "for a page: evenmatch score … --segments --out out.json, then" in said.err

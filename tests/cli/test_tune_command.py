@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.training.generator.policy import generate_texts, load_policy
+from evenmatch.training.generator.decoding import generate_texts
+from evenmatch.training.generator.policy import load_policy
 from tests.cli.conftest import Command
 from tests.support.tuning import write_examples
 
@@ -84,6 +85,12 @@ def test_generate_writes_texts_that_can_be_scored(command: Command, tmp_path: Pa
     for graph, text in zip(graphs, texts, strict=True):
         own = generate_texts(policy, ["say: " + graph.graph.line], longest=(512, 12), batch_size=1)
         assert [text] == own
+    assert (
+        command("generate", "out/model", "valid.jsonl", "-o", "b.jsonl", "--beams", "3").code == 0
+    )
+    records = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
+    searched = em.generate(model, [g.graph.line for g in graphs], beams=3)
+    assert [each["candidate"] for each in records] == searched != texts
     scored = command("score", "texts.jsonl", "-m", "chrf", "--json", "--segments")
     assert len(json.loads(scored.out)["metrics"]["chrf"]["segments"]) == 4
 

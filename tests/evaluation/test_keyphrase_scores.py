@@ -11,7 +11,7 @@ import evenmatch as em
 from evenmatch.data.documents import Document, DocumentSet
 from evenmatch.errors import InputError
 from evenmatch.evaluation.keyphrase_scores import build_keyphrase_metrics, score_keyphrases
-from evenmatch.evaluation.keyphrase_table import KeyphraseTable
+from evenmatch.evaluation.keyphrase_table import KeyphraseGap, KeyphraseTable
 from evenmatch.stats.paired import (
     approximate_randomisation,
     bootstrap_p_value,
@@ -92,7 +92,7 @@ def test_the_randomisation_test_agrees_with_the_single_one() -> None:
 
 def test_a_clear_difference_is_marked_and_none_is_not(table: KeyphraseTable) -> None:
     clear = next(gap for gap in table.gaps if (gap.metric, gap.column) == ("f1_at_m", "all"))
-    assert str(clear).endswith("**")
+    assert str(clear).startswith(f"{clear.difference:+.3f}** (")
     assert clear.difference < 0
     same = documents(good=0.5)
     twice = DocumentSet(
@@ -104,7 +104,16 @@ def test_a_clear_difference_is_marked_and_none_is_not(table: KeyphraseTable) -> 
         ("a", "b"),
     )
     (gap, *_) = score_keyphrases(twice, "fg", resamples=50, trials=50).gaps
-    assert (str(gap), gap.p_bootstrap, gap.p_randomisation) == ("+0.000", 1, 1)
+    assert (gap.p_bootstrap, gap.p_randomisation) == (1, 1)
+    assert str(gap) == "+0.000 (+0.000 to +0.000), p = 1.000"
+
+
+def test_the_text_has_the_interval_and_the_larger_p_value_of_a_difference() -> None:
+    gap = KeyphraseGap("d", "fg", "all", "a", "b", 0.1, 0.05, 0.2, 0.01, 0.02, 0.0123, 0.04)
+    assert str(gap) == "+0.100* (+0.050 to +0.200), p = .040"
+    assert str(replace(gap, holm_randomisation=0.0001)) == "+0.100* (+0.050 to +0.200), p = .012"
+    sure = replace(gap, holm_randomisation=0.0001, holm_bootstrap=0.0002)
+    assert str(sure) == "+0.100*** (+0.050 to +0.200), p < .001"
 
 
 def test_one_system_has_nothing_to_be_compared_with() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import evenmatch as em
+from evenmatch.reports.page import render_page, sortable_table
 from evenmatch.reports.results import result_page
 from evenmatch.types import Pair
 from tests.support import report_results as made
@@ -43,6 +44,22 @@ def test_a_click_on_its_name_sorts_by_a_column_and_back(report: str, visit: Open
     button.click()
     assert column(page, "Score of each pair", 4) == sorted(before, key=float)
     assert table.locator("th[aria-sort=ascending]").count() == 1
+
+
+def test_differences_sort_by_their_number_and_stay_on_one_line(tmp_path: Path, visit: Open) -> None:
+    cells = [
+        "+0.012 (-0.060 to +0.036), p = .471",
+        "-0.300*** (-0.400 to -0.200), p < .001",
+        "+0.120* (+0.010 to +0.200), p = .030",
+    ]
+    table = sortable_table(
+        [["system", "all"], *(["a long system", cell] for cell in cells)], "gaps"
+    )
+    page = visit(written(tmp_path, render_page("Gaps", [table], [])), width=390)
+    page.get_by_role("table", name="gaps").get_by_role("button", name="all").click()
+    assert column(page, "gaps", 2) == [cells[2], cells[0], cells[1]]
+    for cell in page.locator("td").all():
+        assert cell.bounding_box()["height"] < 40
 
 
 def test_the_keyboard_sorts_words_from_the_first(report: str, visit: Open) -> None:

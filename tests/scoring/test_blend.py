@@ -150,3 +150,22 @@ def test_parts_of_a_blend_are_metrics() -> None:
     with pytest.raises(InputError, match="parts takes a list of a metric"):
         em.build("blend(parts=[greedy], weights=[1.0])")
     assert isinstance(em.build("blend(parts=[chrf], weights=[1])"), Blend)
+
+
+@pytest.mark.model
+def test_the_blend_that_comes_with_evenmatch_is_signed_by_the_hash_of_its_parts() -> None:
+    texts = ["the cat sat", "rain fell"], ["a cat sat", "it rained"]
+    named = em.score(*texts, "wmt_blend")
+    spec, *facts = named.signature.split(" · ")
+    assert len(spec) < 60
+    assert any(fact.startswith("model minilm@") for fact in facts)
+    rebuilt = em.score(*texts, spec)
+    assert list(rebuilt.values) == list(named.values)
+    assert rebuilt.signature == named.signature
+    parts = em.build("wmt_blend").meant
+    assert list(em.score(*texts, parts).values) == list(named.values)
+
+
+def test_a_blend_of_other_content_is_refused() -> None:
+    with pytest.raises(em.DataError, match=r"has the content sha256:.*, not sha256:0123; install"):
+        em.build("wmt_blend(content='sha256:0123')")

@@ -30,6 +30,12 @@ def test_texts_in_another_language_than_the_models_get_a_warning(
 
 
 @pytest.mark.model
+def test_a_metric_that_stands_for_a_blend_gets_it_too() -> None:
+    with pytest.warns(UserWarning, match="look like German"):
+        em.score(GERMAN, GERMAN, "wmt_blend")
+
+
+@pytest.mark.model
 def test_the_warning_says_what_to_choose_and_how_to_silence_it() -> None:
     with pytest.warns(UserWarning, match=r"model='xlm-roberta-base'.*warnings\.filterwarnings"):
         em.score(GERMAN, GERMAN)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,33 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment, linprog
 
+import evenmatch as em
 from evenmatch.data.graphs import GraphText, Triples
 from evenmatch.errors import InputError
-from evenmatch.stats.paired import ResampledScore
-from evenmatch.studies.experiment import NOT_DECIDED, NOT_SEEN, SEEN, ArmScores, Experiment
+from evenmatch.stats.paired import ResampledScore, minimum_detectable_difference
+from evenmatch.studies.experiment import (
+    NOT_DECIDED,
+    NOT_SEEN,
+    SEEN,
+    ArmScores,
+    Experiment,
+    RunResult,
+)
+from evenmatch.studies.graph_claims import (
+    GRAPH_CLAIMS,
+    check_graph_claims,
+    describe_power,
+    judge_claim,
+    judge_likeness,
+    judge_overfitting,
+)
+from evenmatch.studies.graph_measures import (
+    has_loop,
+    invented_share,
+    length_ratio,
+    template_text,
+    triple_coverage,
+)
 from evenmatch.studies.graph_to_text import (
     ALL_ARMS,
     BEST,
@@ -27,25 +51,19 @@ from evenmatch.studies.graph_to_text import (
     GraphDesign,
     GraphRun,
     GraphStudy,
+    add_beam_texts,
     load_little_prince,
     load_webnlg,
     make_graph_design,
 )
 from evenmatch.studies.graph_to_text_report import (
     GraphExperiment,
-    check_graph_claims,
-    describe_power,
     example_table,
     graph_difference_table,
+    graph_figures,
     graph_report,
     graph_score_table,
-    has_loop,
-    invented_share,
-    judge_claim,
-    length_ratio,
     score_graph_arms,
-    template_text,
-    triple_coverage,
 )
 from evenmatch.training.generator.loss import policy_reward
 from evenmatch.training.generator.policy import make_policy
@@ -242,6 +260,37 @@ def test_stopped_anywhere_the_experiment_comes_out_the_same(
     assert any("paused after step" in line for line in told)
 
 
+def test_beam_texts_are_stored_beside_the_others_and_change_no_recipe(
+    runs: GraphExperiment, design: GraphDesign, tmp_path: Path
+) -> None:
+    less = replace(design, arms=("F_DISC",), seeds=(1,))
+    study = GraphStudy(corpus(), less, beams=2)
+    assert study.recipe(GraphRun(1)) == runs.study.recipe(GraphRun(1))
+    found = Experiment(study, tmp_path)()
+    wanted = {each.run: each.outputs for each in runs.results()}
+    for each in found:
+        texts = each.outputs.pop("beam 2")
+        assert each.outputs == wanted[each.run]
+        assert len(texts) == 9
+        assert texts != each.outputs[LAST]
+
+
+@pytest.mark.model("minilm", "wordnet")
+def test_beam_texts_are_added_for_models_that_are_still_there(
+    runs: GraphExperiment, design: GraphDesign, tmp_path: Path
+) -> None:
+    shutil.copytree(runs.folder, tmp_path, dirs_exist_ok=True)
+    later = Experiment(GraphStudy(corpus(), design, beams=2), tmp_path, should_stop=lambda: False)
+    add_beam_texts(later)
+    assert len(later.results()) == len(design.runs())
+    with_beams = [each for each in later.results() if "beam 2" in each.outputs]
+    assert [each.run.arm for each in with_beams] == [START, START]
+    model = later.model_folder(GraphRun(1)) / "model"
+    lines = [each.graph.line for each in corpus().test]
+    assert with_beams[0].outputs["beam 2"] == em.generate(model, lines, beams=2)
+    assert [each.arm for each in score_graph_arms(later, which="beam 2")] == [START]
+
+
 @pytest.mark.model("minilm", "wordnet")
 def test_tables_have_the_papers_shape(runs: GraphExperiment) -> None:
     found = score_graph_arms(runs)
@@ -252,9 +301,9 @@ def test_tables_have_the_papers_shape(runs: GraphExperiment) -> None:
     assert [line[1] for line in lines] == ["", "", "2", "2", "2", "2"]
     rows = graph_difference_table(found)
     assert [row[:3] for row in rows[1:3]] == [["BLEU", "BL-R", "2"], ["BLEU", "F_DISC", "2"]]
-    assert [line.split(" of at least")[0] for line in describe_power(found)] == [
-        "with this number of seeds, a t-test detects differences in BLEU"
-    ]
+    (line,) = describe_power(found)
+    assert line.startswith("with 2 seeds, a t-test detects differences from XENT with power 0.8")
+    assert all(f"({name})" in line for name in ("BLEU", "METEOR", "chrF", "repeated"))
     first = found[3]
     seen = first.minus(first, "BLEU")
     assert (seen.value, seen.low, seen.high) == (0.0, 0.0, 0.0)
@@ -277,7 +326,7 @@ def test_the_report_says_what_was_found_and_what_is_missing(
     more = replace(design, seeds=(1, 2, 3))
     report = graph_report(Experiment(GraphStudy(corpus(), more), runs.folder), learnt="f_cont")
     assert report.findings[0].startswith("8 runs are done, 4 are not: start seed 3, XENT seed 3")
-    assert any(line.startswith("rewarding F_DISC beats cross") for line in report.findings)
+    assert any(line.startswith("F_DISC beats cross-entropy alone") for line in report.findings)
     assert set(report.figures) == {"validation-bleu", "reward-bl-r", "reward-f_disc"}
     assert "learnt" in report.tables["scores"][0]
     assert {"scores, seen categories", "scores, unseen categories"} < set(report.tables)
@@ -310,6 +359,75 @@ def test_a_claim_is_judged_by_graphs_and_seeds(
     assert difference.value == pytest.approx(np.mean(one) - np.mean(less))
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "verdict"),
+    [
+        ((0.3, 0.31), (0.3, 0.3), SEEN),
+        ((0.5, 0.6), (0.3, 0.3), NOT_SEEN),
+        ((0.35, 0.3), (0.3, 0.3), NOT_DECIDED),
+        ((0.3,), (0.3,), NOT_DECIDED),
+    ],
+    ids=["within the margin", "outside", "across it", "one seed"],
+)
+def test_a_claim_of_likeness_needs_the_interval_within_the_margin(
+    one: tuple[float, ...], other: tuple[float, ...], verdict: str
+) -> None:
+    arms = [arm("a", *one, spread=0.005), arm("b", *other, spread=0.005)]
+    for first, second in (arms, arms[::-1]):
+        assert judge_likeness(first, second, "BLEU", 0.03)[1] == verdict
+
+
+def test_a_claim_compares_the_arms_it_names() -> None:
+    """Each claim's difference is of its first arm less its second, by the paper's metrics."""
+    values = {name: 0.1 * n for n, name in enumerate(ALL_ARMS)}
+    names = ("BLEU", "METEOR", "chrF", "repeated")
+
+    def scored(name: str) -> ArmScores:
+        made = arm(name, values[name], values[name])
+        return replace(made, resampled=dict.fromkeys(names, made.resampled["BLEU"]))
+
+    claims = list(check_graph_claims([scored(name) for name in ALL_ARMS]))
+    assert [each.statement for each in claims] == [each.statement for each in GRAPH_CLAIMS]
+    for each, claim in zip(claims, GRAPH_CLAIMS, strict=True):
+        wanted = {"repeated"} if claim.kind == "repeats" else {"BLEU", "METEOR", "chrF"}
+        assert set(each.results) == wanted
+        for difference, _ in each.results.values():
+            assert difference.value == pytest.approx(values[claim.one] - values[claim.other])
+
+
+def curve(name: str, seed: int, *bleu: float) -> RunResult:
+    evaluations = [(10 * (i + 1), value) for i, value in enumerate(bleu)]
+    return RunResult(GraphRun(seed, name), evaluations, {"reward": [0.0]}, 1.0, {})
+
+
+@pytest.mark.parametrize(
+    ("plain", "rewarded", "verdict"),
+    [
+        ((1.0, 3.0, 2.0), (1.0, 2.0, 3.0), SEEN),
+        ((1.0, 3.0, 2.0), (3.0, 2.0, 1.0), NOT_SEEN),
+        ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0), NOT_DECIDED),
+    ],
+    ids=["F_DISC goes on", "F_DISC stops too", "XENT does not overfit"],
+)
+def test_overfitting_is_judged_by_the_best_steps(
+    plain: tuple[float, ...], rewarded: tuple[float, ...], verdict: str
+) -> None:
+    every = [
+        each for s in (1, 2) for each in (curve(XENT, s, *plain), curve("F_DISC", s, *rewarded))
+    ]
+    assert judge_overfitting(every).startswith(f"{verdict} (")
+    assert judge_overfitting(every[:2]).startswith(f"{NOT_DECIDED} (")
+    assert judge_overfitting(every[:1]) == "not run"
+
+
+def test_validation_curves_are_of_seeds_that_all_arms_have() -> None:
+    """A seed that one arm lacks would move the other's curve."""
+    both = [curve(XENT, 1, 0.1, 0.2), curve("F_DISC", 1, 0.1, 0.2)]
+    figure = graph_figures(both)["validation-bleu"]
+    assert graph_figures([*both, curve(XENT, 2, 0.8, 0.9)])["validation-bleu"] == figure
+    assert graph_figures([*both[:1], curve(XENT, 2, 0.8, 0.9)])["validation-bleu"] != figure
+
+
 def test_intervals_over_seeds_are_wider_than_over_graphs_alone() -> None:
     several = arm("a", 0.2, 0.4, 0.6)
     over_graphs = replace(several, resample_seeds=False)
@@ -321,6 +439,15 @@ def test_with_one_seed_the_power_is_that_of_the_test_graphs() -> None:
     (line,) = describe_power([arm("XENT", 0.4), arm("F_DISC", 0.4, spread=0.03)])
     spread = 2.8 * 100 * float(np.std(np.linspace(-0.02, 0.02, 41)))
     assert f"differences in BLEU of at least {spread:.2f} would be detected" in line
+
+
+def test_the_seeds_needed_are_as_many_as_detect_the_wanted_difference() -> None:
+    plain, other = arm("XENT", 0.4, 0.4, 0.4), arm("F_DISC", 0.400, 0.404, 0.408)
+    (line,) = describe_power([plain, other])
+    needed = int(line.split("undetected; ")[1].split()[0])
+    least = [100 * minimum_detectable_difference(0.004, n) for n in (needed - 1, needed)]
+    assert least[0] > 0.7 >= least[1]
+    assert f"at least {100 * minimum_detectable_difference(0.004, 3):.2f} (BLEU)" in line
 
 
 def test_the_power_over_graphs_compares_runs_of_the_same_seed() -> None:

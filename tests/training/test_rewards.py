@@ -154,3 +154,9 @@ def test_nothing_to_judge_is_nothing() -> None:
 def test_pairs_that_are_no_pairs_are_refused() -> None:
     with pytest.raises(em.InputError, match=r"row 0 must be a Pair, got tuple; write em\.Pair"):
         em.reward("bleu")([("a", "b")])  # type: ignore[list-item]  # the wrong value is the point
+
+
+def test_a_reward_prints_as_its_expression() -> None:
+    shaped = 0.5 * em.reward("rouge1") * em.length_term()
+    assert str(shaped) == shaped.signature.split(" · ")[0]
+    assert str(shaped) == "((0.5 * reward(rouge)) * length_term(low=0.8, high=1.25))"

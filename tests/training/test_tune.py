@@ -12,8 +12,9 @@ import evenmatch as em
 from evenmatch.data.graphs import read_graphs
 from evenmatch.errors import DataError, InputError
 from evenmatch.training.checkpoints import CHECKPOINT_FILE
+from evenmatch.training.generator.decoding import generate_texts
 from evenmatch.training.generator.loss import StepMetrics, TuneBatch
-from evenmatch.training.generator.policy import CausalPolicy, generate_texts, load_policy
+from evenmatch.training.generator.policy import CausalPolicy, load_policy
 from evenmatch.training.generator.tune import (
     EVALUATIONS_FILE,
     LOG_FOLDER,

@@ -11,6 +11,13 @@ from scipy.optimize import linear_sum_assignment
 
 import evenmatch as em
 from evenmatch.errors import InputError
+from evenmatch.training.generator.decoding import (
+    decode_texts,
+    generate,
+    generate_texts,
+    generate_tokens,
+    sample_tokens,
+)
 from evenmatch.training.generator.loss import (
     TuneBatch,
     log_likelihood,
@@ -24,13 +31,8 @@ from evenmatch.training.generator.policy import (
     Policy,
     Seq2SeqPolicy,
     choose_trainable,
-    decode_texts,
-    generate,
-    generate_texts,
-    generate_tokens,
     load_policy,
     make_policy,
-    sample_tokens,
 )
 from evenmatch.training.generator.tune_settings import DecodingSettings
 from tests.support.small_models import save_causal

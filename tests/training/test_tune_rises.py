@@ -9,7 +9,8 @@ import pytest
 import evenmatch as em
 from evenmatch.data.graphs import read_graphs
 from evenmatch.training.generator import tune as module
-from evenmatch.training.generator.policy import decode_texts, generate_tokens, load_policy
+from evenmatch.training.generator.decoding import decode_texts, generate_tokens
+from evenmatch.training.generator.policy import load_policy
 from evenmatch.training.generator.tune import tune
 from evenmatch.training.generator.tune_settings import TuneSettings
 from evenmatch.training.loop import training_threads

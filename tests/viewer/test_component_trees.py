@@ -42,7 +42,7 @@ def test_trees_are_drawn_with_a_line_for_every_link(
     page: str, visit: Open, splitter: Subtrees, metric: em.AlignMetric
 ) -> None:
     seen = visit(page)
-    seen.get_by_label("Trees").check()
+    seen.get_by_role("radio", name="Trees").check()
     wanted = lay_out_trees(splitter, BY, HAVING, em.align(BY, HAVING, metric))
     seen.locator("svg.trees").wait_for()
     assert seen.locator("svg.trees .joint").count() == len(wanted.links)
@@ -89,3 +89,10 @@ def test_trees_on_a_narrow_screen_scroll_by_themselves(page: str, visit: Open) -
     seen = visit(f"{page}#v=trees", width=360)
     seen.locator("svg.trees").wait_for()
     assert seen.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_structure_metric_begins_with_its_trees(visit: Open, page: str) -> None:
+    viewer = visit(page)
+    assert viewer.get_by_role("radio", name="Trees").is_checked()
+    assert viewer.locator("svg.trees").is_visible()
+    assert visit(page + "#v=links").get_by_role("radio", name="Links").is_checked()

@@ -165,7 +165,9 @@ def baseline(
     pairs: int = opt.count(2000, "Number of random pairs to score."),
     seed: int = opt.SEED,
     out: str = opt.value(
-        "", "FILE", "Also write a LAYER,P,R,F file, the format of bert_score's baseline_path."
+        "",
+        "--out -o FILE",
+        "Also write a LAYER,P,R,F file, the format of bert_score's baseline_path.",
     ),
     json: bool = opt.JSON,
     *,

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, TypeAlias
 
+from evenmatch.data.tables import wrap_prose
 from evenmatch.errors import DataError, EvenmatchError
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -53,12 +54,17 @@ def terminal_width() -> int:
 
 def print_text_or_json(found: object, document: Mapping[str, Any], *, json: bool) -> None:
     """Print a result as text, or its document as JSON."""
-    print_output(as_json(document) if json else str(found))
+    print_output(as_json(document) if json else wrap_prose(str(found)))
+
+
+def current_command() -> str:
+    """Return the command line that is running; '' outside of one."""
+    return _current_command.get()
 
 
 def as_json(document: Mapping[str, Any]) -> str:
     """Return a document as indented JSON, with the command that produced it."""
-    command = _current_command.get()
+    command = current_command()
     return json.dumps({**document, **({"command": command} if command else {})}, indent=2)
 
 

@@ -31,6 +31,7 @@ from evenmatch.registry import (
     resolve,
     spec,
 )
+from evenmatch.registry.opening import StandsFor
 from evenmatch.registry.parts import RegistryEntry, entry_of
 from evenmatch.scoring.aligned import Aligned
 from evenmatch.scoring.metric import as_metric
@@ -179,13 +180,14 @@ def explain_spec(text: str) -> Explanation:
     """Return the settings and the signature of a spec."""
     part = build(text)
     own = find_entry(re.match(_SPEC_NAME, text)[1])  # type: ignore[index]  # a spec that builds has a name
-    here, signed, why = part, None, None
+    shown = part.meant if isinstance(part, StandsFor) else part
+    here, signed, why = shown, None, None
     try:
-        here, signed = resolve(part)[0], make_signature(part)
+        here, signed = resolve(shown)[0], make_signature(part)
     except EvenmatchError as error:
         why = str(error)
     about = " ".join((inspect.getdoc(own.factory) or "").split())
-    return Explanation(spec(part), own.kind, about, tuple(_settings(part, here, "")), signed, why)
+    return Explanation(spec(part), own.kind, about, tuple(_settings(shown, here, "")), signed, why)
 
 
 def _settings(part: Any, here: Any, path: str) -> Iterator[Setting]:

@@ -8,7 +8,8 @@ from importlib import import_module
 
 import typer
 
-from evenmatch.cli.console import print_output, record_command, report_errors
+from evenmatch.cli.console import print_output, record_command, report_errors, terminal_width
+from evenmatch.data.tables import page_width
 from evenmatch.version import __version__
 
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; exit with 0 on success, 1 on an error (one line), 2 on wrong usage."""
     given, debug = _extract_debug(sys.argv[1:] if arguments is None else arguments)
     wanted = [given[0]] if given and given[0] in COMMANDS else list(COMMANDS)
-    with report_errors(debug=debug), record_command(given):
+    with report_errors(debug=debug), record_command(given), page_width(terminal_width()):
         build_app(wanted)(given, prog_name="evenmatch")
 
 

@@ -23,6 +23,7 @@ import typer
 
 from evenmatch.cli.console import (
     as_json,
+    current_command,
     print_message,
     print_output,
     print_text_or_json,
@@ -30,7 +31,7 @@ from evenmatch.cli.console import (
 )
 from evenmatch.data.cards import MetricCard
 from evenmatch.data.scores import atomic_write
-from evenmatch.data.tables import records_to_tsv
+from evenmatch.data.tables import page_width, records_to_tsv, wrap_prose
 from evenmatch.distributed.messages import Runner
 from evenmatch.distributed.processes import Processes
 from evenmatch.distributed.ray_cluster import Ray
@@ -129,7 +130,7 @@ SCALE = value(
 )
 OUT = value(
     "",
-    "FILE",
+    "--out -o FILE",
     "Also write a file: with the suffix .html a report with tables and plots; with .json, .tsv, "
     ".tex or .txt the result in that format.",
 )
@@ -191,7 +192,7 @@ class RunOptions:
 OutputFormat: TypeAlias = Literal["text", "json", "tsv", "latex"]
 
 
-_PAGE_SUFFIXES = (".html", ".htm")
+PAGE_SUFFIXES = (".html", ".htm")
 
 OUT_FORMATS: Mapping[str, OutputFormat] = {
     ".json": "json",
@@ -209,10 +210,16 @@ def check_scale(scale: float) -> None:
 
 def check_out(out: str) -> None:
     """Reject a file for --out whose format is unknown or whose folder does not exist."""
-    if out and Path(out).suffix.lower() not in (*_PAGE_SUFFIXES, *OUT_FORMATS):
-        known = ", ".join([_PAGE_SUFFIXES[0], *OUT_FORMATS])
+    if out and Path(out).suffix.lower() not in (*PAGE_SUFFIXES, *OUT_FORMATS):
+        known = ", ".join([PAGE_SUFFIXES[0], *OUT_FORMATS])
         raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}")
-    if out and not Path(out).resolve().parent.is_dir():
+    if out:
+        check_folder(out)
+
+
+def check_folder(out: str) -> None:
+    """Reject a file to write if its folder does not exist."""
+    if not Path(out).resolve().parent.is_dir():
         raise DataError(f"there is no folder {Path(out).parent} to write in; create it first")
 
 
@@ -274,15 +281,15 @@ class OutputOptions:
             "json": lambda: as_json(document),
             "tsv": lambda: records_to_tsv(records),
             "latex": lambda: "\n".join([*(f"% {note}" for note in found.notes()), latex]),
-            "text": lambda: str(found),
+            "text": lambda: wrap_prose(str(found)),
         }
-        if out.lower().endswith(_PAGE_SUFFIXES):
+        if out.lower().endswith(PAGE_SUFFIXES):
             from evenmatch.reports.results import write_report  # slow to import
 
             result: Any = found
-            print_message(f"wrote {write_report(result, out)}")
+            print_message(f"wrote {write_report(result, out, command=current_command())}")
         elif out:
-            with atomic_write(out) as place:
+            with page_width(0), atomic_write(out) as place:
                 text = formats[OUT_FORMATS[Path(out).suffix.lower()]]()
                 Path(place).write_text(text + "\n", "utf-8")
             print_message(f"wrote {out}")

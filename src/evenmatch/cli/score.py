@@ -2,16 +2,15 @@
 
 `score` is the command. Without --on, `score_pair_file` streams the pairs through the metrics in
 this process, and `score_system_files` scores several systems; with --on, `score_with_workers`
-distributes the pairs. They return a `ScoreSummary` or a `SystemsSummary`, which format the result.
+distributes the pairs. They return a `ScoreSummary` or a `SystemsSummary`, the result to print.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,13 @@ from typing import Any
 import typer
 
 from evenmatch.cli import options as opt
-from evenmatch.cli.console import as_json, print_first, print_message, print_output
+from evenmatch.cli.console import (
+    as_json,
+    current_command,
+    print_first,
+    print_message,
+    print_output,
+)
 from evenmatch.data.files import display_path
 from evenmatch.data.pairs import LineAlignedFiles, PairFile, open_pair_file, read_system_files
 from evenmatch.data.scores import (
@@ -28,29 +33,23 @@ from evenmatch.data.scores import (
     ScoredPair,
     ScoreLayout,
     atomic_write,
-    exact_cell,
     is_score_file,
-    score_records,
     score_writer,
     scored_pairs,
 )
 from evenmatch.data.tables import (
-    SystemGrid,
-    TextTable,
-    direction_label,
-    format_number,
-    table_to_latex,
-    table_to_text,
+    page_width,
     table_to_tsv,
+    wrap_prose,
 )
 from evenmatch.distributed.driver import RunMetrics, manifest_header
 from evenmatch.distributed.run import ScoreFilesResult, resumable_run, score_files
 from evenmatch.distributed.worker import PACKED_SUFFIX, merge_tallies, tally_record
 from evenmatch.errors import DataError, InputError
-from evenmatch.evaluation.compare import corpus_scores_note, score_systems
+from evenmatch.evaluation.compare import score_systems
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
-from evenmatch.reports.score_page import metric_document
+from evenmatch.reports.score_summary import ScoreSummary, SystemsSummary, WorstPairs
 from evenmatch.scoring.available import select_metrics
 from evenmatch.scoring.inputs import HashedPairs, make_run
 from evenmatch.scoring.metric import as_metric
@@ -62,7 +61,9 @@ from evenmatch.scoring.streaming import (
 )
 from evenmatch.types import Pair, Run
 
-_REPORT_FORMATS: Mapping[str, opt.OutputFormat] = {".json": "json", ".tex": "latex", ".txt": "text"}
+_EXAMPLES = 3  # texts from each end of the ranking in a report, if --worst is not given
+
+_RESULT_SUFFIXES = (*opt.PAGE_SUFFIXES, ".json", ".tex", ".txt")
 
 
 @opt.expand_option_groups()
@@ -78,8 +79,8 @@ def score(
         None, "--references -r FILE", "File of references, one per line"
     ),
     metric: list[str] = opt.METRICS,
-    file: str = opt.argument(
-        "",
+    files: list[str] | None = opt.argument(
+        None,
         "FILE",
         "A .jsonl, .tsv, .csv or .parquet file with the fields candidate (or prediction), "
         "references (or reference) and optionally source; - reads JSONL from standard input. With "
@@ -87,13 +88,20 @@ def score(
     ),
     sources: str = opt.SOURCES,
     segments: bool = opt.flag(False, "--segments", "Also print the score of every pair."),
+    worst: int = opt.count(
+        0,
+        "Also print the N worst pairs by the first metric, with their texts. A report shows as "
+        "many of the worst and of the best.",
+        least=0,
+    ),
     scale: float = opt.SCALE,
     printing: opt.OutputOptions,
     out: str = opt.value(
         "",
-        "FILE",
+        "--out -o FILE",
         "Also write a file. With the suffix .jsonl, .tsv, .csv or .parquet: the scores of every "
-        "pair, with the other fields of its record. With .json, .tex or .txt: the printed result.",
+        "pair, with the other fields of its record. With .html: a report with plots, the worst and "
+        "the best texts. With .json, .tex or .txt: the printed result.",
     ),
     layout: LayoutStyle = opt.value(
         "long",
@@ -117,18 +125,22 @@ def score(
     cannot run. A run that writes the scores of every pair to --out is continued by the same command
     if it was interrupted. For large files, --on distributes FILE over workers.
     """
+    file = _single_file(files or [])
     scaling.check()
     opt.check_scale(scale)
     result: ScoreSummary | SystemsSummary
     if scaling.on is not None:
         check_worker_usage(
-            file, out, segments=segments, lines=bool(candidates or references or sources)
+            file,
+            out,
+            segments=segments or bool(worst),
+            lines=bool(candidates or references or sources),
         )
         result = score_with_workers(
             file, out, metric, running, scaling, resume, layout=layout, scale=scale
         )
     else:
-        report = _report_format(out)
+        _check_out(out)
         if resume and not is_score_file(out):
             raise typer.BadParameter("--resume needs --out: a .jsonl, .tsv, .csv or .parquet file")
         _check_input(file, candidates or [], references or [], sources)
@@ -136,8 +148,10 @@ def score(
         with running.settings() as settings:
             run = make_run(**settings)
             wanted, reasons = select_metrics(metric, run)
+            page = out.lower().endswith(opt.PAGE_SUFFIXES)
             shared: dict[str, Any] = {
-                "keep": segments,
+                "keep": segments or page,
+                "worst": worst,
                 "out": out if is_score_file(out) else "",
                 "layout": ScoreLayout(layout, scale=scale),
             }
@@ -152,15 +166,54 @@ def score(
                 else:
                     [path] = systems.values()
                     pairs = LineAlignedFiles(path, tuple(references or ()), sources)
+                texts: list[Pair] | None = [] if page else None
                 result = score_pair_file(
-                    wanted, pairs, run, chunk_size=scaling.shard_rows, **shared
+                    wanted, pairs, run, chunk_size=scaling.shard_rows, texts=texts, **shared
                 )
         result = dataclasses.replace(result, absent=reasons)
-        if report:
-            with atomic_write(out) as place:
-                Path(place).write_text(result.format(report) + "\n", "utf-8")
-    print_output(result.format(printing.format))
+        if out and not is_score_file(out):
+            given = None if len(systems) > 1 else texts
+            _write_result(result, out, given, examples=worst or _EXAMPLES)
+    if not segments:
+        result = result.without_rows()
+    print_output(_format(result, printing.format))
     print_warnings(result)
+
+
+def _write_result(
+    result: ScoreSummary | SystemsSummary, out: str, texts: list[Pair] | None, *, examples: int
+) -> None:
+    """Write the result as a report, or as it is printed, by the suffix of `out`."""
+    if out.lower().endswith(opt.PAGE_SUFFIXES):
+        from evenmatch.reports.results import write_report  # slow to import
+
+        path = write_report(
+            result.document(), out, pairs=texts, examples=examples, command=current_command()
+        )
+        print_message(f"wrote {path}")
+        return
+    with page_width(0), atomic_write(out) as place:
+        text = _format(result, opt.OUT_FORMATS[Path(out).suffix.lower()])
+        Path(place).write_text(text + "\n", "utf-8")
+
+
+def _format(result: ScoreSummary | SystemsSummary, style: opt.OutputFormat) -> str:
+    match style:
+        case "json":
+            return as_json(result.document())
+        case "tsv":
+            return table_to_tsv(result.exact_table())
+        case "latex":
+            return result.to_latex()
+    return wrap_prose(str(result))
+
+
+def _single_file(files: list[str]) -> str:
+    if len(files) > 1:
+        raise typer.BadParameter(
+            "give one FILE of records; for text files, name them: -c CANDIDATES -r REFERENCES"
+        )
+    return files[0] if files else ""
 
 
 def _check_input(file: str, candidates: list[str], references: list[str], sources: str) -> None:
@@ -174,21 +227,14 @@ def _check_input(file: str, candidates: list[str], references: list[str], source
         raise typer.BadParameter("nothing to score: give FILE, or -c CANDIDATES and -r REFERENCES")
 
 
-def _report_format(out: str) -> opt.OutputFormat | None:
-    """Return the format of a printed result; None if `out` is empty or a file of scores."""
+def _check_out(out: str) -> None:
+    """Reject a file of unknown kind, or in a folder that does not exist."""
     if not out or is_score_file(out):
-        return None
-    for suffix, style in _REPORT_FORMATS.items():
-        if out.lower().endswith(suffix):
-            return style
-    known = ", ".join([*SCORE_SUFFIXES, *_REPORT_FORMATS])
-    page = ""
-    if out.lower().endswith((".html", ".htm")):
-        data = Path(out).with_suffix(".json")
-        page = (
-            f"; for a page: evenmatch score … --segments --out {data}, then evenmatch report {data}"
-        )
-    raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}{page}")
+        return
+    if not out.lower().endswith(_RESULT_SUFFIXES):
+        known = ", ".join([*SCORE_SUFFIXES, *(s for s in _RESULT_SUFFIXES if s != ".htm")])
+        raise typer.BadParameter(f"unknown file type of {out}; the suffix must be one of {known}")
+    opt.check_folder(out)
 
 
 def check_worker_usage(file: str, out: str, *, segments: bool, lines: bool) -> None:
@@ -197,7 +243,7 @@ def check_worker_usage(file: str, out: str, *, segments: bool, lines: bool) -> N
         raise typer.BadParameter("--on needs FILE or a folder, not -c and -r")
     if segments:
         raise typer.BadParameter(
-            "with --on the scores of every pair are written to --out; remove --segments"
+            "with --on the scores of every pair are written to --out; remove --segments and --worst"
         )
     if not out:
         raise typer.BadParameter(
@@ -255,14 +301,16 @@ def score_pair_file(
     run: Run,
     *,
     keep: bool,
+    worst: int = 0,
+    texts: list[Pair] | None = None,
     out: str = "",
     layout: ScoreLayout = ScoreLayout(),
     chunk_size: int = STREAM_CHUNK_PAIRS,
 ) -> ScoreSummary:
     """Score a file of pairs; keep the score of every pair if `keep`, write it if `out` is given.
 
-    With `out`, an interrupted run is continued; `chunk_size` is the number of pairs between two
-    savings.
+    The pairs are appended to `texts` if that is a list. With `out`, an interrupted run is
+    continued; `chunk_size` is the number of pairs between two savings.
     """
     names = list(dict.fromkeys(metrics))
     context = CallContext(run, pairs if pairs.rereadable else iter(pairs))
@@ -271,6 +319,7 @@ def score_pair_file(
     single: list[RunningMean] = []
     flagged: Counter[str] = Counter()
     kept: list[ScoredPair] = []
+    lowest = WorstPairs(worst, names)
     rows = 0
     with ExitStack() as files:
         store = write = None
@@ -289,11 +338,14 @@ def score_pair_file(
             store=store,
         )
         for chunk, found in stream:
-            if keep or write:
+            if keep or write or worst:
                 scored = list(scored_pairs(rows, names, found, chunk))
                 kept += scored if keep else []
+                lowest = lowest.add(scored, chunk)
                 if write:
                     write(scored)
+            if texts is not None:
+                texts += chunk
             if not rows:
                 single = [RunningMean().add(scores) for scores in found]
             rows += len(chunk)
@@ -317,6 +369,7 @@ def score_pair_file(
         texts=hashed.digest,
         lower=_lower_is_better(names),
         layout=layout,
+        worst=lowest.scaled(layout.scale),
     )
 
 
@@ -337,6 +390,7 @@ def score_system_files(
     settings: Mapping[str, Any],
     *,
     keep: bool,
+    worst: int = 0,
     out: str = "",
     layout: ScoreLayout = ScoreLayout(),
 ) -> SystemsSummary:
@@ -350,10 +404,15 @@ def score_system_files(
         write = files.enter_context(score_writer(out, layout)) if out else None
         scored = score_systems(candidates, several, names, source_texts, settings)
         summaries = {}
+        lowest = WorstPairs(worst, names)
         for system, texts in candidates.items():
             found = [each.systems[system].scores for each in scored]
-            pairs = [Pair(text, (), fields={"system": system}) for text in texts]
-            rows = list(scored_pairs(0, names, found, pairs)) if keep or out else []
+            pairs = [
+                Pair(text, tuple(own), fields={"system": system})
+                for text, own in zip(texts, several, strict=True)
+            ]
+            rows = list(scored_pairs(0, names, found, pairs)) if keep or out or worst else []
+            lowest = lowest.add(rows, pairs)
             if write:
                 write(rows)
             means = [RunningMean().add(scores).scaled(layout.scale) for scores in found]
@@ -364,147 +423,7 @@ def score_system_files(
                 lower=frozenset(each.metric for each in scored if not each.higher_is_better),
                 layout=layout,
             )
-    return SystemsSummary(summaries)
-
-
-@dataclass(frozen=True)
-class ScoreSummary:
-    """Means by metric, the number of rows with each flag, and the scores of every pair if kept."""
-
-    tallies: Mapping[str, RunningMean]
-    flagged: Mapping[str, int]
-    rows: Sequence[ScoredPair] | None = None
-    absent: Mapping[str, str] = field(default_factory=dict)  # reason by metric that cannot run
-    texts: str = ""  # hash of the texts
-    lower: frozenset[str] = frozenset()  # metrics of which a lower score is better
-    layout: ScoreLayout = ScoreLayout()
-
-    def format(self, style: opt.OutputFormat) -> str:
-        """Return the result in an output format."""
-        if style == "json":
-            return as_json(self.document())
-        if style == "tsv":
-            return table_to_tsv(self.exact_table())
-        tables = [] if self.rows is None else [row_table(self.rows, self.layout, self.show)]
-        if style == "latex":
-            shown = table_to_latex(tables[0] if tables else self._mean_table(self.show))
-            return "\n".join([*(f"% {note}" for note in self.notes()), shown])
-        tables.append(self._mean_table(self.show))
-        return "\n\n".join([*map(table_to_text, tables), "\n".join(self.notes())])
-
-    def document(self) -> dict[str, Any]:
-        """Return the result as a JSON document."""
-        metrics = {}
-        for name, t in self.tallies.items():
-            kept = None if self.rows is None else [row.scores[name] for row in self.rows]
-            metrics[name] = metric_document(t.signature, t.mean, t.corpus, kept)
-        document: dict[str, Any] = {"metrics": metrics}
-        if self.texts and self.rows is not None:
-            document["texts"] = self.texts
-        return document | ({"absent": dict(self.absent)} if self.absent else {})
-
-    def notes(self) -> list[str]:
-        """The direction of metrics, and their signatures."""
-        signatures = [f"{name}: {tally.signature}" for name, tally in self.tallies.items()]
-        lower = [name for name in self.tallies if name in self.lower]
-        return [*([f"↓ lower is better: {', '.join(lower)}"] if lower else []), *signatures]
-
-    def show(self, value: Any) -> str:
-        """Format a number or a list of flags for reading."""
-        if isinstance(value, list):
-            return ", ".join(value)
-        return format_number(value, self.layout.scale)
-
-    def _mean_table(self, show: Callable[[float | None], str], *, arrows: bool = True) -> TextTable:
-        """Return a row per metric; the column of corpus scores is left out if there are none."""
-        has_corpus = any(tally.corpus is not None for tally in self.tallies.values())
-        corpus_column = ["corpus"] if has_corpus else []
-        table = [["metric", "mean", "precision", "recall", *corpus_column, "pairs"]]
-        for name, tally in self.tallies.items():
-            mean, corpus = tally.mean, [tally.corpus] if has_corpus else []
-            numbers = [mean.value, mean.precision, mean.recall, *corpus]
-            label = direction_label(name, name not in self.lower) if arrows else name
-            table.append([label, *map(show, numbers), str(tally.count)])
-        return table
-
-    def exact_table(self) -> TextTable:
-        """Return the scores of every pair if kept, else the means, in full precision."""
-        if self.rows is not None:
-            return row_table(self.rows, self.layout, exact_cell)
-        means = self._mean_table(exact_cell, arrows=False)
-        signatures = ["signature", *(tally.signature for tally in self.tallies.values())]
-        return [[*row, signature] for row, signature in zip(means, signatures, strict=True)]
-
-
-def row_table(
-    rows: Sequence[ScoredPair], layout: ScoreLayout, show: Callable[[Any], str]
-) -> TextTable:
-    """Return the scores of every pair as in a score file; `show` formats numbers and flags."""
-    records = list(score_records(rows, layout.style))
-    columns = list(dict.fromkeys(name for record in records for name in record))
-    ours = {"precision", "recall", "flags"}
-    cells = (
-        [
-            show(value) if isinstance(value, float) or name in ours else exact_cell(value)
-            for name in columns
-            for value in [record.get(name)]
-        ]
-        for record in records
-    )
-    return [columns, *cells]
-
-
-@dataclass(frozen=True)
-class SystemsSummary:
-    """The scores of several systems by the same metrics."""
-
-    systems: Mapping[str, ScoreSummary]
-    absent: Mapping[str, str] = field(default_factory=dict)
-
-    def format(self, style: opt.OutputFormat) -> str:
-        """Return the result in an output format."""
-        each = list(self.systems.values())
-        if style == "json":
-            absent = {"absent": dict(self.absent)} if self.absent else {}
-            systems = {name: summary.document() for name, summary in self.systems.items()}
-            return as_json({"systems": systems, **absent})
-        rows = [row for summary in each for row in summary.rows or ()]
-        if style == "tsv":
-            return table_to_tsv(
-                row_table(rows, each[0].layout, exact_cell) if rows else self._mean_table()
-            )
-        if style == "latex":
-            return "\n".join([*(f"% {note}" for note in self._notes()), self._grid().to_latex()])
-        parts = [table_to_text(row_table(rows, each[0].layout, each[0].show))] if rows else []
-        return "\n\n".join([*parts, self._grid().to_text(), "\n".join(self._notes())])
-
-    def _grid(self) -> SystemGrid:
-        """Return the table of systems and metrics: corpus scores if a metric has them, or means."""
-        first = next(iter(self.systems.values()))
-        return SystemGrid(
-            {name: name not in first.lower for name in first.tallies},
-            {
-                system: {
-                    name: tally.mean.value if tally.corpus is None else tally.corpus
-                    for name, tally in summary.tallies.items()
-                }
-                for system, summary in self.systems.items()
-            },
-            scale=first.layout.scale,
-        )
-
-    def _notes(self) -> list[str]:
-        first = next(iter(self.systems.values()))
-        corpus = [name for name, tally in first.tallies.items() if tally.corpus is not None]
-        return [*corpus_scores_note(corpus, first.tallies, "pairs"), *first.notes()]
-
-    def _mean_table(self) -> TextTable:
-        tables = {name: summary.exact_table() for name, summary in self.systems.items()}
-        header = next(iter(tables.values()))[0]
-        return [
-            ["system", *header],
-            *([name, *row] for name, table in tables.items() for row in table[1:]),
-        ]
+    return SystemsSummary(summaries, worst=lowest.scaled(layout.scale))
 
 
 def print_warnings(result: ScoreSummary | SystemsSummary) -> None:

@@ -26,6 +26,7 @@ from evenmatch.studies.graph_to_text import (
     GRAPH_CORPORA,
     PRETRAINING,
     GraphStudy,
+    add_beam_texts,
     make_graph_design,
 )
 from evenmatch.studies.graph_to_text_report import graph_report
@@ -75,7 +76,7 @@ SEEDS: list[int] | None = opt.repeatable(None, "--seed N", "Random seed", shown=
 
 def folder_option(default: str) -> str:
     """Return the option --out of a study."""
-    return opt.value(default, "FOLDER", "Folder for results, figures and the HTML page.")
+    return opt.value(default, "--out -o FOLDER", "Folder for results, figures and the HTML page.")
 
 
 def finish_study(report: StudyReport, out: str, document: dict[str, Any] | None) -> None:
@@ -155,8 +156,13 @@ def study_graphs(
     valid_graphs: int = opt.count(
         0, "Number of validation graphs of the arms, sampled once; 0 for all.", least=0
     ),
+    beams: int = opt.count(
+        0, "Also decode the last step of each run with N beams; 0 for greedy texts only.", least=0
+    ),
     metric: str = opt.value(
-        "", "METRIC", "Additional metric for the evaluation, for example a folder written by fit."
+        "",
+        "--metric -m METRIC",
+        "Additional metric for the evaluation, for example a folder written by fit.",
     ),
     seed: list[int] | None = SEEDS,
     *,
@@ -181,10 +187,11 @@ def study_graphs(
         valid_graphs=valid_graphs,
     )
     with training_threads(training.threads):
-        work = GraphStudy(GRAPH_CORPORA[data]().with_test_size(test_graphs), design)
+        work = GraphStudy(GRAPH_CORPORA[data]().with_test_size(test_graphs), design, beams)
         should_stop = opt.time_limit(training.minutes)
         runs = Experiment(work, make_study_folder(out), should_stop, print_message)
         runs()
+        add_beam_texts(runs)
         report = graph_report(runs, learnt=metric)
     finish_study(report, out, None)
 
@@ -393,7 +400,9 @@ def study_alignment(
 def study_repetition(
     data: str = STUDY_PAIRS,
     out: str = folder_option("repetition-study"),
-    metric: list[str] | None = opt.repeatable(None, "METRIC", "Metric", shown=", ".join(METRICS)),
+    metric: list[str] | None = opt.repeatable(
+        None, "--metric -m METRIC", "Metric", shown=", ".join(METRICS)
+    ),
     pairs: int = opt.count(300, "Maximum number of pairs to sample.", least=2),
     seed: int = opt.SEED,
     json: bool = opt.JSON,

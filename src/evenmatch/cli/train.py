@@ -26,8 +26,8 @@ from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.data.scores import atomic_write
 from evenmatch.data.tables import format_number, table_to_text
 from evenmatch.scoring.metric import as_metric
+from evenmatch.training.generator.decoding import generate as generate_texts
 from evenmatch.training.generator.loss import StepMetrics
-from evenmatch.training.generator.policy import generate as generate_texts
 from evenmatch.training.generator.tune import TuneResult
 from evenmatch.training.generator.tune import tune as tune_generator
 from evenmatch.training.keyphrases.decoding import load_generator
@@ -266,6 +266,7 @@ def generate(
     ),
     out: str = opt.value(opt.REQUIRED, "--out -o FILE.jsonl", "File for the texts."),
     batch_size: int = opt.count(64, "Number of texts that are decoded together."),
+    beams: int = opt.count(1, "Number of beams of the search; 1 decodes greedily."),
     threads: int = opt.count(0, "Number of CPU threads; 0 uses PyTorch's default.", least=0),
 ) -> None:
     """Write texts with a tuned generator.
@@ -275,7 +276,7 @@ def generate(
     graphs = read_graphs(data, need_texts=False)
     sources = [each.graph.line for each in graphs]
     with training_threads(threads) if threads else nullcontext():
-        texts = generate_texts(model, sources, batch_size=batch_size)
+        texts = generate_texts(model, sources, batch_size=batch_size, beams=beams)
     with atomic_write(out) as place:
         Path(place).write_text("".join(map(_generated_line, graphs, texts)), "utf-8")
     told = f"wrote {len(texts)} texts to {out}"

@@ -13,10 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
-from evenmatch.data.files import display_path, is_json, read_lines, read_records, short_repr
+from evenmatch.data.catalogue.catalogue import canonical_name, data_sets, find_data_set
+from evenmatch.data.files import (
+    STANDARD_INPUT,
+    display_path,
+    is_json,
+    read_lines,
+    read_records,
+    short_repr,
+)
 from evenmatch.errors import DataError, InputError
-from evenmatch.registry.parts import check_arguments
+from evenmatch.registry.parts import check_arguments, suggest_name
 from evenmatch.types import NO_FLAGS, Pair
 from evenmatch.units.keyphrases import PHRASE_SEPARATOR, join_phrases
 
@@ -138,7 +145,14 @@ def iter_predictions(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _find_files(data: str) -> list[tuple[str, str]]:
     """Find the files to read, each with the name of its document set."""
     known = {each.name for each in data_sets()}
+    data = canonical_name(data)
     path = find_data_set(data) if data in known and not Path(data).exists() else Path(data)
+    named = data != STANDARD_INPUT and not path.suffix
+    if named and not path.exists():
+        near = suggest_name(data.lower(), known)
+        raise DataError(
+            f"there is no data set, folder or file {data!r}; {near}see: evenmatch data list"
+        )
     if not path.is_dir():
         return [(_stem(data), data)]
     inside = sorted(p for p in path.iterdir() if is_json(p.name))

@@ -19,7 +19,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
+from evenmatch.data.catalogue.catalogue import canonical_name, data_sets, find_data_set
 from evenmatch.data.files import read_records
 from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.registry.parts import check_arguments
@@ -84,11 +84,13 @@ class FairnessSet:
 
     def select(self, attributes: Sequence[str]) -> FairnessSet:
         """Return the set with these attributes only; unchanged if there are none."""
+        spelled = {name.lower(): name for name in self.pairs}
         for name in attributes:
-            if name not in self.pairs:
+            if name.lower() not in spelled:
                 known = ", ".join(self.pairs)
                 raise UnknownNameError(f"{self.name} has no pairs about {name!r}; it has: {known}")
-        return FairnessSet(self.name, {name: self.pairs[name] for name in attributes or self.pairs})
+        wanted = [spelled[name.lower()] for name in attributes] or list(self.pairs)
+        return FairnessSet(self.name, {name: self.pairs[name] for name in wanted})
 
 
 @check_arguments
@@ -269,6 +271,7 @@ def _builtin_terms(attribute: str) -> tuple[GroupTerm, ...]:
 def _read_attributes(given: str) -> dict[str, list[FairnessPair]]:
     if not given:
         return {attribute: template_pairs(attribute) for attribute in ATTRIBUTES}
+    given = canonical_name(given)
     path = find_data_set(given) if given == PUBLIC_SET else Path(given)
     if path.is_dir():
         files = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES))

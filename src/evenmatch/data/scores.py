@@ -241,10 +241,14 @@ def format_csv_line(texts: Sequence[str]) -> str:
     return line.getvalue()
 
 
+def json_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record for JSON; NaN and infinite numbers become None."""
+    return {n: finite_or_none(v) if isinstance(v, float) else v for n, v in record.items()}
+
+
 def json_line(record: Mapping[str, Any]) -> str:
     """Format a record as a line of JSONL; NaN and infinite numbers become null."""
-    known = {n: finite_or_none(v) if isinstance(v, float) else v for n, v in record.items()}
-    return json.dumps(known, default=str) + "\n"
+    return json.dumps(json_record(record), default=str) + "\n"
 
 
 def _open_text(path: str, place: str) -> IO[str]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,9 +20,15 @@ TextTable: TypeAlias = Sequence[Sequence[str]]  # the first row is the header
 
 _GAP = "  "
 
+_INDENT = 4  # characters before the cells of a row that is written as a paragraph
+
 _MIN_WIDTH = 30  # characters of the last column, however narrow the page
 
 _NUMBER = re.compile(r"-|-?\d+(\.\d+)?\** *")  # with stars for significance
+
+_MEASURED = re.compile(r"-|[-+−]?\d")  # begins like a number: no name of a row
+
+_PERCENTILE = re.compile(r"[\d.]+%")  # the header of a bound of the interval of the column before
 
 _STARRED = re.compile(r"(-?)(\d+(?:\.\d+)?)(\**) *")
 
@@ -97,15 +105,32 @@ class SystemGrid:
         return table_to_latex(self.table(), bold)
 
 
+_page_width: ContextVar[int] = ContextVar("page_width", default=0)
+
+
+@contextmanager
+def page_width(width: int) -> Iterator[None]:
+    """Make `table_to_text` fit tables into `width` characters in this block; 0 sets no limit."""
+    token = _page_width.set(width)
+    try:
+        yield
+    finally:
+        _page_width.reset(token)
+
+
 def table_to_text(table: TextTable, *, width: int = 0) -> str:
     """Format a table with aligned columns; numeric columns are right-aligned.
 
-    With a `width`, the last column is wrapped so that lines fit into it.
+    With a `width`, the last column is wrapped so that lines fit into it. In a `page_width`, a wider
+    table is divided into several with the same rows, each with the columns that name the row.
 
     >>> print(table_to_text([["metric", "mean"], ["chrf", "0.5"]]))
     metric  mean
     chrf     0.5
     """
+    page = _page_width.get()
+    if not width and page and _width(table, range(len(table[0]))) > page:
+        return _divided_table(table, page)
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     right = _numeric_columns(table)
     before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
@@ -117,6 +142,67 @@ def table_to_text(table: TextTable, *, width: int = 0) -> str:
         lines.append(_GAP.join(c.rjust(w) if flush else c.ljust(w) for c, w, flush in cells))
         lines += [" " * before + rest for rest in more]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _width(table: TextTable, columns: Sequence[int]) -> int:
+    widths = [max(len(row[n]) for row in table) for n in columns]
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _divided_table(table: TextTable, page: int) -> str:
+    """Format a table that is wider than the page: side by side parts below each other.
+
+    If the columns that name the row leave no room for others, every row becomes a paragraph.
+    """
+    names = 1  # columns of text at the left name the row
+    while names < len(table[0]) - 1 and not all(_MEASURED.match(row[names]) for row in table[1:]):
+        names += 1
+    groups: list[list[int]] = []  # columns that stay together: a value and its interval
+    for column in range(names, len(table[0])):
+        if groups and _PERCENTILE.fullmatch(table[0][column]):
+            groups[-1].append(column)
+        else:
+            groups.append([column])
+    left = [*range(names)]
+    if max(_width(table, [*left, *group]) for group in groups) > page:
+        return _row_paragraphs(table, names, page)
+    parts: list[list[int]] = [[]]
+    for group in groups:
+        if parts[-1] and _width(table, [*left, *parts[-1], *group]) > page:
+            parts.append([])
+        parts[-1] += group
+    with page_width(0):
+        return "\n\n".join(
+            table_to_text([[row[n] for n in [*left, *part]] for row in table]) for part in parts
+        )
+
+
+def _row_paragraphs(table: TextTable, names: int, page: int) -> str:
+    """Format each row as its names on one line, and the other cells with their headers below."""
+    header, *rows = table
+    lines = [_GAP.join(header[:names])]
+    for row in rows:
+        lines.append(_GAP.join(row[:names]))
+        indent, line = " " * _INDENT, ""
+        for name, cell in list(zip(header, row, strict=True))[names:]:
+            shown = f"{name} {cell.strip()}"
+            if line and len(indent + line + _GAP + shown) > page:
+                lines.append(indent + line)
+                line = ""
+            line += (_GAP if line else "") + shown
+        lines.append(indent + line)
+    return "\n".join(lines)
+
+
+def wrap_prose(text: str) -> str:
+    """Wrap the lines of a text to the `page_width`, except those of tables and signatures."""
+    width = _page_width.get()
+    return "\n".join(
+        textwrap.fill(line, width, subsequent_indent=" " * 2, break_on_hyphens=False)
+        if 0 < width < len(line) and _GAP not in line.strip() and " · " not in line
+        else line
+        for line in text.split("\n")
+    )
 
 
 def table_to_tsv(table: TextTable) -> str:

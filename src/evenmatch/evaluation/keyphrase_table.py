@@ -66,10 +66,15 @@ class KeyphraseGap:
     holm_bootstrap: float
     holm_randomisation: float
 
+    @property
+    def p(self) -> float:
+        """The larger of both adjusted p-values."""
+        return max(self.holm_bootstrap, self.holm_randomisation)
+
     def __str__(self) -> str:
-        p = max(self.holm_bootstrap, self.holm_randomisation)
-        stars = "***" if p < 0.001 else "**" if p < 0.01 else "*" if p < 0.05 else ""
-        return f"{self.difference:+.3f}{stars}"
+        stars = "***" if self.p < 0.001 else "**" if self.p < 0.01 else "*" if self.p < 0.05 else ""
+        p = "p < .001" if self.p < 0.001 else f"p = {self.p:.3f}".replace("0.", ".")
+        return f"{self.difference:+.3f}{stars} ({self.low:+.3f} to {self.high:+.3f}), {p}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +135,9 @@ class KeyphraseTable:
         notes = [f"intervals: {100 * r.confidence:g} %, {r.resamples} resamples of documents"]
         if self.gaps:
             notes.append(
-                "* p < .05, ** p < .01, *** p < .001 by both paired bootstrap and approximate "
-                f"randomisation ({r.trials} trials), Holm-adjusted for the pairs of systems"
+                "differences: system minus baseline, with interval; p: the larger p-value of "
+                f"paired bootstrap and approximate randomisation ({r.trials} trials), "
+                "Holm-adjusted for the pairs of systems; * p < .05, ** p < .01, *** p < .001"
             )
         lower = [name for name in LOWER_IS_BETTER if any(row.metric == name for row in self.rows)]
         if lower:

@@ -14,13 +14,15 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 from evenmatch.alignment.assignment import Greedy, Lsa
 from evenmatch.alignment.lisa import Auction, Recursive, RowMask, TopK
 from evenmatch.alignment.partial import Partial
 from evenmatch.alignment.transport import Emd
-from evenmatch.errors import InputError
+from evenmatch.errors import DataError, InputError
+from evenmatch.files import DIGEST_PREFIX, file_digest
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.metrics.keyphrases.phrase_reducers import (
     AlphaNdcg,
@@ -38,8 +40,9 @@ from evenmatch.metrics.regression import Regression
 from evenmatch.models.backbone import LongTextMode
 from evenmatch.models.checkpoints import Layer
 from evenmatch.protocols import Weighting
-from evenmatch.registry import register
+from evenmatch.registry import CallContext, register, resolve
 from evenmatch.registry.parts import find_entry, setting_types
+from evenmatch.scoring.engine import EngineMetric, ReadyMetric
 from evenmatch.scoring.ensembles import Blend
 from evenmatch.scoring.metric import AlignMetric, read_metric
 from evenmatch.scoring.reducers import Average, Nearness, PartialPrf
@@ -52,6 +55,7 @@ from evenmatch.vectors.lookup import Lookup
 from evenmatch.vectors.mover import Mover
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.vectors.weighting import Idf, Norm, Uniform
+from evenmatch.version import __version__
 
 
 @dataclass(frozen=True)
@@ -462,14 +466,52 @@ def moverscore(
 
 
 @register("metric", "wmt_blend")
-def wmt_blend() -> Blend:
+@dataclass(frozen=True)
+class WmtBlend(EngineMetric):
     """Blend of eleven alignment and n-gram metrics, fitted to human ratings of WMT15 and WMT16.
 
     Scores are on the scale of the standardised ratings: 0 is an average output, and 1 is one
-    standard deviation better.
+    standard deviation better. `content` is the hash of the file with the parts and their weights,
+    which come with evenmatch; signatures name it. `em.build("wmt_blend").meant` shows them.
     """
-    metric: Blend = read_metric(str(files("evenmatch.metrics") / "shipped" / "wmt_blend"))
-    return metric
+
+    content: str = ""
+
+    def __post_init__(self) -> None:
+        found = file_digest(_BLEND_FILE)
+        if self.content and not found.startswith(self.content.removeprefix(DIGEST_PREFIX)):
+            raise DataError(
+                f"the wmt_blend of evenmatch {__version__} has the content {DIGEST_PREFIX}"
+                f"{found[:12]}, not {self.content}; install the evenmatch that the signature names"
+            )
+
+    @property
+    def meant(self) -> Blend:
+        """The blend: parts and weights."""
+        metric: Blend = _read_blend()
+        return metric
+
+    def open(self, context: CallContext) -> ReadyMetric:
+        """Open the parts."""
+        return self.meant.open(context)
+
+    def resolve(self, context: CallContext) -> tuple[WmtBlend, tuple[str, ...]]:
+        """Return this metric with its content hash, and the facts of its parts."""
+        _, facts = resolve(self.meant, context)
+        return WmtBlend(f"{DIGEST_PREFIX}{file_digest(_BLEND_FILE)[:12]}"), facts
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest possible sum, given the bounds of the parts."""
+        return self.meant.bounds
+
+
+_BLEND_FILE = Path(str(files("evenmatch.metrics") / "shipped" / "wmt_blend" / "metric.json"))
+
+
+@functools.cache
+def _read_blend() -> Any:
+    return read_metric(str(_BLEND_FILE))
 
 
 def make_metric(name: str, **options: Any) -> Any:

@@ -99,6 +99,14 @@ class Resolvable(Protocol):
 
 
 @runtime_checkable
+class StandsFor(Protocol):
+    """A part that stands for another one; a signature names that one by its content hash."""
+
+    @property
+    def meant(self) -> Any: ...
+
+
+@runtime_checkable
 class CountsIdf(Protocol):
     """A part whose idf table is counted from the texts of a call, unless it names one."""
 

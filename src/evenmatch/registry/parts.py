@@ -14,6 +14,7 @@ import inspect
 import math
 import numbers
 import os
+import re
 import types
 import typing
 from collections import abc
@@ -93,7 +94,8 @@ def register(kind: str, name: str) -> Callable[[Factory], Factory]:
 def names(kind: str | None = None) -> tuple[str, ...]:
     """Return all registered names, or those of one kind, sorted."""
     if kind is not None and (not isinstance(kind, str) or kind not in KINDS):
-        raise UnknownNameError(f"there is no kind {kind!r}; known: {', '.join(KINDS)}")
+        near = suggest_name(kind.lower(), KINDS) if isinstance(kind, str) else ""
+        raise UnknownNameError(f"there is no kind {kind!r}; {near}known: {', '.join(KINDS)}")
     for name, point in _entry_points().items():
         if name not in _entries:
             # A package that cannot be imported must not hide the parts of other packages.
@@ -116,6 +118,7 @@ def find_entry(name: str, kind: str | None = None) -> RegistryEntry:
     if name not in _entries:
         known = names(kind)
         near = [n for n in known if _plain_name(n) == _plain_name(name)]
+        near = _OTHER_NAMES.get(name.lower(), near)
         plain = name.lower().replace("-", "_")
         near = near or difflib.get_close_matches(plain, known, n=3, cutoff=0.5)
         hint = f"known: {', '.join(known)}"
@@ -126,8 +129,16 @@ def find_entry(name: str, kind: str | None = None) -> RegistryEntry:
     return _entries[name]
 
 
+# Names in other libraries and in papers that no spelling rule leads to.
+_OTHER_NAMES: Mapping[str, list[str]] = {
+    "chrf++": ["chrf(word_order=2)"],
+    "sacrebleu": ["bleu"],
+    "f1": ["f1_at_m", "sem_f1"],
+}
+
+
 def _plain_name(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
+    return re.sub(r"[-_+]", "", name.lower().replace("@", "at"))
 
 
 def kind_of(part: Any) -> str | None:
@@ -191,8 +202,10 @@ def check_values(
             known = ", ".join(hints) or "none"
             raise InputError(f"{owner} has no setting {key!r}; {near}known: {known}")
         if not matches_type(value, hints[key]):
+            alone = isinstance(value, str) and matches_type([value], hints[key])
+            how = f"; write [{value!r}]" if alone else ""
             raise InputError(
-                f"{owner}'s {key} takes {describe_type(hints[key])}, got {show(value)}"
+                f"{owner}'s {key} takes {describe_type(hints[key])}, got {show(value)}{how}"
             )
         if _is_number(value, numbers.Integral) and abs(value) > _LARGEST_INTEGER:
             raise InputError(f"{owner}'s {key} must be between -2**53 and 2**53, got {show(value)}")
@@ -339,10 +352,11 @@ def describe_type(hint: Any) -> str:
         return " or ".join(describe_type(option) for option in options)
     if typing.get_origin(hint) is typing.Literal:
         return " or ".join(repr(option) for option in options)
-    if typing.get_origin(hint) is tuple:
-        return f"a list of {describe_type(options[0])}"
-    if typing.get_origin(hint) in _LIST_TYPES:
-        return f"a list of ({describe_type(options[0])})"
+    if typing.get_origin(hint) in (tuple, *_LIST_TYPES):
+        many = {str: "strings", int: "whole numbers", float: "numbers"}
+        one = describe_type(options[0])
+        shown = many.get(options[0], f"({one})" if typing.get_args(options[0]) else one)
+        return f"a list of {shown}"
     named = {abc.Mapping: "a dictionary", abc.Callable: "a function", os.PathLike: "a path"}
     if typing.get_origin(hint) in named:
         return named[typing.get_origin(hint)]

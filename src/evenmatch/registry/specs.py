@@ -30,7 +30,7 @@ from evenmatch.registry.parts import (
 )
 
 MAX_SPEC_LENGTH = 20_000
-_HYPHENATED_NAME = re.compile(r"\s*([A-Za-z]\w*(?:-\w+)+)\s*(?:\(|$)")
+_PAPER_NAME = re.compile(r"\s*([A-Za-z]\w*(?:[-@]\w+|\+\+)+)\s*(?:\(|$)")  # ROUGE-L, chrF++, F1@5
 
 
 def build(text: str, kind: str | None = None) -> Any:
@@ -45,8 +45,8 @@ def build(text: str, kind: str | None = None) -> Any:
         raise InputError(f"a spec must be a string, got {type(text).__name__}")
     if len(text) > MAX_SPEC_LENGTH:
         raise InputError(f"a spec may have {MAX_SPEC_LENGTH} characters, got {len(text)}")
-    if hyphenated := _HYPHENATED_NAME.match(text):
-        find_entry(hyphenated[1], kind)  # raises an error with the names that are close
+    if paper_name := _PAPER_NAME.match(text):
+        find_entry(paper_name[1], kind)  # raises an error with the names that are close
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -107,9 +107,18 @@ def _parse_node(node: ast.expr, text: str, kind: str | None = None) -> Any:
                 bare = isinstance(keyword.value, ast.Name | ast.BinOp | ast.Attribute)
                 if bare and kind is None and takes_text(hint):
                     given = ast.get_source_segment(text, keyword.value) or ""
+                    constant = given.capitalize() in ("True", "False", "None")
+                    how, shown = (
+                        ("write", given.capitalize())
+                        if constant
+                        else (
+                            "write it in quotes:",
+                            repr(_shorten(given)),
+                        )
+                    )
                     raise InputError(
-                        f"{name}'s {keyword.arg} takes {describe_type(hint)}; write it in quotes: "
-                        f"{keyword.arg}={_shorten(given)!r}"
+                        f"{name}'s {keyword.arg} takes {describe_type(hint)}; {how} "
+                        f"{keyword.arg}={shown}"
                     )
                 settings[keyword.arg] = _parse_node(keyword.value, text, kind)
             return _make_part(entry, settings)

@@ -30,10 +30,13 @@ _CONTENT_SECURITY_POLICY = (
     "img-src data:; base-uri 'none'; form-action 'none'"
 )
 
-# A number, optionally followed by a total, an interval or significance stars; "-" is missing.
-_NUMBER = re.compile(r"-|[-+]?\d[\d.]*(e[-+]?\d+)?( of \d+)?\s*([\[(].*[\])])?\s*\**")
+# A number, optionally followed by a total, significance stars, an interval in brackets and a
+# p-value; "-" is missing.
+_NUMBER = re.compile(
+    r"-|[-+]?\d[\d.]*(e[-+]?\d+)?( of \d+)?\**\s*([\[(].*[\])](, p [=<] [\d.]+)?)?\s*\**"
+)
 
-_LONG_TEXT = 40  # characters; columns with longer cells get a minimum width
+_LONG_TEXT = 40  # characters; columns with longer cells wrap and get a minimum width
 _TINY, _LARGE = 1e-3, 1e4  # between them numbers have four decimals
 
 

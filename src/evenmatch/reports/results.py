@@ -28,7 +28,8 @@ from evenmatch.fairness.bias import Bias
 from evenmatch.reports.agreement_page import agreement_page
 from evenmatch.reports.audit_page import audit_page
 from evenmatch.reports.page import check_page_path, write_page
-from evenmatch.reports.score_page import metric_document, score_page, systems_page
+from evenmatch.reports.score_page import score_page, systems_page
+from evenmatch.reports.score_summary import metric_document
 from evenmatch.reports.study_page import (
     StudyReport,
     lisa_gradient_page,
@@ -63,24 +64,34 @@ def write_report(
     *,
     pairs: Sequence[Pair] | None = None,
     examples: int = 3,
+    command: str = "",
 ) -> Path:
     """Write a result as one self-contained HTML page and return its path.
 
     `result` is what `score`, `correlate`, `audit`, `compare`, `score_keyphrases` or `tune` returns,
     a study report, or the JSON document that a command prints with --json. With scores, `pairs`
     are the texts that were scored; the page then shows `examples` of the worst and of the best,
-    with their alignments. Other texts than those are refused.
+    with their alignments. Other texts than those are refused. `command` is shown as the command
+    line that produced the result; a document contains its own.
     """
     target = check_page_path(path)
-    return write_page(result_page(result, pairs=pairs, examples=examples), target)
+    return write_page(result_page(result, pairs=pairs, examples=examples, command=command), target)
 
 
-def result_page(result: Result, *, pairs: Sequence[Pair] | None = None, examples: int = 3) -> str:
+def result_page(
+    result: Result,
+    *,
+    pairs: Sequence[Pair] | None = None,
+    examples: int = 3,
+    command: str = "",
+) -> str:
     """Return the HTML page that `write_report` writes."""
     if page := _OBJECT_PAGES.get(type(result)):
         _refuse_texts(pairs, type(result).__name__)
-        return page(result)
+        return page(result, command=command)
     document = _as_document(result)
+    if command:
+        document = {"command": command, **document}
     kind = _find_kind(document)
     if kind.page is systems_page and pairs is not None:
         raise InputError(
@@ -118,7 +129,7 @@ def read_result(path: str | Path) -> dict[str, Any]:
     return found
 
 
-_OBJECT_PAGES: Mapping[type, Callable[[Any], str]] = {
+_OBJECT_PAGES: Mapping[type, Callable[..., str]] = {
     Agreement: agreement_page,
     Audit: audit_page,
     Comparison: comparison_page,

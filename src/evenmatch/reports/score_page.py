@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from evenmatch.data.scores import finite_or_none, score_to_record
+from evenmatch.data.scores import finite_or_none
 from evenmatch.data.tables import TextTable, format_number
 from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.protocols import Metric
@@ -25,7 +25,7 @@ from evenmatch.reports.plots import figures_section, histogram, nice_scale
 from evenmatch.scoring.aligned import Aligned, align_texts
 from evenmatch.scoring.inputs import check_pairs, hash_texts
 from evenmatch.scoring.metric import AlignMetric
-from evenmatch.types import Pair, Score
+from evenmatch.types import Pair
 from evenmatch.viewer.links import MAX_CELLS, link_diagram, truncate
 from evenmatch.viewer.page import align_all, viewer_element
 
@@ -46,7 +46,10 @@ def score_page(
     metrics = document["metrics"]
     segments = {name: each["segments"] for name, each in metrics.items() if "segments" in each}
     _check_pairs(segments, pairs, document.get("texts", ""))
-    examples_html = examples_section(segments, pairs, examples) if pairs else ""
+    if pairs:
+        examples_html = examples_section(segments, pairs, examples, document.get("scale", 1.0))
+    else:
+        examples_html = _worst_section(document)
     parts = (
         section("Means", "", sortable_table(_means_table(metrics), "Mean score of each metric")),
         figures_section("Distribution of scores", "", [*_histograms(segments)]),
@@ -78,24 +81,25 @@ def systems_page(document: Mapping[str, Any]) -> str:
     table = sortable_table([["system", *first], *rows], "Score of each system by each metric")
     return render_page(
         f"Scores of systems: {', '.join(systems)}",
-        (section("Scores", text + SORT_HINT, table),),
+        (section("Scores", text + SORT_HINT, table), _worst_section(document)),
         [f"{name}: {each['signature']}" for name, each in first.items()],
         document.get("command", ""),
     )
 
 
-def metric_document(
-    signature: str, mean: Score, corpus: float | None, segments: Iterable[Score] | None
-) -> dict[str, Any]:
-    """Return the scores of one metric as they appear in a score document."""
-    means = score_to_record(mean)
-    document: dict[str, Any] = {"signature": signature, "mean": means["value"]}
-    document |= {key: means[key] for key in ("precision", "recall")}
-    if corpus is not None:
-        document["corpus"] = corpus
-    if segments is not None:
-        document["segments"] = [score_to_record(score) for score in segments]
-    return document
+def _worst_section(document: Mapping[str, Any]) -> str:
+    """Return the worst texts that the document itself contains (`score --worst`)."""
+    articles = []
+    for record in document.get("worst", ()):
+        texts = [
+            ("candidate", record["candidate"]),
+            *(("reference", r) for r in record["references"]),
+        ]
+        names = [n for n, value in record.items() if isinstance(value, float)]
+        numbers = [f"{escape(n)} <b>{format_number(record[n])}</b>" for n in names]
+        where = f"row {record['row']}" + (f", {record['system']}" if "system" in record else "")
+        articles.append(text_article(escape(where), " · ".join(numbers), texts))
+    return section("Worst texts", "Ranked by the first metric.", "\n".join(articles))
 
 
 def _check_pairs(segments: Mapping[str, Any], pairs: Sequence[Pair] | None, texts: str) -> None:
@@ -173,7 +177,10 @@ def _notes(
 
 
 def examples_section(
-    segments: Mapping[str, Sequence[Mapping[str, Any]]], pairs: Sequence[Pair], count: int
+    segments: Mapping[str, Sequence[Mapping[str, Any]]],
+    pairs: Sequence[Pair],
+    count: int,
+    scale: float = 1.0,
 ) -> str:
     """Return `count` of the worst and of the best texts by the first metric, with alignments."""
     first = next(iter(segments))
@@ -188,22 +195,29 @@ def examples_section(
         parts.append(f"<h3>{heading}</h3>")
         for n in rows:
             scores = {name: own[n]["value"] for name, own in segments.items()}
-            parts.append(_example_article(n, pairs[n], scores, metrics))
+            parts.append(_example_article(n, pairs[n], scores, metrics, scale))
     text = f"Ranked by {first}. Expand an alignment to see which units are matched."
     return section("Worst and best texts", text, "\n".join(parts) if count else "")
 
 
 def _example_article(
-    row: int, pair: Pair, scores: Mapping[str, float | None], metrics: Mapping[str, Metric]
+    row: int,
+    pair: Pair,
+    scores: Mapping[str, float | None],
+    metrics: Mapping[str, Metric],
+    scale: float,
 ) -> str:
     numbers = [f"{escape(name)} <b>{format_number(value)}</b>" for name, value in scores.items()]
     texts = [("candidate", pair.candidate), *(("reference", text) for text in pair.references)]
-    alignment = _alignment_html(pair, scores, metrics)
+    alignment = _alignment_html(pair, scores, metrics, scale)
     return text_article(f"row {row}", " · ".join(numbers), texts, alignment)
 
 
 def _alignment_html(
-    pair: Pair, scores: Mapping[str, float | None], metrics: Mapping[str, Metric]
+    pair: Pair,
+    scores: Mapping[str, float | None],
+    metrics: Mapping[str, Metric],
+    scale: float,
 ) -> str:
     """Return the alignments by all alignment metrics, collapsed; '' if there are none."""
     aligning = [(n, metric) for n, metric in metrics.items() if isinstance(metric, AlignMetric)]
@@ -218,7 +232,8 @@ def _alignment_html(
         own = align_all(aligning, [pair.candidate], reference)
     except EvenmatchError as error:
         return f'<p class="where">The alignment cannot be plotted: {escape(str(error))}</p>'
-    note = _difference_note(aligned, name, scores[name])
+    value = scores[name]
+    note = _difference_note(aligned, name, None if value is None else value / scale)
     still = f'<div class="evenmatch">{scroll_region(link_diagram(aligned), "pairs of units")}</div>'
     return f"<details><summary>Alignment</summary>\n{note}{viewer_element(own, still)}</details>\n"
 

@@ -20,6 +20,7 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.protocols import RemoteExecutor
 from evenmatch.registry import part_settings
+from evenmatch.registry.opening import StandsFor
 from evenmatch.registry.parts import check_at_least, check_values
 from evenmatch.types import Cache, Pair, Run, Scores
 from evenmatch.vectors.transformer import Transformer
@@ -127,7 +128,10 @@ def _check_list(name: str, value: Any) -> None:
     if isinstance(value, str):
         raise InputError(f"{name} must be a list of texts, got one string; write [{name[:-1]}]")
     if isinstance(value, (bytes, dict, set)) or not isinstance(value, Sequence):
-        raise InputError(f"{name} must be a list of texts, got {type(value).__name__}")
+        kind = type(value).__name__
+        how = "give one of its columns" if kind == "DataFrame" else f"write list({name})"
+        hint = f"; {how}" if isinstance(value, Iterable) else ""
+        raise InputError(f"{name} must be a list of texts, got {kind}{hint}")
 
 
 def _length_error(candidates: Sequence[Any], references: Sequence[Any]) -> str:
@@ -199,7 +203,7 @@ def make_run(**settings: Any) -> Run:
     `cache` is True, 'exact', a folder, or a `Cache`; `progress` is True or a function of
     (done, total); `on` is a session from `worker_session`.
     """
-    check_values("a run", settings, _RUN_TYPES)
+    check_values("a run", settings, _RUN_TYPES, others=("metric", "sources"))
     check_at_least(0, threads=settings.get("threads", 0))
     check_at_least(1, batch_tokens=settings.get("batch_tokens", 1))
     convert = {"cache": as_cache, "progress": _as_progress, "on": _as_worker_session}
@@ -327,6 +331,8 @@ def _transformers(part: Any) -> Iterator[Transformer]:
     """Yield the transformer encoders among a part and the parts it is made of."""
     if isinstance(part, Transformer):
         yield part
+    elif isinstance(part, StandsFor):
+        yield from _transformers(part.meant)
     elif dataclasses.is_dataclass(part) and not isinstance(part, type):
         for value in part_settings(part).values():
             for inner in value if isinstance(value, tuple) else (value,):

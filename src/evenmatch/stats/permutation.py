@@ -34,6 +34,9 @@ from evenmatch.stats.soft_accuracy import permute_soft_accuracy
 
 Swap: TypeAlias = Literal["both", "systems"]
 
+# Scores are rounded before they are swapped, and swaps that change nothing must count as extreme.
+_ROUNDING = 1e-9
+
 
 def permutation_matrix(
     panel: Panel,
@@ -64,8 +67,8 @@ def permutation_matrix(
         swapped = _differences_by_segment(common, level, method, masks)
     for a, b, draws in swapped:
         difference = values[a] - values[b]
-        p[a, b] = p_value(draws, difference, "greater")
-        p[b, a] = p_value(-draws, -difference, "greater")
+        p[a, b] = p_value(draws, difference - _ROUNDING, "greater")
+        p[b, a] = p_value(-draws, -difference - _ROUNDING, "greater")
     return p
 
 

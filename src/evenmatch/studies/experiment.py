@@ -180,6 +180,12 @@ class Experiment(Generic[_StudyT]):
         """Return the folder of a run's model."""
         return self.folder / "models" / slug(run_name(run))
 
+    def save_outputs(self, run: ArmRun, outputs: Any) -> None:
+        """Store what the model of a run generates."""
+        text = json.dumps(outputs).encode()
+        # Without a time stamp, so that equal outputs give equal files.
+        write_atomically(self._outputs_path(run), gzip.compress(text, mtime=0))
+
     def describe_missing(self) -> Iterator[str]:
         """Yield a line that names the runs without results, if there are any."""
         runs = self.study.design.runs()
@@ -196,9 +202,7 @@ class Experiment(Generic[_StudyT]):
         if not trained.ended:
             self.log(f"{name}: paused after step {trained.steps}")
             return None
-        outputs = json.dumps(self.study.generate(trained, run)).encode()
-        # Without a time stamp, so that equal outputs give equal files.
-        write_atomically(self._outputs_path(run), gzip.compress(outputs, mtime=0))
+        self.save_outputs(run, self.study.generate(trained, run))
         seconds = round(time.monotonic() - start)
         found = {
             "looks": list(trained.evaluations),

@@ -23,13 +23,14 @@ from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.graphs import GraphText, Triples, read_graphs, write_graphs
 from evenmatch.studies.experiment import Experiment, Trained, check_arms
 from evenmatch.training.checkpoints import CHECKPOINT_FILE
+from evenmatch.training.generator.decoding import generate_texts
 from evenmatch.training.generator.loss import reference_cross_entropy
-from evenmatch.training.generator.policy import generate_texts, load_policy
+from evenmatch.training.generator.policy import load_policy
 from evenmatch.training.generator.tune import LAST_FOLDER, MODEL_FOLDER, tune
 from evenmatch.training.generator.tune_settings import TuneSettings
 
 START, XENT = "start", "XENT"
-BEST, LAST = "best", "last"
+BEST, LAST, BEAM = "best", "last", "beam"
 
 # Table 1 of Jin & Gildea (2022): the reward beside cross-entropy, on the policy's own embeddings.
 GRAPH_ARMS: Mapping[str, Mapping[str, Any]] = {
@@ -87,10 +88,15 @@ _EVALUATION_CURVES = ("chrf", "greedy_length", "greedy_repetition")
 
 @dataclass(frozen=True)
 class GraphStudy:
-    """The graph-to-text study: every arm continues from the start of its seed."""
+    """The graph-to-text study: every arm continues from the start of its seed.
+
+    With `beams`, the last model also writes texts by beam search. They are no part of the recipe:
+    a result without them stays valid.
+    """
 
     corpus: GraphCorpus
     design: GraphDesign
+    beams: int = 0
     output_folder: str = "texts"
 
     def recipe(self, run: GraphRun) -> dict[str, Any]:
@@ -136,12 +142,13 @@ class GraphStudy:
     def generate(self, model: Trained, run: GraphRun) -> dict[str, Any]:
         """Write a text for each test graph with the best and with the last model.
 
-        All runs are decoded alike, greedily. Also returns the cross-entropy per token of some
-        references. The models are then removed, except the start, from which arms continue.
+        All runs are decoded alike, greedily, and the last model also by beam search if `beams` is
+        set. Also returns the cross-entropy per token of some references. The models are then
+        removed, except the start, from which arms continue.
         """
         settings = self.design.settings_for(run)
         longest = settings.longest_source, settings.longest_target
-        sources = [settings.prefix + each.graph.line for each in self.corpus.test]
+        sources = self._sources(settings)
         chosen = np.random.default_rng(0).permutation(len(sources))[:_LIKELIHOOD_SIZE]
         best, _ = max(model.evaluations, key=lambda each: each[1])
         folders = {BEST: model.folder, LAST: model.folder.with_name(LAST_FOLDER)}
@@ -162,9 +169,46 @@ class GraphStudy:
                 longest=longest,
                 batch_size=settings.batch,
             )
+        if self.beams:
+            found[self.beam_name] = self.search(folders[LAST], run)
         for folder in folders.values() if run.arm != START else [folders[LAST]]:
             shutil.rmtree(folder, ignore_errors=True)
         return found
+
+    @property
+    def beam_name(self) -> str:
+        """The name under which the texts of beam search are stored."""
+        return f"{BEAM} {self.beams}"
+
+    def search(self, folder: Path, run: GraphRun) -> list[str]:
+        """Write a text for each test graph by beam search, with the model in a folder."""
+        settings = self.design.settings_for(run)
+        return generate_texts(
+            load_policy(str(folder), settings.decoding),
+            self._sources(settings),
+            longest=(settings.longest_source, settings.longest_target),
+            batch_size=_BATCH_SIZE,
+            beams=self.beams,
+        )
+
+    def _sources(self, settings: TuneSettings) -> list[str]:
+        return [settings.prefix + each.graph.line for each in self.corpus.test]
+
+
+def add_beam_texts(runs: Experiment[GraphStudy]) -> None:
+    """Decode by beam search for the results without such texts whose last model is still there.
+
+    That is the start of each seed, if its last step was its best one.
+    """
+    study = runs.study
+    for result in runs.results() if study.beams else ():
+        folder, steps = runs.model_folder(result.run) / MODEL_FOLDER, result.outputs["steps"]
+        if study.beam_name in result.outputs or not folder.is_dir() or steps[BEST] != steps[LAST]:
+            continue
+        if runs.should_stop():
+            return
+        found = {**result.outputs, study.beam_name: study.search(folder, result.run)}
+        runs.save_outputs(result.run, found)
 
 
 def _changed_settings(settings: TuneSettings) -> dict[str, Any]:

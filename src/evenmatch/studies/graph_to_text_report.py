@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -20,26 +19,14 @@ import numpy as np
 from evenmatch.data.graphs import GraphText, Triples
 from evenmatch.data.tables import TextTable
 from evenmatch.protocols import CorpusMetric
-from evenmatch.reports.plots import line_plot_svg
+from evenmatch.reports.plots import line_plot, line_plot_svg
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.scoring.metric import as_metric, score_metrics
-from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.p_values import holm
-from evenmatch.stats.paired import (
-    mean_counts,
-    mean_score,
-    minimum_detectable_difference,
-    paired_t_test,
-    resample_scores,
-)
+from evenmatch.stats.paired import mean_counts, mean_score, paired_t_test, resample_scores
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
-    NOT_DECIDED,
-    NOT_SEEN,
-    REVERSED,
-    SEEN,
     ArmScores,
-    Claim,
     Experiment,
     ResultStore,
     RunResult,
@@ -48,51 +35,48 @@ from evenmatch.studies.experiment import (
     results_by_arm,
     run_name,
 )
+from evenmatch.studies.graph_claims import (
+    BLEU,
+    CHRF,
+    METEOR,
+    check_graph_claims,
+    describe_power,
+    split_arms,
+)
+from evenmatch.studies.graph_measures import TEXT_MEASURES, template_text
 from evenmatch.studies.graph_to_text import (
     ALL_ARMS,
+    BEAM,
     BEST,
     LAST,
     START,
-    XENT,
     GraphRun,
     GraphStudy,
 )
-from evenmatch.training.rewards.terms import lowercase_words, repeated_share
 from evenmatch.types import Array, Pair, Run
 
 GraphExperiment: TypeAlias = Experiment[GraphStudy]
-BLEU, EXTRA_METRIC, REPETITION = "BLEU", "learnt", "repeated"
+EXTRA_METRIC = "learnt"
 
 # Corpus scores are computed from summed counts, segment scores are means over texts.
-CORPUS_METRICS = {BLEU: "bleu", "chrF": "chrf"}
-SEGMENT_METRICS = {"METEOR": "meteor", "BERTScore": "bertscore", "f_disc": "f_disc"}
+CORPUS_METRICS = {BLEU: "bleu", CHRF: "chrf"}
+SEGMENT_METRICS = {METEOR: "meteor", "BERTScore": "bertscore", "f_disc": "f_disc"}
 TEMPLATE, COPY = "template", "copy"
 _ROWS = (TEMPLATE, COPY, START, *ALL_ARMS)
 _RESAMPLES, _PERMUTATIONS = 1000, 5000
 _EXAMPLE_COUNT = 6
-_LOOP_LENGTHS, _LOOP_COUNT = range(1, 9), 3  # so many words, so many times in a row
-_NAMES = re.compile(r"(?<=[\w,;:)] )[A-Z]\w+|\d+(?:[.,]\d+)*")  # not at the start of a sentence
-
-# Table 1 of Jin & Gildea (2022), on LDC2017T10.
-PAPER_SCORES: Mapping[str, Mapping[str, float]] = {
-    XENT: {BLEU: 36.37, "METEOR": 39.94, "chrF": 65.68},
-    "BL-R": {BLEU: 37.06, "METEOR": 40.30, "chrF": 66.19},
-    "F_BERT": {BLEU: 36.06, "METEOR": 39.85, "chrF": 65.23},
-    "F_CONT": {BLEU: 36.91, "METEOR": 40.34, "chrF": 66.07},
-    "F_DISC": {BLEU: 37.65, "METEOR": 40.61, "chrF": 66.55},
+# Curves of the arms that are rewarded alone: of each step, then of each evaluation.
+_SAMPLED_CURVES = {
+    "reward": "reward of sampled texts",
+    "repetition": "repeated bigrams of sampled texts",
+    "length": "tokens of sampled texts",
 }
-
-# Claimed: the first arm scores above the second, by about as much as in the paper's table.
-_CLAIMS = (
-    ("F_DISC", XENT, "rewarding F_DISC beats cross-entropy alone"),
-    ("BL-R", XENT, "rewarding BLEU beats cross-entropy alone"),
-    ("F_DISC", "BL-R", "F_DISC is a better reward than BLEU"),
-    ("F_DISC", "F_CONT", "F_DISC is a better reward than F_CONT"),
-    ("F_CONT", "F_BERT", "F_CONT is a better reward than F_BERT"),
-    ("F_DISC", "F_BERT", "F_DISC is a better reward than F_BERT"),
-    ("BL-R", "F_CONT", "F_CONT is nearly as good a reward as BLEU"),
-)
-_REPETITION_CLAIM = "texts repeat more after F_BERT than after F_DISC"
+_PROBE_CURVES = {
+    **_SAMPLED_CURVES,
+    "bleu": "BLEU of greedy texts, validation",
+    "chrf": "chrF of greedy texts, validation",
+    "greedy_repetition": "repeated bigrams of greedy texts",
+}
 
 _DIFFERENCE_HEADER = ["metric", "arm", "seeds", "minus XENT", "each seed", "p, graphs", "p, seeds"]
 
@@ -104,9 +88,11 @@ def graph_report(runs: GraphExperiment, *, learnt: str = "") -> StudyReport:
     tables: dict[str, TextTable] = {}
     if last:
         tables["scores"] = graph_score_table(last)
-        tables["scores of the best step"] = graph_score_table(
-            score_graph_arms(runs, learnt=learnt, which=BEST)
-        )
+        beams = {name for r in results for name in r.outputs if name.startswith(BEAM)}
+        for which in (BEST, *sorted(beams)):
+            title = f"scores of the {which} step" if which == BEST else f"scores, {which}"
+            found = score_graph_arms(runs, learnt=learnt, which=which)
+            tables[title] = graph_score_table(found)
         for part, rows in _parts(runs).items():
             found = score_graph_arms(runs, learnt=learnt, rows=rows)
             tables[f"scores, {part} categories"] = graph_score_table(found)
@@ -129,13 +115,15 @@ def graph_report(runs: GraphExperiment, *, learnt: str = "") -> StudyReport:
 def score_graph_arms(
     runs: GraphExperiment, *, learnt: str = "", which: str = LAST, rows: Array | None = None
 ) -> list[ArmScores]:
-    """Score every arm that has results, after the template and the copy of the graph.
+    """Score every arm that has results.
 
-    `which` chooses the texts of the best or the last model, `rows` the test graphs, and `learnt`
-    is one more metric to use.
+    `which` chooses the texts: those of the last model (after two baselines, the template and the
+    copy of the graph), of the best one, or of beam search. `rows` are the test graphs to use, and
+    `learnt` is one more metric.
     """
     corpus = runs.study.corpus
-    texts = {**_baseline_texts(corpus.test), **{r.run: r.outputs[which] for r in runs.results()}}
+    texts = _baseline_texts(corpus.test) if which == LAST else {}
+    texts |= {r.run: r.outputs[which] for r in runs.results() if which in r.outputs}
     pairs = {run: pair_texts(own, corpus.test) for run, own in texts.items()}
     specs = {**SEGMENT_METRICS, **({EXTRA_METRIC: learnt} if learnt else {})}
     means = {name: _segment_scores(runs, pairs, name, spec, which) for name, spec in specs.items()}
@@ -193,7 +181,7 @@ def graph_difference_table(found: Sequence[ArmScores]) -> TextTable:
     number of arms by Holm's method.
     """
     rows = [_DIFFERENCE_HEADER]
-    plain, others = _split_arms(found)
+    plain, others = split_arms(found)
     if plain and others:
         for metric in found[0].resampled:
             rows += _difference_rows(others, plain, metric)
@@ -243,208 +231,40 @@ def example_table(runs: GraphExperiment, results: Sequence[RunResult]) -> TextTa
     return rows
 
 
-def check_graph_claims(found: Sequence[ArmScores]) -> Iterator[Claim]:
-    """Yield each claim whose two arms have results, with a verdict for each metric."""
-    by_name = {each.arm: each for each in found}
-    for arm, other, statement in _CLAIMS:
-        if arm in by_name and other in by_name and by_name[arm].shared_seeds(by_name[other]):
-            paper = {m: PAPER_SCORES[arm][m] - PAPER_SCORES[other][m] for m in PAPER_SCORES[arm]}
-            yield Claim(
-                statement,
-                {
-                    m: judge_claim(by_name[arm], by_name[other], m, d / 100)
-                    for m, d in paper.items()
-                },
-            )
-    if {"F_BERT", "F_DISC"} <= set(by_name):
-        one, less = by_name["F_BERT"], by_name["F_DISC"]
-        yield Claim(_REPETITION_CLAIM, {REPETITION: judge_claim(one, less, REPETITION, math.inf)})
-
-
-def judge_claim(
-    one: ArmScores, less: ArmScores, metric: str, claimed: float
-) -> tuple[Interval, str]:
-    """Return the difference `one` - `less`, and what it says about a claimed difference above 0.
-
-    The claim is seen if the interval over graphs and seeds, and the difference of every seed, are
-    above 0, and reversed if they are below. Otherwise it is not seen if the interval excludes a
-    difference as large as the one claimed, and not decided if it does not. With fewer than two
-    seeds nothing is decided.
-    """
-    difference, by_seed = one.minus(less, metric), one.seed_differences(less, metric)
-    if len(by_seed) < 2:
-        return difference, NOT_DECIDED
-    if difference.low > 0 and min(by_seed) > 0:
-        return difference, SEEN
-    if difference.high < 0 and max(by_seed) < 0:
-        return difference, REVERSED
-    return difference, NOT_SEEN if difference.high < claimed else NOT_DECIDED
-
-
-def describe_power(found: Sequence[ArmScores]) -> Iterator[str]:
-    """Yield a line with the smallest difference from cross-entropy that can be detected.
-
-    With several seeds: by a t-test over seeds, with the standard deviation of the seed-by-seed
-    differences, pooled over arms. With one seed: over test graphs alone.
-    """
-    plain, others = _split_arms(found)
-    if not plain or not others:
-        return
-    gaps = [each.seed_differences(plain, BLEU) for each in others]
-    several = [gap for gap in gaps if len(gap) > 1]
-    if several:
-        spread = math.sqrt(float(np.mean([np.var(gap, ddof=1) for gap in several])))
-        least = minimum_detectable_difference(spread, min(map(len, several)))
-        yield (
-            f"with this number of seeds, a t-test detects differences in {BLEU} of at least "
-            f"{100 * least:.2f} with power 0.8; smaller ones may exist and go undetected"
-        )
-        return
-    least = float(np.mean([each.detectable_difference(plain, BLEU) for each in others]))
-    yield (
-        f"with one seed, only the choice of test graphs is tested: differences in {BLEU} of at "
-        f"least {100 * least:.2f} would be detected with power 0.8; to detect 0.7, "
-        f"{(100 * least / 0.7) ** 2:.1f} times as many graphs would be needed, and several seeds "
-        "to speak of the reward rather than of the run"
-    )
-
-
-def _split_arms(found: Sequence[ArmScores]) -> tuple[ArmScores | None, list[ArmScores]]:
-    """Return the arm of cross-entropy alone, if there, and the arms with rewards."""
-    plain = next((each for each in found if each.arm == XENT), None)
-    seeds = plain.seeds if plain else ()
-    others = [each for each in found if each.arm in ALL_ARMS and each.arm != XENT]
-    return plain, [each for each in others if set(each.seeds) & set(seeds)]
-
-
 def graph_figures(results: Sequence[RunResult]) -> dict[str, str]:
     """Return the paper's figure 1, the rewards during training, and the probes of each reward."""
-    started = {r.run.seed: max(b for _, b in r.evaluations) for r in results if r.run.arm == START}
     arms = results_by_arm(results, ALL_ARMS)
     mixed = {arm: own for arm, own in arms.items() if not arm.startswith("only ")}
     alone = {arm: own for arm, own in arms.items() if arm.startswith("only ")}
     figures = {}
     if mixed:
-        figures["validation-bleu"] = line_plot_svg(
-            "From the same start: validation BLEU, mean over seeds",
-            ("step", "difference from the start"),
-            {arm: _mean_curve(own, started) for arm, own in mixed.items()},
-        )
+        # Only seeds that all arms have: validation BLEU differs more between seeds than arms.
+        seeds = set.intersection(*({r.run.seed for r in own} for own in mixed.values()))
+        shared = {arm: [r for r in own if r.run.seed in seeds] for arm, own in mixed.items()}
+        figures["validation-bleu"] = line_plot(
+            ("step", "BLEU"),
+            {arm: _evaluation_curve(own or mixed[arm], "bleu") for arm, own in shared.items()},
+        ).svg_file("From the same start: validation BLEU, mean over shared seeds")
     for arm, own in mixed.items():
         if any(own[0].curves["reward"]):
             figures[f"reward-{arm.lower()}"] = line_plot_svg(
                 f"{arm}: mean reward of texts, over seeds",
-                ("part of the run", "reward"),
+                ("step", "reward"),
                 {n: _step_curve(own, n) for n in ("reward", "baseline")},
             )
-    for name, label in (
-        ("reward", "reward of sampled texts"),
-        ("repetition", "repeated bigrams of sampled texts"),
-        ("length", "tokens of sampled texts"),
-    ):
-        if alone:
-            figures[f"probe-{name}"] = line_plot_svg(
-                "Each reward alone, without cross-entropy",
-                ("part of the run", label),
-                {arm: _step_curve(own, name) for arm, own in alone.items()},
-            )
-    for name, label in (
-        ("bleu", "BLEU of greedy texts, validation"),
-        ("greedy_repetition", "repeated bigrams of greedy texts"),
-        ("greedy_length", "words of greedy texts"),
-    ):
-        if alone:
-            figures[f"probe-{name.replace('_', '-')}"] = line_plot_svg(
-                "Each reward alone, without cross-entropy",
-                ("step", label),
-                {arm: _evaluation_curve(own, name) for arm, own in alone.items()},
-            )
+    for name, label in _PROBE_CURVES.items() if alone else ():
+        curve = _step_curve if name in _SAMPLED_CURVES else _evaluation_curve
+        figures[f"probe-{name.replace('_', '-')}"] = line_plot(
+            ("step", label),
+            {arm: curve(own, name) for arm, own in alone.items()},
+            from_zero=name not in ("bleu", "chrf"),
+        ).svg_file(f"Rewarded alone: {label}")
     return figures
 
 
 def pair_texts(texts: Sequence[str], graphs: Sequence[GraphText]) -> list[Pair]:
     """Return the text for each test graph, paired with the human references."""
     return [Pair(text, each.references) for text, each in zip(texts, graphs, strict=True)]
-
-
-def repetition_rate(text: str, graph: GraphText | None = None) -> float:
-    """Return the share of bigrams that repeat an earlier one."""
-    return repeated_share(lowercase_words(text))
-
-
-def has_loop(text: str, graph: GraphText | None = None) -> float:
-    """Return 1 if up to eight words occur three times in a row, else 0.
-
-    >>> has_loop("the cat and the cat and the cat and"), has_loop("the cat and the dog")
-    (1.0, 0.0)
-    """
-    words = lowercase_words(text)
-    for size in _LOOP_LENGTHS:
-        for start in range(len(words) - _LOOP_COUNT * size + 1):
-            whole = words[start : start + _LOOP_COUNT * size]
-            if whole == whole[:size] * _LOOP_COUNT:
-                return 1.0
-    return 0.0
-
-
-def length_ratio(text: str, graph: GraphText) -> float:
-    """Return the number of words, divided by the mean number of words of the references."""
-    wanted = float(np.mean([len(lowercase_words(each)) for each in graph.references]))
-    return len(lowercase_words(text)) / max(wanted, 1.0)
-
-
-def triple_coverage(text: str, graph: GraphText) -> float:
-    """Return the share of the subjects and objects of a graph that the text mentions.
-
-    One is mentioned if at least half of its words occur in the text, in any case.
-
-    >>> each = GraphText(Triples((("Aarhus_Airport", "city", "Aarhus"),)), ("",))
-    >>> triple_coverage("The airport serves a city.", each)
-    0.5
-    """
-    assert isinstance(graph.graph, Triples)
-    words = set(_plain_words(text))
-    parts = {part for subject, _, value in graph.graph.triples for part in (subject, value)}
-    wanted = [own for part in sorted(parts) if (own := _plain_words(part))]
-    mentioned = [2 * sum(word in words for word in own) >= len(own) for own in wanted]
-    return float(np.mean(mentioned)) if mentioned else 1.0
-
-
-def invented_share(text: str, graph: GraphText) -> float:
-    """Return the share of names and numbers in a text that neither graph nor references contain.
-
-    Names are capitalised words that do not begin a sentence. 0 for a text without any.
-
-    >>> each = GraphText(Triples((("Aarhus", "country", "Denmark"),)), ("Aarhus is Danish.",))
-    >>> round(invented_share("In Denmark, Aarhus and Cork lie.", each), 3)
-    0.333
-    """
-    found = [name.lower() for name in _NAMES.findall(text)]
-    known = set(_plain_words(" ".join([graph.graph.line, *graph.references])))
-    new = [not set(_plain_words(name)) <= known for name in found]
-    return float(np.mean(new)) if new else 0.0
-
-
-TEXT_MEASURES: Mapping[str, Callable[[str, GraphText], float]] = {
-    "length": length_ratio,
-    "covered": triple_coverage,
-    "invented": invented_share,
-    "loops": has_loop,
-    REPETITION: repetition_rate,
-}
-
-
-def _plain_words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", text.lower())
-
-
-def template_text(each: GraphText) -> str:
-    """Return a sentence for each triple: 'The R of H is T.'; other graphs are copied."""
-    if not isinstance(each.graph, Triples):
-        return each.graph.line
-    lines = (Triples((triple,)).line for triple in each.graph.triples)
-    parts = [re.split(r" ?<[HRT]> ", line)[1:] for line in lines]
-    return " ".join(f"The {r.lower()} of {h} is {t}." for h, r, t in parts)
 
 
 def _baseline_texts(graphs: Sequence[GraphText]) -> dict[GraphRun, list[str]]:
@@ -519,26 +339,18 @@ def _pick_examples(texts: Sequence[Sequence[str]]) -> list[int]:
     return [start + int(np.argmax(counts[start : start + size])) for start in starts]
 
 
-def _mean_curve(own: Sequence[RunResult], started: dict[int, float]) -> list[tuple[float, float]]:
-    """Return BLEU minus that of the seed's start, averaged over seeds, from step 0 on."""
-    rows = [[bleu - started.get(r.run.seed, 0.0) for _, bleu in r.evaluations] for r in own]
-    steps = [step for step, _ in own[0].evaluations]
-    means = 100 * np.mean(rows, axis=0)
-    return [(0.0, 0.0), *((float(s), float(v)) for s, v in zip(steps, means, strict=True))]
-
-
 def _step_curve(own: Sequence[RunResult], name: str) -> list[tuple[float, float]]:
-    means = np.mean([r.curves[name] for r in own], axis=0)
-    return [((i + 0.5) / len(means), float(value)) for i, value in enumerate(means)]
+    """Return the values of a curve over steps, averaged over seeds; stored values are means."""
+    means, steps = np.mean([r.curves[name] for r in own], axis=0), own[0].outputs["steps"][LAST]
+    return [((i + 0.5) * steps / len(means), float(value)) for i, value in enumerate(means)]
 
 
 def _evaluation_curve(own: Sequence[RunResult], name: str) -> list[tuple[float, float]]:
     """Return a measure of the validation texts at each evaluation, averaged over seeds."""
     steps = [step for step, _ in own[0].evaluations]
-    rows = [
-        [100 * bleu for _, bleu in r.evaluations] if name == "bleu" else r.curves[name] for r in own
-    ]
-    return [(float(s), float(v)) for s, v in zip(steps, np.mean(rows, axis=0), strict=True)]
+    rows = [[b for _, b in r.evaluations] if name == "bleu" else r.curves[name] for r in own]
+    means = np.mean(rows, axis=0) * (100 if name in ("bleu", "chrf") else 1)
+    return [(float(s), float(v)) for s, v in zip(steps, means, strict=True)]
 
 
 def _notes(runs: GraphExperiment, results: Sequence[RunResult]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,9 +17,13 @@ from evenmatch.stats.bootstrap import (
     mean_difference,
     name_bounds,
 )
+from evenmatch.stats.p_values import holm, p_value
 from evenmatch.stats.paired import (
+    ResampledScore,
+    bootstrap_p_value,
     minimum_detectable_difference,
     paired_t_test,
+    randomisation_p_value,
     resample_scores,
     swapped_differences,
 )
@@ -112,6 +117,44 @@ def test_swaps_exchange_two_systems_documents() -> None:
         assert found[name].resamples == pytest.approx(ratio(rows[drawn].sum(1)))
 
 
+def test_a_p_value_counts_draws_as_extreme_as_the_observed_one() -> None:
+    draws = np.array([-2.0, 0.0, 1.0, 1.5, np.nan])
+    assert p_value(draws, 1.0, "greater") == (1 + 2) / 5
+    assert p_value(draws, 1.0, "two-sided") == (1 + 3) / 5
+    assert p_value(-draws, -1.0, "greater") == (1 + 3) / 5
+    assert p_value(draws, 9.0, "two-sided") == 1 / 5
+    assert math.isnan(p_value(draws, np.nan, "greater"))
+    assert math.isnan(p_value(draws[4:], 1.0, "greater"))
+
+
+def test_holm_multiplies_by_the_number_of_tests_that_are_left() -> None:
+    adjusted = holm([[0.01, 0.04, 0.03], [np.nan, 0.5, 0.6]])
+    assert adjusted == pytest.approx(
+        np.array([[0.05, 0.12, 0.12], [np.nan, 1.0, 1.0]]), nan_ok=True
+    )
+    assert holm([0.02, 0.3]).tolist() == pytest.approx([0.04, 0.3])
+
+
+def test_p_values_of_a_difference_are_two_sided() -> None:
+    """The difference is 2. Centred, the bootstrap gives 3, -2, 1 and -3; swaps give -2, 2, -2, -1.
+
+    Of both, three are at least as far from 0.
+    """
+
+    def first(totals: np.ndarray) -> np.ndarray:
+        return np.asarray(totals[..., 0])
+
+    def resampled(value: float, resamples: list[float], swapped: list[float]) -> ResampledScore:
+        sums = np.array(swapped)[:, None]
+        return ResampledScore(value, np.array(resamples), np.array([value]), sums, first)
+
+    one = resampled(3, [8, 1, 5, 2], [0, 3, 1, 1])
+    two = resampled(1, [3, 1, 2, 3], [0, 1, 1, 0.5])
+    assert swapped_differences(one, two).tolist() == [-2, 2, -2, -1]
+    assert randomisation_p_value(one, two) == (1 + 3) / 5
+    assert bootstrap_p_value(one, two) == bootstrap_p_value(two, one) == (1 + 3) / 5
+
+
 def test_rewards_add_up_from_either_side() -> None:
     """Of four words two are new, of three bigrams all."""
     term = em.repetition_term(size=1)
@@ -122,6 +165,44 @@ def test_rewards_add_up_from_either_side() -> None:
     assert (term - 0.125)(pair) == [0.375]
     assert (term * 3 - term)(pair) == (3 * term - term)(pair) == [1.0]
     assert (term + term + em.repetition_term(size=2))(pair) == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "references", "value"),
+    [
+        ("a b c d", ("a b c d e",), 1),  # 0.8 times as long
+        ("a b", ("a b c d e",), 2 / 4),
+        ("a b c d e", ("a b c d",), 1),  # 1.25 times as long
+        ("a b c d e f g h i j", ("a b c d",), 5 / 10),
+        ("a b", ("a b c d e", "a b", "a"), 1),
+        ("a b c d e", ("a", "a b c d e f g h i j"), 5 / 8),
+    ],
+)
+def test_a_length_is_compared_with_the_nearest_one(
+    candidate: str, references: tuple[str, ...], value: float
+) -> None:
+    assert em.length_term()([em.Pair(candidate, references)]) == pytest.approx([value])
+
+
+@dataclasses.dataclass(frozen=True)
+class Flagging:
+    """A metric that scores every text 0.9, with the candidate as its flag."""
+
+    higher_is_better = True
+    bounds = (0.0, 1.0)
+    signature = "flagging"
+
+    def __call__(self, pairs: Sequence[em.Pair]) -> em.Scores:
+        return em.Scores(
+            tuple(em.Score(0.9, flags=frozenset({p.candidate})) for p in pairs), self.signature
+        )
+
+
+def test_texts_without_words_or_without_known_ones_get_no_reward() -> None:
+    flags = ("empty_candidate", "empty_reference", "unknown_only", "truncated", "no_match")
+    found = em.reward(Flagging()).evaluate([em.Pair(flag, ("a",)) for flag in flags])
+    assert found.values == pytest.approx((0, 0, 0, 0.9, 0.9))
+    assert found.odd == (0, 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
+from evenmatch.metrics.keyphrases import phrase_similarity
 from evenmatch.metrics.keyphrases.phrase_reducers import BestMatch, F1At, FineGrained, TokenMatch
-from evenmatch.metrics.keyphrases.phrase_similarity import similarity_ceiling
+from evenmatch.metrics.keyphrases.phrase_similarity import PhraseScorer, similarity_ceiling
+from evenmatch.metrics.regression import Regression
+from evenmatch.registry import CallContext
 from evenmatch.similarity.strings import edit_similarity, token_f1
-from evenmatch.training.keyphrases.objectives import group_rewards, reward_metric
-from evenmatch.training.keyphrases.sequences import KeyphraseExample, build_vocabulary
+from evenmatch.training.keyphrases.objectives import (
+    compute_returns,
+    group_rewards,
+    reward_metric,
+)
+from evenmatch.training.keyphrases.sequences import (
+    END_ID,
+    PAD_ID,
+    SPLIT_ID,
+    KeyphraseExample,
+    build_vocabulary,
+)
 from evenmatch.types import Alignment, Array, Embedded, Score, Units
 
 LOG3 = math.log2(3)
@@ -105,6 +120,33 @@ def test_each_setting_has_its_score(
     spec: str, candidate: str, reference: str, value: float
 ) -> None:
     assert score(spec, candidate, reference).value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "released", "paper"),
+    [
+        ("language natural processing", "natural language processing", 2 / 3, 2 / 3),
+        # raw 1, 1/2 and 1/4; both rules reject the second and the third: a, then b, is used up
+        ("a b; a c; b c", "a b; c d", 8 / 27, 8 / 27),
+        # the words of the rejected second phrase are free again for the third, or used up
+        ("a b; a c; c x y z", "a b; c d", (1 + 7 / 24) / 3 * 8 / 9, 8 / 27),
+        # one word of fifteen: (1/15 + 2/17) / 2 is below a tenth
+        ("a " + " ".join("cdefghijklmnop"), "a b", 0, (1 / 15 + 2 / 17) / 2),
+        ("", "", 1, 1),
+        ("a", "", 0, 0),
+        ("", "a", 0, 0),
+    ],
+)
+def test_fg_has_the_value_of_either_rule(
+    candidate: str, reference: str, released: float, paper: float
+) -> None:
+    for mode, value in (("released", released), ("paper", paper)):
+        found = score(f"fg(mode={mode!r}, stem='none')", candidate, reference)
+        assert found.value == pytest.approx(value)
+
+
+def test_the_separator_of_present_and_absent_phrases_is_no_phrase() -> None:
+    assert score("f1_at_m", "trees; <peos>; logic", "trees; logic").value == 1
 
 
 def test_phrases_beyond_the_limit_are_flagged() -> None:
@@ -220,6 +262,23 @@ def test_precision_and_recall_of_a_corpus_follow_the_average(
     assert metric.precision_recall(totals) == pytest.approx((precision, recall))
 
 
+@pytest.mark.parametrize(
+    ("spec", "corpus"),
+    [
+        ("f1_at_m", 2 * 5 / 9 * 1 / 2 / (5 / 9 + 1 / 2)),  # F1 of the means above
+        ("f1_at_m(average='mean')", (4 / 7 + 0 + 1) / 3),
+        ("f1_at_m(average='micro')", 6 / 11),
+        ("keyphrase_f1(report='recall')", 1 / 2),
+        ("keyphrase_f1(report='precision')", 5 / 9),
+        ("fg", (2 / 3 * (1 - 1 / 16) + 0 + 1) / 3),
+        ("keyphrase_map", (1 / 2 + 0 + 1) / 3),
+    ],
+)
+def test_the_score_of_a_corpus_follows_the_average(spec: str, corpus: float) -> None:
+    found = em.score(["a; b; x", "x", "a"], ["a; b; c; d", "y", "a"], spec)
+    assert (found.mean if found.corpus is None else found.corpus) == pytest.approx(corpus)
+
+
 def test_the_ceiling_of_a_phrase_is_what_fg_can_give_to_its_length() -> None:
     """The best phrase of that length has all words of the reference, in order."""
     for count in range(3, 12):
@@ -251,6 +310,57 @@ def test_only_long_and_repetitive_phrases_have_a_ceiling(
 ) -> None:
     found = similarity_ceiling(tuple(candidate.split()), tuple(reference.split()))
     assert found == pytest.approx(value)
+
+
+def test_the_phrase_scorer_is_the_logistic_function_of_its_logit_and_guarded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The logits are ln 3 and 0; equal stems score 1, and long phrases at most their ceiling.
+
+    The comma of the last reference is a word, as in running text.
+    """
+    logits = {
+        ("fast tree", "tree"): math.log(3),
+        ("trees", "tree"): 0.0,
+        ("trees trees trees", "tree"): math.log(3),
+        ("graphs graphs", "graphs, trees"): math.log(3),
+    }
+
+    def open_metric(metric: Any, context: Any) -> Any:
+        assert metric == Regression("none", "candidate")
+        found = [[Score(logit) for logit in logits.values()]]
+        return SimpleNamespace(score_chunk=lambda chunk: found)
+
+    checkpoint = SimpleNamespace(name="none", label="none")
+    monkeypatch.setattr(PhraseScorer, "checkpoint", lambda scorer: checkpoint)
+    monkeypatch.setattr(phrase_similarity, "open_metric", open_metric)
+    single = [em.Pair(candidate, (reference,)) for candidate, reference in logits]
+    chunk: Any = SimpleNamespace(pairs=single)
+    chunk.single_references = lambda: chunk
+    ceilings = [(1 / 2 + 2 / 3) / 2, 1.0, (1 / 3 + 2 / 4) / 2, (1 / 3 + 2 / 5) / 2]
+    for guard, expected in ((True, ceilings), (False, [3 / 4, 1 / 2, 3 / 4, 3 / 4])):
+        found = PhraseScorer(guard=guard).open(CallContext()).score_chunk(chunk)[0]
+        assert [each.value for each in found] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["f1", "fg", "fb"])
+def test_as_a_reward_repeated_phrases_are_wrong_and_words_are_split_at_spaces(name: str) -> None:
+    metric: Any = reward_metric(name)
+    assert (metric.duplicates, metric.units.tokens) == ("wrong", "whitespace")
+    assert name == "f1" or metric.scoring.both_empty == 0.5
+    if name != "fb":
+        example = KeyphraseExample(("trees",), (("trees",),), ())
+        [found] = group_rewards(metric, [example], [("trees", "<sep>", "tree", "<eos>")])
+        # of two phrases one is right: F1 2/3, and FG 1/2 · (1 - 1/4)
+        assert found[0] == pytest.approx({"f1": 2 / 3, "fg": 3 / 8}[name])
+
+
+def test_the_present_phrases_are_paid_at_the_separator_or_at_the_end() -> None:
+    """Rewards 1 and 1/4; the second output has no separator, the third no closing token."""
+    tokens = np.array([[9, SPLIT_ID, 9, END_ID], [9, 9, END_ID, PAD_ID], [9, SPLIT_ID, 9, 9]])
+    found = compute_returns(np.array([[1.0, 0.25]] * 3), tokens)
+    wanted = [[1.25, 1.25, 0.25, 0.25], [1.25, 1.25, 1.25, 0.0], [1.25, 1.25, 0.25, 0.25]]
+    assert found.tolist() == wanted
 
 
 def test_two_empty_groups_are_worth_one_half_as_a_reward() -> None:

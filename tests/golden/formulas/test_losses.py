@@ -16,15 +16,19 @@ from evenmatch.fairness.adapter_training import (
     Contrast,
     DebiasData,
     DebiasSettings,
+    _described_people,
     _interleave,
+    _opposite_stereotypes,
+    _pronoun_contrasts,
     _sample,
     build_debias_data,
+    pronoun_contrasts,
     train_adapter,
 )
 from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.differentiable import Differentiable
 from evenmatch.training.generator import loss as generator_loss
-from evenmatch.training.generator.loss import TuneBatch, mixed_loss
+from evenmatch.training.generator.loss import TuneBatch, mixed_loss, reference_cross_entropy
 from evenmatch.training.keyphrases import objectives
 from evenmatch.training.keyphrases.catseq import (
     CatSeq,
@@ -127,6 +131,29 @@ def test_by_default_all_four_terms_count_once(monkeypatch: pytest.MonkeyPatch) -
     assert debias_loss(monkeypatch) == pytest.approx(EQUAL + KEPT + PENALTY + STEREOTYPE)
 
 
+def test_each_kind_of_example_is_drawn_by_its_own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Any] = []
+    monkeypatch.setattr(
+        adapter_training, "run_training_loop", lambda _, step, **others: steps.append(step)
+    )
+    read: list[Any] = []
+
+    def scores(pairs: Any, adapter: Any) -> Any:
+        read.append(pairs)
+        return torch.ones(len(pairs), requires_grad=True)
+
+    data = DebiasData(
+        tuple(Counterfactual(f"he {i}", f"she {i}", f"it {i}") for i in range(99)),
+        tuple((f"a {i}", f"b {i}") for i in range(99)),
+        (),
+    )
+    train_adapter(Differentiable(4, 1, "", scores), data, DebiasSettings(factor=1, batch=3))
+    steps[0](5)
+    twins, anchors = (np.random.default_rng((0, 5, kind)).integers(99, size=3) for kind in (0, 1))
+    expected = [*((f"he {i}", f"it {i}") for i in twins), *((f"she {i}", f"it {i}") for i in twins)]
+    assert read[0] == [*expected, *((f"a {i}", f"b {i}") for i in anchors)]
+
+
 def test_examples_depend_on_seed_step_and_kind() -> None:
     items, settings = range(1000), DebiasSettings(batch=3)
     drawn = np.random.default_rng((0, 5, 1)).integers(1000, size=3).tolist()
@@ -135,6 +162,102 @@ def test_examples_depend_on_seed_step_and_kind() -> None:
     assert len(_sample(items, settings, 5, 2)) == len(_sample(items, settings, 5, 3)) == 2
     other = DebiasSettings(batch=3, seed=1)
     assert _sample(items, other, 5, 1) != drawn != _sample(items, settings, 5, 0)
+
+
+@pytest.mark.parametrize(("kind", "word"), [("noun", "the aunt"), ("name", "Ann")])
+def test_pronouns_contrast_beside_a_noun_or_a_name(
+    monkeypatch: pytest.MonkeyPatch, kind: str, word: str
+) -> None:
+    vocabulary = {
+        "nouns": [{"terms": [["uncle", "aunt", "person"]]}],
+        "names": [{"terms": [["Tom", "Ann", "someone"]]}],
+        "pronouns": [["{noun} saw that {he} won.", "{noun} saw that {noun} won."]],
+    }
+    monkeypatch.setattr(adapter_training, "held_out", lambda: vocabulary)
+    first, second = pronoun_contrasts(kind)
+    capital = word[0].upper() + word[1:]
+    assert second.right == f"{capital} saw that she won."
+    assert second.wrong == f"{capital} saw that he won."
+    assert second.reference == f"{capital} saw that {word} won."
+    assert first.right.endswith(" he won.")
+
+
+FAMILIES: list[dict[str, Any]] = [
+    {
+        "terms": [["he", "she", "the {trait}"]],
+        "frames": ["The {trait} said {group} won."],
+        "one": ["brave"],
+        "other": ["shy"],
+    },
+    {"terms": [["he", "she", "they"]], "frames": [], "one": ["never"], "other": []},
+    {"terms": [["men", "women", "people"]], "plural": 1, "frames": [], "one": ["x"], "other": []},
+    {"terms": [["uncle", "aunt", "person"]], "frames": [], "one": ["wept"], "other": ["sang"]},
+    {"terms": [["Tom", "Ann", "someone"]], "frames": [], "one": ["ran"], "other": []},
+]
+
+
+@pytest.mark.parametrize(
+    ("by_name", "words"), [(False, ("The uncle", "the aunt")), (True, ("Tom", "Ann"))]
+)
+def test_pronouns_are_trained_beside_nouns_or_names(by_name: bool, words: tuple[str, str]) -> None:
+    spoken, *lone = _pronoun_contrasts(FAMILIES, by_name)
+    one, other = words[0], words[1][0].upper() + words[1][1:]
+    lower = one if by_name else "the uncle"
+    assert spoken == (
+        Contrast(f"{one} said he won.", f"{one} said she won.", f"{one} said {lower} won."),
+        Contrast(
+            f"{other} said she won.", f"{other} said he won.", f"{other} said {words[1]} won."
+        ),
+    )
+    assert lone == [
+        (
+            Contrast(f"He {deed}.", f"She {deed}.", f"{one} {deed}."),
+            Contrast(f"She {deed}.", f"He {deed}.", f"{other} {deed}."),
+        )
+        for deed in "wept sang ran wept sang ran wept sang".split()
+    ]
+
+
+def test_generated_contrasts_are_beside_nouns_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter_training, "training_families", lambda attribute: FAMILIES)
+    data = build_debias_data([Pair("He sat.", ("It rained.",))])
+    found = {contrast.reference for both in data.contrasts for contrast in both}
+    assert {"The aunt wept.", "Ann wept.", "He sat.", "The brave said he won."} <= found
+    assert Counterfactual("He sat.", "She sat.", "The person sat.") in data.counterfactuals
+    brave = Counterfactual(
+        "The brave said he won.", "The brave said she won.", "The brave said the brave won."
+    )
+    assert any(one == brave for one, _ in data.stereotypes)
+
+
+def test_opposite_stereotypes_have_traits_of_either_group() -> None:
+    family = {
+        "one": ["a", "b"],
+        "other": ["c", "d", "e"],
+        "terms": [["Men", "Women", "People"]],
+        "frames": ["{group} {trait}.", "{group} all {trait}."],
+    }
+    found = [
+        (one.original.split()[-1], other.swapped.split()[-1])
+        for one, other in _opposite_stereotypes(family)
+    ]
+    first = [("a.", "c."), ("b.", "d."), ("a.", "e.")]
+    assert found == [*first, ("b.", "d."), ("a.", "e."), ("b.", "c.")]
+    assert next(_opposite_stereotypes(family)) == (
+        Counterfactual("Men a.", "Women a.", "People a."),
+        Counterfactual("Men c.", "Women c.", "People c."),
+    )
+    assert not list(_opposite_stereotypes(family | {"other": []}))
+
+
+def test_people_are_described_by_adjectives_of_two_groups() -> None:
+    families = [{"terms": [["old", "young", ""], ["aged", "teenage", ""], ["he", "she", "it"]]}]
+    texts = ["A man sat.", "The boy ran.", "It rained.", "People sang.", "A man sat."]
+    assert _described_people(texts, families) == [
+        Counterfactual("An old man sat.", "A young man sat.", "A man sat."),
+        Counterfactual("The aged boy ran.", "The teenage boy ran.", "The boy ran."),
+        Counterfactual("Aged people sang.", "Young people sang.", "People sang."),
+    ]
 
 
 def test_the_shorter_list_is_repeated() -> None:
@@ -278,6 +401,30 @@ def test_inputs_and_targets_are_cut_at_limits_of_their_own(monkeypatch: pytest.M
     assert found.reward == found.baseline == 0.0
 
 
+def test_cross_entropy_of_references_counts_each_token_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Texts of 1, 2, 3, 4 and 5 tokens with log-probabilities -10, -20, …, two at a time."""
+
+    def tokenize(texts: list[str], longest: int) -> Any:
+        assert longest == 5
+        lengths = torch.tensor([len(text) for text in texts])
+        return lengths, torch.arange(9) < lengths[:, None]
+
+    monkeypatch.setattr(generator_loss, "log_likelihood", lambda *given: -10.0 * given[2])
+    model = SimpleNamespace(training=True, eval=lambda: None, train=lambda mode: None)
+    policy: Any = SimpleNamespace(
+        bf16=False, model=model, tokenize=tokenize, encode=lambda texts, longest: None
+    )
+    texts = ["abc", "a", "abcde", "ab", "abcd"]
+    found = reference_cross_entropy(policy, texts, texts, longest=(7, 5), batch_size=2)
+    assert found == pytest.approx(10)
+    lengths = [len(text) for text in texts]
+    monkeypatch.setattr(generator_loss, "log_likelihood", lambda *given: -(given[2].double() ** 2))
+    found = reference_cross_entropy(policy, texts, texts, longest=(7, 5), batch_size=2)
+    assert found == pytest.approx(sum(n**2 for n in lengths) / sum(lengths))
+
+
 def sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
@@ -294,41 +441,75 @@ def gru_step(weights: dict[str, Any], name: str, suffix: str, x: Any, h: Any) ->
     return (1 - update) * np.tanh(xn + reset * hn) + update * h
 
 
+def softmax(x: Any) -> Any:
+    return np.exp(x) / np.exp(x).sum()
+
+
+def read(weights: dict[str, Any], name: str, vectors: Any) -> tuple[Any, Any]:
+    """The states of a bidirectional GRU, and its last ones, backward and forward."""
+    ahead = [np.zeros(weights[f"{name}.weight_hh_l0"].shape[1])]
+    back = [ahead[0]]
+    for vector in vectors:
+        ahead.append(gru_step(weights, name, "", vector, ahead[-1]))
+    for vector in vectors[::-1]:
+        back.append(gru_step(weights, name, "_reverse", vector, back[-1]))
+    states = [np.concatenate(both) for both in zip(ahead[1:], back[:0:-1], strict=True)]
+    return np.array(states), np.concatenate([back[-1], ahead[-1]])
+
+
 def forward(
     model: CatSeq, ids: list[int], extended: list[int], previous: list[int], kept: Any = None
-) -> Any:
-    """Probabilities of the words after `previous`, by the equations of Chan et al. (2019)."""
+) -> tuple[Any, Any]:
+    """Probabilities of the words after `previous`, by the equations of Chan et al. (2019).
+
+    Those of the variants are from Chen et al. (2018, 2019) and Yuan et al. (2020). The title is all
+    of the document but its closing token. Also returns the last state of the target encoder and
+    the vector of the document.
+    """
     p = {name: value.double().numpy() for name, value in model.parts.state_dict().items()}
-    vectors, hidden = p["vectors.weight"], model.shape.hidden
-    ahead, back = [np.zeros(hidden)], [np.zeros(hidden)]
-    for token in ids:
-        ahead.append(gru_step(p, "reader", "", vectors[token], ahead[-1]))
-    for token in reversed(ids):
-        back.append(gru_step(p, "reader", "_reverse", vectors[token], back[-1]))
-    memory = np.array([np.concatenate(both) for both in zip(ahead[1:], back[:0:-1], strict=True)])
-    state = np.concatenate([back[-1], ahead[-1]])
-    found = []
+    vectors, shape = p["vectors.weight"], model.shape
+    memory, state = read(p, "reader", vectors[ids])
+    if shape.title_guided:
+        title, _ = read(p, "title", vectors[ids[:-1]])
+        matched = [softmax(p["match.weight"] @ each @ title.T) @ title for each in memory]
+        merged, state = read(p, "merge", np.concatenate([memory, matched], axis=1))
+        memory = (memory + merged) / 2
+    document = p["document.weight"] @ state + p["document.bias"] if shape.target_encoder else None
+    found, attended, past = [], np.zeros(len(ids)), [state]
+    written = np.zeros(shape.target_encoder)
     for step, token in enumerate(previous):
         word = vectors[token if token < model.words else 3]
-        state = gru_step(p, "writer", "", word, state)
-        query = p["query.weight"] @ state + p["query.bias"]
-        scores = np.tanh(memory @ p["key.weight"].T + query) @ p["likeness.weight"][0]
-        attention = np.exp(scores) / np.exp(scores).sum()
-        context = np.concatenate([attention @ memory, state])
+        if shape.target_encoder:
+            written = gru_step(p, "target", "", word, written)
+        state = gru_step(p, "writer", "", np.concatenate([word, written]), state)
+        compared = memory @ p["key.weight"].T + p["query.weight"] @ state + p["query.bias"]
+        if shape.coverage:
+            compared += attended[:, None] * p["covered.weight"][:, 0]
+        scores = np.tanh(compared) @ p["likeness.weight"][0]
+        if shape.salience:
+            scores += memory @ p["salient.weight"][0] + p["salient.bias"]
+        attention = softmax(scores)
+        attended += attention
+        seen = [attention @ memory, state]
+        if shape.review:
+            query = p["review.weight"] @ state / len(state) ** 0.5
+            seen.append(softmax(np.array(past) @ query) @ np.array(past))
+            past.append(state)
+        context = np.concatenate(seen)
         mixed = p["mixed.weight"] @ context + p["mixed.bias"]
         mixed *= 1 if kept is None else kept[step]
         logits = p["word.weight"] @ mixed + p["word.bias"]
         logits[[PAD_ID, START_ID]] = -np.inf
         gate = sigmoid(p["own.weight"][0] @ np.concatenate([context, word]) + p["own.bias"][0])
         chances = np.zeros(max(model.words, *(i + 1 for i in extended)))
-        chances[: model.words] = gate * np.exp(logits) / np.exp(logits).sum()
+        chances[: model.words] = gate * softmax(logits)
         np.add.at(chances, extended, (1 - gate) * attention)
         found.append(chances)
-    return np.array(found)
+    return np.array(found), (written, document)
 
 
-def small_model(dropout: float = 0.0) -> CatSeq:
-    model = CatSeq(CatSeqShape(3, 2, 5, dropout), len(VOCABULARY), seed=1)
+def small_model(**shape: Any) -> CatSeq:
+    model = CatSeq(CatSeqShape(3, 2, 5, **{"dropout": 0.0} | shape), len(VOCABULARY), seed=1)
     with torch.no_grad():
         for weights in model.parts.parameters():
             weights.mul_(2.0)
@@ -399,14 +580,28 @@ def test_semantic_coverage_trains_the_target_encoder() -> None:
 SHOWN = KeyphraseExample(("b", "x", "a", "x"), (("x",),), (("a",),))  # x is not a known word
 
 
-def test_catseq_gives_the_probabilities_of_its_equations() -> None:
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {},
+        {"coverage": True},
+        {"review": True},
+        {"title_guided": True},
+        {"salience": 1.0},
+        {"target_encoder": 2},
+        {"coverage": True, "review": True},
+    ],
+    ids=str,
+)
+def test_catseq_gives_the_probabilities_of_its_equations(variant: dict[str, Any]) -> None:
     """The document beside it is longer, so that padding must not be attended to."""
-    model = small_model()
+    model = small_model(**variant)
     longer = KeyphraseExample(("a", "b", "b", "a", "b", "y", "a"))
     batch = make_catseq_batch([SHOWN, longer], VOCABULARY)
     x = len(VOCABULARY)
     targets = [x, SPLIT_ID, A, END_ID]
-    expected = forward(model, [B, 3, A, 3, END_ID], [B, x, A, x, END_ID], [START_ID, *targets[:3]])
+    read_ids, copied = [B, 3, A, 3, END_ID], [B, x, A, x, END_ID]
+    expected, _ = forward(model, read_ids, copied, [START_ID, *targets[:3]])
     memory = model.encode(batch)
     wanted = torch.tensor([targets, targets])
     with torch.no_grad():
@@ -416,13 +611,29 @@ def test_catseq_gives_the_probabilities_of_its_equations() -> None:
     assert first.numpy()[: x + 1] == pytest.approx(expected[0], abs=1e-6)
 
 
+def test_semantic_coverage_compares_the_whole_output_with_every_document() -> None:
+    """The shorter output ends two words before the other, where padding begins."""
+    model = small_model(target_encoder=2, semantic_coverage=0.5)
+    batch = make_catseq_batch([KeyphraseExample(("b",)), LONG], VOCABULARY)
+    found, log_probabilities = training_loss(model, batch, None)
+    sides = [
+        forward(model, [word, END_ID], [word, END_ID], [START_ID, *before])[1]
+        for word, before in ((B, [SPLIT_ID]), (A, [A, SPLIT_ID, B]))
+    ]
+    scores = np.array([[written @ document for _, document in sides] for written, _ in sides])
+    coverage = np.mean([-np.log(softmax(row)[i]) for i, row in enumerate(scores)])
+    real = (batch.targets != PAD_ID).numpy()
+    likelihood = float((log_probabilities.detach().numpy() * real).sum()) / 6
+    assert float(found.detach()) == pytest.approx(0.5 * coverage - likelihood, rel=1e-5)
+
+
 def test_dropout_scales_what_it_keeps() -> None:
     model = small_model(dropout=0.25)
     batch = make_catseq_batch([SHOWN], VOCABULARY)
     x = len(VOCABULARY)
     kept = torch.empty((1, 4, 4)).bernoulli_(0.75, generator=torch_generator(5))[0].numpy() / 0.75
     targets = [x, SPLIT_ID, A, END_ID]
-    expected = forward(
+    expected, _ = forward(
         model, [B, 3, A, 3, END_ID], [B, x, A, x, END_ID], [START_ID, *targets[:3]], kept=kept
     )
     with torch.no_grad():

@@ -20,14 +20,27 @@ import pytest
 import evenmatch as em
 from evenmatch.alignment.assignment import Greedy, Lsa
 from evenmatch.alignment.lisa import Auction, Recursive, RowMask, TopK
-from evenmatch.alignment.transport import Emd
+from evenmatch.alignment.partial import Partial, Unbalanced
+from evenmatch.alignment.transport import Emd, Sinkhorn
+from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
+from evenmatch.metrics.keyphrases.phrase_reducers import F1At, FineGrained
+from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric, PhraseScorer
 from evenmatch.metrics.likelihood import Likelihood
+from evenmatch.metrics.ngram.meteor import Meteor
 from evenmatch.metrics.ngram.rouge import Rouge
+from evenmatch.metrics.ngram.sacrebleu import Bleu, Chrf, Ter
 from evenmatch.metrics.regression import Regression
 from evenmatch.models.tokenizer import HiddenStates
+from evenmatch.scoring.reducers import PartialPrf
+from evenmatch.similarity.strings import PhraseStringSimilarity
 from evenmatch.similarity.vectors import Cosine, Euclidean, SameLabel
 from evenmatch.types import Array, Embedded, Problem, Score, Units
+from evenmatch.units.keyphrases import Phrases
 from evenmatch.units.parsers.files import ParseFile
+from evenmatch.units.subtrees import Constituents, Subtrees
+from evenmatch.units.text import Sentences
+from evenmatch.vectors.hashed import Bare
+from evenmatch.vectors.lookup import Lookup
 from evenmatch.vectors.mover import Mover, _MoverSide
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.vectors.weighting import Idf, Norm, Uniform
@@ -165,6 +178,8 @@ def with_parser(spec: str, parser: ParseFile) -> Any:
         ("f_disc", (Cosine(), Lsa(), Transformer())),
         ("f_disc_even", (Cosine(), Lsa(), Transformer(adapter="gender"))),
         ("f_cont", (Cosine(), Emd(), Transformer(mass=Norm()))),
+        ("f_partial", (Cosine(), Partial(0.5), Transformer())),
+        ("f_static", (Cosine(), Lsa(), Lookup(model="minilm", weights=Idf("english")))),
         ("eot", (Cosine(), Greedy(), Transformer(layer="last"))),
         ("lisa_rowmask", (Cosine(), RowMask(), Transformer())),
         ("lisa_recursive", (Cosine(), Recursive(10, 0.8), Transformer())),
@@ -182,13 +197,35 @@ def test_each_name_stands_for_its_parts(name: str, parts: tuple[Any, ...]) -> No
     assert (metric.similarity, metric.alignment, metric.vectors) == parts
 
 
-def test_the_default_encoder_pools_maxima_with_equal_weights() -> None:
+def test_parts_have_their_defaults() -> None:
+    """An encoder pools maxima with equal weights, and so on."""
     assert Transformer() == Transformer("minilm", "auto", "max", Uniform(), Uniform())
+    assert em.build("f_partial").scoring == PartialPrf(credit=0.5, penalty=2, new=0.6, repeated=0.8)
+    assert Chrf() == Chrf(6, 0, 2.0, False, False, False)
+    assert Bleu() == Bleu("13a", False, "exp", 4)
+    assert Ter() == Ter(False, False, False, False)
+    assert Meteor() == Meteor(0.9, 3.0, 0.5, "auto")
+    assert Rouge() == Rouge("1", False, "auto")
+    assert Sinkhorn() == Sinkhorn(0.05, 1000, 1e-6)
+    assert Partial() == Partial(0.4)
+    assert Unbalanced() == Unbalanced(0.5, 0.05, 1000, 1e-5)
+    assert FineGrained() == FineGrained("released", True, True, 1.0)
+    assert F1At() == F1At("M", True, "macro", "f1")
+    assert KeyphraseMetric() == KeyphraseMetric(
+        Phrases(";", "porter", "auto"), "all", "drop", "drop", "drop", 200, "count",
+        Bare(), PhraseStringSimilarity(), Greedy(), FineGrained(),
+    )  # fmt: skip
+    units = Subtrees()
+    assert (units.nodes, units.paths, units.descendants) == (True, True, True)
+    assert (units.multiset, units.lower, units.weight) == (False, False, "uniform")
+    assert (Constituents().label, Constituents().words) == ("head", True)
 
 
 @pytest.mark.parametrize(
     ("name", "metric"),
     [
+        ("smart1", em.AlignMetric(Sentences(), Bare(), ByMetric(Chrf()), Greedy())),
+        ("fb", KeyphraseMetric(similarity=ByMetric(PhraseScorer()), scoring=FineGrained("paper"))),
         ("rouge1", Rouge("1")),
         ("rouge2", Rouge("2")),
         ("rougeL", Rouge("L")),

@@ -6,11 +6,16 @@ down and left to right.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from evenmatch.types import Parse, Tree
 from evenmatch.units.constituency.converter import PhraseTrees, convert_dependencies
 from evenmatch.units.head_rules import head_child
+from evenmatch.units.parsers.files import ParseFile
+from evenmatch.units.subtrees import Subtrees
+from tests.support.parses import HAVING, write_conllu
 
 # word/tag/relation/head, with heads counted from 1: the tree, and the heads of its phrases
 TREES = [
@@ -215,10 +220,66 @@ def test_each_sentence_of_a_text_is_converted_with_its_own_words() -> None:
     ]
 
 
+SINGLE = HAVING.split()
+PATHS = [
+    "I saw",
+    "saw .",
+    "saw a girl",
+    "saw girl having a telescope",
+    "a girl",
+    "girl having a telescope",
+    "having a telescope",
+    "a telescope",
+]
+WHOLE = [HAVING, "a girl having a telescope"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "units"),
+    [
+        ({}, [*SINGLE, *PATHS, *WHOLE]),
+        ({"paths": False, "descendants": False}, SINGLE),
+        ({"nodes": False, "descendants": False}, ["I", "a", "a", ".", *PATHS]),
+        (
+            {"nodes": False, "paths": False},
+            ["I", "a", "a", ".", *WHOLE, "having a telescope", "a telescope"],
+        ),
+        # a leaf is all three kinds, and two paths are whole subtrees
+        (
+            {"multiset": True},
+            [*SINGLE, *"I a a . I a a .".split(), *PATHS, *WHOLE, *PATHS[-2:]],
+        ),
+    ],
+    ids=["all", "words", "paths", "whole", "multiset"],
+)
+def test_a_dependency_tree_has_words_paths_to_leaves_and_whole_subtrees(
+    tmp_path: Path, settings: dict[str, bool], units: list[str]
+) -> None:
+    """The tree of figure 1 of Chousa and Hirao (2025)."""
+    parser = ParseFile(write_conllu(tmp_path))
+    found = Subtrees(parser=parser, **settings)(HAVING)  # type: ignore[arg-type]  # by name
+    assert sorted(found.items) == sorted(units)
+    # a unit is labelled with its topmost word
+    tops = dict(zip(found.items, found.labels, strict=True))
+    wanted = {"girl having a telescope": "girl", HAVING: "saw", "telescope": "telescope"}
+    assert all(tops[item] == top for item, top in wanted.items() if item in tops)
+
+
 @pytest.mark.parametrize(
     ("label", "children", "head"),
     [
         ("NP", "DT JJ NN", 2),
+        ("NP", "DT NN NN", 2),  # of equal children the one nearest to the side that is scanned from
+        ("NP", "NNP NNP CD", 1),
+        ("NP", "NP , NP PP", 0),
+        ("NP", "ADJP $ PRN", 2),
+        ("ADJP", "JJ JJ", 0),
+        ("VP", "VBD VBD", 0),
+        ("PP", "IN IN NP", 1),
+        ("WHNP", "WDT WDT NN", 0),
+        ("WHADVP", "WRB WRB", 1),
+        ("SINV", "VBZ VBZ NP", 0),
+        ("SBAR", "IN IN S", 0),
         ("NP", "DT NN POS", 2),  # a possessive
         ("NP", "NP PP", 0),
         ("NP", "NP , NP", 0),

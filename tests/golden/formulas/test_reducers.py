@@ -13,6 +13,7 @@ from evenmatch.protocols import Reducer
 from evenmatch.scoring.reducers import (
     Average,
     Nearness,
+    PartialPrf,
     Prf,
     Rescale,
     Unweighted,
@@ -74,6 +75,28 @@ def test_each_reducer_gives_its_score_by_hand(
     score = reducer(SIMILARITY, ALIGNMENT, X, Y)
     assert numbers(score) == pytest.approx(expected)
     assert score.flags == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("reducer", "precision"),
+    [
+        # The second row, of weight 3, is unmatched. Its best similarity, 0.7, is halfway from 0.6
+        # to 0.8, so that half of it is new and counts 0.5, and half repeats and counts double.
+        (PartialPrf(), (0.9 + 0.5 * 1.5) / (4 + 1.5)),
+        (PartialPrf(credit=0.0), 0.9 / (4 + 1.5)),
+        (PartialPrf(penalty=1.0), (0.9 + 0.5 * 1.5) / 4),
+        (PartialPrf(credit=1.0, penalty=3.0, new=0.1, repeated=0.7), 0.9 / (4 + 2 * 3)),
+        (PartialPrf(new=0.7, repeated=0.9), (0.9 + 0.5 * 3) / 4),
+    ],
+    ids=repr,
+)
+def test_new_content_and_repetition_count_differently(reducer: Reducer, precision: float) -> None:
+    similarity, plan = np.array([[0.9, 0.8, 0.1], [0.7, 0.2, 0.3]]), np.zeros((2, 3))
+    plan[0, 0] = 1
+    score = reducer(similarity, Alignment(plan, plan, exact=False), X, Y)
+    recall = 2 * 0.9 / 3
+    f1 = 2 * precision * recall / (precision + recall)
+    assert numbers(score) == pytest.approx((f1, precision, recall))
 
 
 @pytest.mark.parametrize(("reducer", "value"), [(Nearness(), 1 / 1.8625), (Nearness(True), 0.1375)])

@@ -30,6 +30,11 @@ CROSSED = [[0, 1, 0], [1, 0, 0]]  # 0.8 + 0.85, the greatest total of two pairs
         ("recursive(iterations=0)", [[1, 0, 0], [1, 0, 0]], [[1, 0, 0], [0, 0, 0]]),
         # Without refinement the two highest cells are 0.9 and 0.85.
         ("topk(iterations=0)", [[1, 0, 0], [1, 0, 0]], [[1, 0, 0], [0, 0, 0]]),
+        # 0.9 is the highest of its row and of its column.
+        ("mutual", [[1, 0, 0], [0, 0, 0]], [[1, 0, 0], [0, 0, 0]]),
+        ("partial", CROSSED, CROSSED),
+        # Only 0.9 and 0.85 are above the price, both in the first column.
+        ("partial(price=0.82)", [[1, 0, 0], [0, 0, 0]], [[1, 0, 0], [0, 0, 0]]),
         # Thirds of columns: the first row sends 1/6 and 1/3, the second 1/6 and 1/3.
         ("emd", [[1 / 3, 2 / 3, 0], [1 / 3, 0, 2 / 3]], [[0.5, 1, 0], [0.5, 0, 1]]),
     ],
@@ -47,6 +52,34 @@ def test_a_transposed_matrix_has_the_transposed_plan(solver: str) -> None:
     one, other = em.solve(SIMILARITY, solver), em.solve(SIMILARITY.T, solver)
     assert_allclose(one.rows.T, other.cols, atol=1e-12)
     assert_allclose(one.cols.T, other.rows, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["greedy", "mutual", "lsa", "row_mask", "emd"])
+def test_a_constant_added_to_all_similarities_changes_no_plan(solver: str) -> None:
+    one, other = em.solve(SIMILARITY, solver), em.solve(SIMILARITY - 3, solver)
+    assert_allclose(one.rows, other.rows, atol=1e-12)
+    assert_allclose(one.cols, other.cols, atol=1e-12)
+
+
+def test_partial_transport_leaves_out_what_does_not_gain() -> None:
+    """The first row has mass for two columns; 0.5 + 0.4 is more than 0.4 + 0.45."""
+    found = em.solve(SIMILARITY, "partial(price=0.4)", row_mass=[2, 1], col_mass=[1, 1, 1])
+    assert_allclose(found.rows, [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]], atol=1e-12)
+    assert_allclose(found.cols, [[1, 1, 0], [0, 0, 0]], atol=1e-12)
+
+
+@pytest.mark.parametrize(("price", "epsilon"), [(0.5, 0.05), (0.2, 0.3), (1.5, 0.004)])
+def test_unbalanced_transport_is_stationary(price: float, epsilon: float) -> None:
+    """The derivative of its objective is 0 for every cell of the plan (0.004: in logs)."""
+    h, r = np.array([0.75, 0.25]), np.array([0.25, 0.25, 0.5])
+    spec = f"unbalanced(price={price}, epsilon={epsilon}, iterations=100000, tolerance=1e-13)"
+    found = em.solve(SIMILARITY - 0.5, spec, h, r)
+    plan: Array = found.rows * h[:, None]
+    assert_allclose(found.cols, plan / r, atol=1e-12)
+    assert (plan.sum(1) < h).all()
+    left_out = np.log(plan.sum(1) / h)[:, None] + np.log(plan.sum(0) / r)
+    smooth = np.log(plan / (h[:, None] * r))
+    assert_allclose(price * left_out + epsilon * smooth, SIMILARITY - 1.5, rtol=1e-6)
 
 
 def test_transport_sends_the_given_masses() -> None:

@@ -96,11 +96,22 @@ def data_set(name: str) -> DataSet:
     'CC BY-SA 4.0'
     """
     known = {each.name: each for each in data_sets()}
+    name = canonical_name(name)
     if name not in known:
-        near = get_close_matches(name, known, n=1)
+        near = get_close_matches(name.lower(), known, n=1)
         hint = f"did you mean {near[0]}?" if near else "see: evenmatch data list"
         raise UnknownNameError(f"no data set is called {name!r}; {hint}")
     return known[name]
+
+
+def canonical_name(given: str) -> str:
+    """Return the name of the set that is called so in upper or lower case; else `given` itself.
+
+    >>> canonical_name("WMT17-DA"), canonical_name("mine.jsonl")
+    ('wmt17-da', 'mine.jsonl')
+    """
+    alike = (each.name for each in data_sets() if each.name == given.lower())
+    return given if Path(given).exists() else next(alike, given)
 
 
 def find_data_set(name: str) -> Path:

@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
+from evenmatch.data.catalogue.catalogue import canonical_name, data_sets, find_data_set
 from evenmatch.data.files import LocatedRecord, check_text, read_records
 from evenmatch.data.ratings.generated import read_data_to_text, read_summaries, read_webnlg
 from evenmatch.data.ratings.rated_set import RatedSet
@@ -86,6 +86,7 @@ def join_set_names(sets: Sequence[RatedSet]) -> str:
 
 
 def _find_reader(given: str) -> tuple[Path, RatingsReader]:
+    given = canonical_name(given)
     if given in RATING_READERS:
         return find_data_set(given), RATING_READERS[given]
     if given in {each.name for each in data_sets()}:
@@ -106,6 +107,7 @@ def _find_reader(given: str) -> tuple[Path, RatingsReader]:
     if not path.exists():
         raise DataError(
             f"there is no data set, folder or file {given!r}; "
+            f"{suggest_name(given.lower(), RATING_READERS)}"
             f"data sets with ratings: {', '.join(RATING_READERS)}"
         )
     return path, read_rating_table

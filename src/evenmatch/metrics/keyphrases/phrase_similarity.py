@@ -139,8 +139,8 @@ class PhraseScorer(EngineMetric):
     `model` is a folder written by `evenmatch fit --keyphrases`; 'fb' is its default output folder.
     With `guard`, phrases with equal stems score 1, and a candidate that is longer than the
     reference or repeats words scores at most `similarity_ceiling`: a generator that is rewarded
-    with the scorer cannot gain by such phrases. The score is not symmetric in candidate and
-    reference.
+    with the scorer gains no more by such phrases than under FG. The score is not symmetric in
+    candidate and reference.
     """
 
     model: str = DEFAULT_SCORER

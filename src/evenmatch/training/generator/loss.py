@@ -15,14 +15,8 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
 from evenmatch.scoring.metric import AlignMetric, as_metric
-from evenmatch.training.generator.policy import (
-    EncodedInputs,
-    Policy,
-    autocast,
-    decode_texts,
-    eval_mode,
-    generate_tokens,
-)
+from evenmatch.training.generator.decoding import decode_texts, generate_tokens
+from evenmatch.training.generator.policy import EncodedInputs, Policy, autocast, eval_mode
 from evenmatch.training.loop import similar_lengths
 from evenmatch.training.rewards.rewards import Reward, reward
 from evenmatch.training.rewards.terms import lowercase_words, repeated_share

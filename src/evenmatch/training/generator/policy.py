@@ -1,9 +1,9 @@
-"""The policy: a language model with its tokenizer, and greedy and sampled decoding.
+"""The policy: a language model with its tokenizer, loaded, made, frozen in part, and saved.
 
 Both kinds of language models read an input once and decode texts from what they have read: an
 encoder-decoder (`Seq2SeqPolicy`) from the hidden states of its encoder, a causal model
 (`CausalPolicy`) from the keys and values of its prompt. Everything below them is the same for
-both. `generate` writes texts with a tuned model.
+both. `decoding.py` writes texts with them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +25,6 @@ from evenmatch.models.checkpoints import find_checkpoint, read_config
 from evenmatch.models.heads import block_lists, language_model_head
 from evenmatch.models.loading import load_auto_model, quiet_transformers
 from evenmatch.models.tokenizer import NO_LIMIT, load_transformers_tokenizer, token_limit
-from evenmatch.registry.parts import check_arguments, check_at_least
 from evenmatch.training.generator.tune_settings import DecodingSettings, T5Shape
 
 DECODING_FILE = "decoding.json"
@@ -237,16 +235,6 @@ class CausalPolicy:
         return DynamicCache()
 
 
-def decode_texts(policy: Policy, ids: Any, mask: Any) -> list[str]:
-    """Return the texts of rows of token ids where the mask is True."""
-    texts = policy.tokenizer.batch_decode(
-        ids.masked_fill(~mask, policy.tokenizer.eos_token_id),
-        skip_special_tokens=True,
-        clean_up_tokenization_spaces=False,
-    )
-    return [text.strip() for text in texts]
-
-
 def save_policy(policy: Policy, folder: Path, decoding: DecodingSettings) -> None:
     """Write model, tokenizer and decoding settings to a folder that can be loaded as a model.
 
@@ -266,31 +254,12 @@ def save_policy(policy: Policy, folder: Path, decoding: DecodingSettings) -> Non
     fresh.rename(folder)
 
 
-@check_arguments
-def generate(
-    model: str | PathLike[str], sources: Sequence[str], *, batch_size: int = 64
-) -> list[str]:
-    """Write a text for each input with a language model, such as the result of `tune`.
-
-    `sources` are lines of text: for a graph read by `read_graphs`, its `graph.line`. Texts are
-    decoded greedily. The prefix of the inputs, the separator, the precision and the greatest
-    lengths are those of the tuning.
-    """
-    check_at_least(1, batch_size=batch_size)
-    if isinstance(sources, str) or not all(isinstance(source, str) for source in sources):
-        raise InputError("the sources must be a list of strings")
-    settings = _read_decoding_settings(find_checkpoint(str(model)).folder)
-    policy = load_policy(str(model), settings)
-    inputs = [settings.prefix + source for source in sources]
-    longest = settings.longest_source, settings.longest_target
-    return generate_texts(policy, inputs, longest=longest, batch_size=batch_size)
-
-
-def _read_decoding_settings(folder: Path) -> DecodingSettings:
+def read_decoding_settings(folder: Path) -> DecodingSettings:
+    """Return the settings stored with a tuned model; the defaults for another model."""
     path = folder / DECODING_FILE
     try:
         return DecodingSettings(**json.loads(path.read_text("utf-8")))
-    except FileNotFoundError:  # a model that was not tuned here
+    except FileNotFoundError:
         return DecodingSettings()
     except (OSError, TypeError, ValueError):
         raise DataError(f"cannot read {path}; tune the model again, or remove the file") from None
@@ -411,83 +380,6 @@ def _train_tokenizer(texts: Iterable[str], words: int) -> Any:
     return untyped.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token=_PAD, eos_token=_END, unk_token=_UNKNOWN
     )
-
-
-def generate_tokens(
-    policy: Policy,
-    inputs: EncodedInputs,
-    *,
-    longest: int,
-    samples: int = 0,
-    greedy: bool = True,
-    generator: Any | None = None,
-) -> tuple[Any, Any]:
-    """Decode texts for each input: `samples` drawn with a torch generator, and the greedy one.
-
-    Rows are the first samples of all inputs, the second samples, …, then the greedy texts. Returns
-    token ids, and a mask of those up to and including the first closing token. A row leaves the
-    batch when it is finished. The random numbers of a row depend on the generator and the row's
-    place alone, not on when other rows finish.
-    """
-    import torch
-
-    end, drawn = policy.tokenizer.eos_token_id, samples * len(inputs.mask)
-    inputs = inputs.repeat(samples + greedy)
-    rows = len(inputs.mask)
-    thresholds = torch.rand((drawn, longest), generator=generator)
-    ids = torch.full((rows, longest), end)
-    mask = torch.zeros((rows, longest), dtype=torch.bool)
-    active = torch.arange(rows)
-    last = torch.full((rows, 1), policy.start_token)
-    memory: Any = None
-    with torch.no_grad():
-        for place in range(longest):
-            logits, memory = policy.next_logits(inputs, last, memory, use_cache=True)
-            inputs = dataclasses.replace(inputs, prefix=())  # it is in the cache now
-            logits = logits[:, -1].float()
-            tokens = logits.argmax(-1)
-            if count := int((active < drawn).sum()):
-                tokens[:count] = sample_tokens(logits[:count], thresholds[active[:count], place])
-            ids[active, place], mask[active, place] = tokens, True
-            kept = (tokens != end).nonzero().squeeze(1)
-            if not len(kept):
-                break
-            if len(kept) < len(active):
-                active, tokens, inputs = active[kept], tokens[kept], inputs.select(kept)
-                memory.batch_select_indices(kept)
-            last = tokens[:, None]
-    width = int(mask.sum(1).max())
-    return ids[:, :width], mask[:, :width]
-
-
-def sample_tokens(logits: Any, thresholds: Any) -> Any:
-    """Sample one token for each row from the model's distribution, given a number from 0 to 1.
-
-    Uses the cumulative distribution: torch.multinomial draws one number for every token of the
-    vocabulary, which took a fifth of the step.
-    """
-    import torch
-
-    cumulative = logits.softmax(-1).cumsum(-1)
-    tokens = torch.searchsorted(cumulative, thresholds[:, None] * cumulative[:, -1:], right=True)
-    return tokens.squeeze(1).clamp(max=cumulative.shape[1] - 1)
-
-
-def generate_texts(
-    policy: Policy, sources: Sequence[str], *, longest: tuple[int, int], batch_size: int
-) -> list[str]:
-    """Decode a text greedily for each input; inputs of similar length share a batch."""
-    import torch
-
-    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-    found: dict[int, str] = {}
-    with eval_mode(policy.model), torch.no_grad(), autocast(policy):
-        for start in range(0, len(order), batch_size):
-            batch = order[start : start + batch_size]
-            inputs = policy.encode([sources[i] for i in batch], longest[0])
-            tokens = generate_tokens(policy, inputs, longest=longest[1])
-            found.update(zip(batch, decode_texts(policy, *tokens), strict=True))
-    return [found[i] for i in range(len(sources))]
 
 
 def autocast(policy: Policy) -> Any:

@@ -25,11 +25,11 @@ from evenmatch.metrics.ngram.sacrebleu import Bleu, Chrf
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.registry.parts import check_arguments
 from evenmatch.training.checkpoints import CheckpointFile, content_digest
+from evenmatch.training.generator.decoding import generate_texts
 from evenmatch.training.generator.loss import StepMetrics, TuneBatch, mixed_loss, policy_reward
 from evenmatch.training.generator.policy import (
     Policy,
     choose_trainable,
-    generate_texts,
     load_policy,
     make_policy,
     save_policy,

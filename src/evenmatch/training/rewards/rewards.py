@@ -99,6 +99,9 @@ class Reward:
             tuple(term_value(self.term, leaf_values, row) for row in rows), tuple(odd)
         )
 
+    def __str__(self) -> str:
+        return term_expression(self.term)
+
     @property
     def signature(self) -> str:
         """The reward's expression, then the versions and hashes that its metrics depend on."""

@@ -45,7 +45,7 @@ class Viewer extends HTMLElement {
       second: text("b", other ? other.candidate : ""),
       reference: text("r", first.reference),
       metric: this.given.names.includes(params.get("m")) ? params.get("m") : first.name,
-      view: params.get("v") in VIEWS ? params.get("v") : "links",
+      view: params.get("v") in VIEWS ? params.get("v") : first.trees ? "trees" : "links",
     };
   }
 
@@ -60,7 +60,7 @@ class Viewer extends HTMLElement {
       <label class="token" data-part="lock" hidden>Token<input type="password" data-part="token" autocomplete="off"></label></form>
       <div class="tools"><label>Metric <select data-part="metric">${options}</select></label>
       <fieldset><legend>View</legend>${views}<small id="why-no-trees" data-part="why-no-trees" hidden>(no trees: this metric does not align parse trees)</small></fieldset>
-      <button type="button" data-part="copy">Copy as SVG</button>${share}</div>
+      <span class="copies"><button type="button" data-part="copy">Copy as SVG</button>${share}</span></div>
       <p class="status" data-part="status" role="status" aria-live="polite"></p><div data-part="drawn"></div>
       <div class="tip" data-part="tip" aria-hidden="true" hidden></div>`;
   }
@@ -117,7 +117,7 @@ class Viewer extends HTMLElement {
       if (turn !== this.turn) return; // the input has changed since
       this.found = found;
       this.draw();
-      this.announce(found.map((s, n) => `${found.length > 1 ? "AB"[n] + ": " : ""}score ${formatNumber(s.score.value ?? 0, 4)}`).join(", "));
+      this.announce(found.map((s, n) => `${found.length > 1 ? "AB"[n] + ": " : ""}score ${formatNumber(s.score.value ?? 0, 4)}`).join(", "), "unseen");
     } catch (error) {
       if (turn === this.turn) this.announce(error.message);
     }
@@ -141,5 +141,11 @@ class Viewer extends HTMLElement {
     return found;
   }
 
-  announce(text) { this.at("status").textContent = text; }
+  // A message; one of class "unseen" repeats for screen readers what the page shows elsewhere.
+  announce(text, name = "") {
+    const message = document.createElement("span");
+    message.className = name;
+    message.textContent = text;
+    this.at("status").replaceChildren(message);
+  }
 }
