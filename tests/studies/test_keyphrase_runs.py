@@ -36,12 +36,14 @@ from evenmatch.studies.keyphrase_generation import (
 from evenmatch.studies.keyphrase_generation_report import (
     KeyphraseExperiment,
     ablation_table,
+    describe_repetition,
     histogram_shares,
     judge_difference,
     keyphrase_report,
     keyphrase_score_table,
     score_keyphrase_arms,
 )
+from evenmatch.studies.phrase_counts import count_phrases
 from evenmatch.training.keyphrases.catseq import CatSeqShape
 from evenmatch.training.keyphrases.train_catseq import (
     CatSeqSettings,
@@ -273,6 +275,27 @@ def test_the_report_says_what_was_found_and_what_is_missing(runs: KeyphraseExper
     claim = "rewarding F1 raises F1 beyond likelihood (F1@M: RL(F1) minus MLE), A: "
     assert any(line.startswith(claim) for line in report.findings)
     assert {"fg-a", "words-b", "looks-MLE", "looks-2RL-FG"} <= set(report.figures)
+
+
+def test_an_arm_is_degenerate_if_its_absent_phrases_repeat_words_more_than_people_do() -> None:
+    run = KeyphraseRun(1, KEYPHRASE_ARMS["RL(FB)"])
+    outputs = {"A": [["x y x", "old old"]] * 12, "B": [["x y", "we study"]] * 9}
+    found = score_keyphrase_arms([RunResult(run, [], {}, 1, outputs)], corpus())
+    told = (
+        "of the words of absent phrases repeat an earlier one in the worst seed, 0.0 % of people's"
+    )
+    assert list(describe_repetition(found)) == [
+        f"RL(FB), A: 40.0 % {told}: degenerate",
+        f"RL(FB), B: 0.0 % {told}: not degenerate",
+    ]
+
+
+def test_words_are_repeated_in_absent_phrases_only_if_these_are_absent() -> None:
+    text = Document("nets of nets are fast .", ())
+    found = count_phrases([["nets of nets", "fast net fast"]], 1, 1, [text])
+    assert found.repeated == pytest.approx(1 / 3)
+    assert found.repeated_absent == pytest.approx(1 / 3)
+    assert count_phrases([["nets of nets"]], 1, 0, [text]).repeated_absent == 0
 
 
 def test_an_arm_that_wrote_nothing_has_no_shares() -> None:

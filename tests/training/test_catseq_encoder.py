@@ -107,7 +107,7 @@ def write_encoder_plan(folder: Path, model: str) -> Path:
     for name in ("train", "valid"):  # short documents, since the tiny encoder reads 22 pieces
         rows = ({"text": f"{a} {b} .", "keyphrases": [f"{a} {b}"]} for a in "abcd" for b in "xyz")
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = f'encoder = "{model}"\nlayer = 2\ntied = true\noccurrences = true\n'
+    settings = f'encoder = "{model}"\nlayer = 2\ntied = true\nhints = true\n'
     text = plan.read_text().replace("[shape]\n", f"[shape]\n{settings}")
     plan.write_text(f"longest = 22\n{text}")
     return plan

@@ -21,6 +21,7 @@ from evenmatch.training.keyphrases.sequences import (
     Vocabulary,
     make_catseq_batch,
 )
+from evenmatch.training.keyphrases.token_hints import fit_token_hints
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -33,7 +34,9 @@ EXAMPLES = (
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "occurrences": {"occurrences": True},
+    "hints": {"hints": True},
+    "history": {"history": True},
+    "linear reader": {"recurrent": False},
     "title_guided": {"title_guided": True},
     "coverage": {"coverage": True},
     "review": {"review": True},
@@ -42,11 +45,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "salience": {"salience": 1.0},
 }
 ALL_VARIANTS = {name: value for each in VARIANTS.values() for name, value in each.items()}
+VARIANTS["dot"] = {"dot": True}  # which goes with all but coverage
+HINTS = fit_token_hints(EXAMPLES)
 
 
 def sharp(seed: int, shape: CatSeqShape = SMALL) -> CatSeq:
     """A model whose weights are large, so that its choices are not all alike."""
-    model = CatSeq(shape, len(VOCABULARY), seed=seed)
+    hints = HINTS if shape.hints else None
+    model = CatSeq(shape, len(VOCABULARY), seed=seed, hints=hints)
     with torch.no_grad():
         for weights in model.parts.parameters():
             weights.mul_(3.0)
@@ -159,7 +165,9 @@ def test_each_variant_changes_what_is_probable(variant: str) -> None:
     changed = sharp(5, replace(SMALL, **VARIANTS[variant]))
     own = changed.parts.state_dict()
     weights = plain.parts.state_dict().items()  # the same where both have them
-    changed.parts.load_state_dict(own | {k: v for k, v in weights if own[k].shape == v.shape})
+    changed.parts.load_state_dict(
+        own | {k: v for k, v in weights if k in own and own[k].shape == v.shape}
+    )
     losses = [float(likelihood_loss(model, batch).detach()) for model in (plain, changed)]
     assert losses[0] != pytest.approx(losses[1], abs=1e-6)
 
@@ -206,6 +214,7 @@ def test_an_unknown_word_is_replaced_by_the_one_looked_at_most() -> None:
         ({"dropout": 1.0}, "at least 0 and below 1"),
         ({"orthogonality": -1.0}, "orthogonality must be at least 0, got -1.0"),
         ({"semantic_coverage": 1.0}, "semantic_coverage needs a target_encoder"),
+        ({"coverage": True, "dot": True}, "coverage needs additive attention; leave out dot"),
     ],
 )
 def test_a_shape_that_cannot_be_is_refused(settings: dict[str, Any], words: str) -> None:

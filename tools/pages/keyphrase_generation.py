@@ -4,8 +4,8 @@
     python -m tools.pages.keyphrase_generation [FOLDER ...]
 
 A folder named is where `evenmatch study keyphrases` was run; its results are copied to
-results/keyphrases/encoder-start, from where the page is made. Needs EVENMATCH_DATA.
-results/keyphrases/small-start holds an earlier experiment with a smaller model.
+results/keyphrases/hinted-start, from where the page is made. Needs EVENMATCH_DATA.
+results/keyphrases also holds two earlier experiments with other starts.
 """
 
 from __future__ import annotations
@@ -32,21 +32,24 @@ from evenmatch.studies.keyphrase_generation import (
     load_keyphrase_corpus,
 )
 from evenmatch.studies.keyphrase_generation_report import (
+    PEOPLE,
     KeyphraseArmScores,
     KeyphraseExperiment,
     case_study,
+    describe_repetition,
     keyphrase_claim_table,
     keyphrase_report,
-    keyphrase_run_table,
-    keyphrase_score_table,
     score_keyphrase_arms,
 )
 from evenmatch.training.keyphrases.sequences import make_keyphrase_examples
 from tools.pages import PAGES, RESULTS
 from tools.pages.markdown import table_lines
 
-STORED = RESULTS / "keyphrases" / "encoder-start"
-EARLIER = RESULTS / "keyphrases" / "small-start"
+STORED = RESULTS / "keyphrases" / "hinted-start"
+EARLIER = {
+    "GRU on encoder": RESULTS / "keyphrases" / "encoder-start",
+    "small": RESULTS / "keyphrases" / "small-start",
+}
 CASES = 2  # documents shown in the case study
 HEAD = """# Keyphrases trained with rewards
 
@@ -69,11 +72,14 @@ cannot be had offline. Their table 1, present phrases, for the order of things (
     evenmatch study keyphrases --minutes 40
 
 stops after 40 minutes and goes on when it is run again. A start is trained by maximum likelihood:
-catSeq with a decoder that copies, and a reader on the frozen states of the embedded encoder, word
-by word. Stages of reinforcement learning follow, as the authors describe them: a reward for the
-present and one for the absent phrases, self-critical, with patience, and without the model that a
-stage starts from among those it may end with. Unlike theirs, they are short, and leave the reader
-as it is.
+catSeq with a decoder that copies, on the frozen states of the embedded encoder, word by word. A few
+thousand documents are too few to learn from them which words are rare, or often in keyphrases. So
+the reader gets *hints*: what a candidate ranker, fitted to the same documents, knows of each token,
+without a document's own keyphrases. The decoder gets a *history*: which words of the document
+follow what it has written, and which it has written already. Stages of reinforcement learning
+follow, as the authors describe them: a reward for the present and one for the absent phrases,
+self-critical, with patience, and without the model that a stage starts from among those it may end
+with. Unlike theirs, they are short, and leave the reader as it is.
 
 A claim is *seen* if the 95 % interval of the difference is above 0, *reversed* if it is below, *not
 seen* if it contains 0 and excludes the published difference, and *not decided* otherwise or with
@@ -83,12 +89,12 @@ standard error finds in 80 % of repetitions; smaller ones are beyond its power.
 """
 
 EARLIER_TEXT = """
-## An earlier experiment with a small start
+## Earlier starts
 
-These 18 runs (283 minutes) trained a smaller catSeq, with 6,000 words and without a pretrained
-encoder, on more documents. Its start is weak too: the candidate ranker above, trained in half a
-minute, is better on KP20k. What its scores of present phrases do not show, from the stored
-predictions:
+Two starts came before. One has a GRU reader on the states of the encoder, without hints and
+history; the other is a smaller catSeq without a pretrained encoder, trained on Inspec as well.
+Both are below the candidate ranker. Present phrases of KP20k, means over seeds; *repeated in
+absent* is the share of words of absent phrases that repeat an earlier one, in the worst seed:
 """
 
 
@@ -114,6 +120,7 @@ def body(runs: KeyphraseExperiment) -> Iterator[str]:
     report = keyphrase_report(runs, found)
     yield from (f"- {note}" for note in report.notes)
     yield from describe_start(found)
+    yield from (f"- {line}" for line in describe_repetition(found))
     yield from ["", "## What was not run", ""]
     yield from (f"- {line}" for line in (*runs.describe_missing(), *NOT_RUN))
     for name, table in report.tables.items():
@@ -143,7 +150,6 @@ def describe_start(found: Sequence[KeyphraseArmScores]) -> Iterator[str]:
 RANKER = "candidate ranker"
 
 NOT_RUN = (
-    "a start on word pieces instead of words, with the same settings",
     "the authors' half million training documents of KP20k, which cannot be had offline",
     "catSeqD, catSeqCorr and catSeqTG as starts: they are settings of the model "
     "([how](../how-to/train-a-keyphrase-generator.md)), tested but not trained at length",
@@ -168,33 +174,29 @@ def case_lines(corpus: KeyphraseCorpus, results: Sequence[RunResult]) -> Iterato
 
 
 def earlier_lines(corpus: KeyphraseCorpus) -> Iterator[str]:
-    """What the earlier results say, with what changes their reading."""
-    results = read_results(EARLIER)
-    found = score_keyphrase_arms(results, corpus)
-    yield from (f"- {line}" for line in describe_results(results))
+    """What came before: a short table, and what its scores do not show."""
+    data = list(corpus.tests)[-1]
+    only = KeyphraseCorpus((), (), {data: corpus.tests[data]})
+    rows = [["start", "arm", "seeds", "F1@M", "FG", "repeated in absent"]]
+    for name, folder in EARLIER.items():
+        for each in score_keyphrase_arms(read_results(folder), only):
+            if each.scores.arm != PEOPLE:
+                f1, fg = (each.scores.mean(f"present {metric}").value for metric in ("F1@M", "FG"))
+                worst = max(run.phrases.repeated_absent for run in each.runs)
+                values = [f"{f1:.3f}", f"{fg:.3f}", f"{100 * worst:.0f} %"]
+                rows.append([name, each.scores.arm, str(len(each.runs)), *values])
+    yield from [*table_lines(rows), "", "Of the small start, from its stored predictions:", ""]
+    yield from (f"- {line}" for line in describe_results(read_results(EARLIER["small"])))
     documents = make_keyphrase_examples(
         load_keyphrase_corpus(train_on_inspec=True).train, longest=300, most_phrases=14
     )
     yield (
         f"- Training documents: {documents}. Inspec's training part and 400 of its validation "
-        "documents are among them: the paper trains on KP20k alone, so its Inspec column is out "
-        "of domain and this one is not."
+        "documents are among them, while the paper trains on KP20k alone."
     )
-    yield from EARLIER_NOTES
-    for name, table in (
-        ("present phrases, small start", keyphrase_score_table(found, "present")),
-        ("absent phrases, small start", keyphrase_score_table(found, "absent")),
-        ("every run, small start", keyphrase_run_table(found)),
-        ("claims, small start", keyphrase_claim_table(found)),
-    ):
-        yield from section(name, table)
-
-
-EARLIER_NOTES = (
-    "- A stage could end with the model that it started from, which the authors' cannot.",
-    "- Intervals now include seeds; those of an earlier version of this page were over documents.",
-    "- The ablations of the paper's table 2 and seeds beyond three were not run.",
-)
+    yield "- A stage could end with the model that it started from, which the authors' cannot."
+    claims = keyphrase_claim_table(score_keyphrase_arms(read_results(EARLIER["small"]), corpus))
+    yield from section("claims, small start", claims)
 
 
 def read_results(folder: Path) -> list[RunResult]:

@@ -81,7 +81,7 @@ _ALL_ARMS = {**KEYPHRASE_ARMS, **ABLATIONS}
 
 # Sizes for some minutes on one core.
 START_SETTINGS = CatSeqSettings(
-    words=6000,
+    words=3000,
     longest=300,
     shape=CatSeqShape(
         embedding=384,
@@ -93,9 +93,12 @@ START_SETTINGS = CatSeqSettings(
         pieces=False,
         salience=1.0,
         tied=True,
-        occurrences=True,
+        hints=True,
+        history=True,
+        recurrent=False,
+        dot=True,
     ),
-    likelihood=CatSeqTrainingSettings(epochs=8, batch=16, rate=1e-3, look_every=104),
+    likelihood=CatSeqTrainingSettings(epochs=4, batch=16, rate=1e-3, look_every=106),
 )
 
 # Patience, batch and the fixed rate within a stage are those of Chan et al. (2019).
@@ -104,7 +107,7 @@ RL_STAGE = Stage(
         batch=32, look_every=20, halve=False, most_steps=80, train_reader=False
     )
 )
-RATES = (1e-4, 3e-4)
+RATES = (1e-5, 3e-5, 1e-4)
 
 _VALIDATION_SIZES = {"kp20k-small": 200, "kp-inspec": 100}  # validation documents by data set
 _NGRAM_SIZE = 8  # words of the n-grams by which overlapping texts are found

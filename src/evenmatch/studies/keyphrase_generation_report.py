@@ -6,7 +6,7 @@ tables and figures of Luo et al. (2021) and their claims with the differences fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -44,6 +44,7 @@ from evenmatch.studies.keyphrase_generation import (
     KeyphraseCorpus,
     KeyphraseStudy,
 )
+from evenmatch.studies.phrase_counts import PhraseCounts, count_phrases
 from evenmatch.types import Run
 
 KeyphraseExperiment: TypeAlias = Experiment[KeyphraseStudy]
@@ -54,6 +55,7 @@ METRICS: Mapping[str, KeyphraseMetric] = {
     for label, name in {"F1@M": "f1_at_m", "F1@5": "f1_at_5", "FG": "fg"}.items()
 }
 TOKEN_F1 = "token F1"
+PEOPLE = "people"  # the gold phrases, described like those of a system
 LEAST_SEEDS = 3  # for a verdict
 
 
@@ -128,7 +130,7 @@ CLAIMS = (
 _PLOTTED_ARMS = (MLE, "RL(F1)", "RL(FG)", "2RL(FG)")
 _BINS = 5  # bins between 0 and 1, which have bins of their own
 _RESAMPLES = 1000
-_OVERLONG = 8  # words; hardly any gold phrase has more
+_DEGENERATE = 2.0  # times the share of repeated words in people's absent phrases
 
 
 def keyphrase_report(
@@ -150,10 +152,15 @@ def keyphrase_report(
         "every run": keyphrase_run_table(found),
         "claims": keyphrase_claim_table(found),
     }
-    tables |= {f"words of phrases, {d}": ablation_table(found, d) for d in corpus.tests if found}
+    if any(each.scores.arm in ABLATIONS for each in found):
+        tables |= {f"words of phrases, {d}": ablation_table(found, d) for d in corpus.tests}
     return StudyReport(
         "Keyphrases: maximum likelihood, and reinforcement learning in one stage or two",
-        [*runs.describe_missing(), *map(str, check_keyphrase_claims(found))],
+        [
+            *runs.describe_missing(),
+            *map(str, check_keyphrase_claims(found)),
+            *describe_repetition(found),
+        ],
         tables if found else {},
         keyphrase_figures(found, results, corpus),
         _notes(runs, results),
@@ -167,21 +174,6 @@ class RunScores:
     seed: int
     scores: Mapping[tuple[str, str], float]
     phrases: PhraseCounts
-
-
-@dataclass(frozen=True, slots=True)
-class PhraseCounts:
-    """Numbers of phrases, and signs of degenerate ones.
-
-    `overlong` is the share of phrases with more than eight words, `repeated` the share of words
-    that repeat an earlier word of their phrase.
-    """
-
-    present: float  # per document
-    absent: float
-    words: float  # per phrase
-    overlong: float
-    repeated: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,7 +210,8 @@ def keyphrase_score_table(found: Sequence[KeyphraseArmScores], column: str) -> T
     """Return the paper's table 1 for present, absent or all phrases: a row per arm."""
     data = list(dict.fromkeys(each.data for each in found))
     rows = [["", "seeds", *(f"{name} {m}" for name in data for m in METRICS)]]
-    for arm in dict.fromkeys(each.scores.arm for each in found if each.scores.arm not in ABLATIONS):
+    hidden = (PEOPLE, *ABLATIONS)
+    for arm in dict.fromkeys(each.scores.arm for each in found if each.scores.arm not in hidden):
         own = {each.data: each for each in found if each.scores.arm == arm}
         cells = [
             format_interval(own[name].scores.mean(f"{column} {m}") if name in own else None)
@@ -236,7 +229,7 @@ def keyphrase_run_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
         [
             *("data", "arm", "seed", *(f"{m} {c}" for c, m in scored)),
             *("present phrases", "absent phrases", "words per phrase"),
-            *("phrases over 8 words", "repeated words"),
+            *("phrases over 8 words", "repeated words", "repeated in absent"),
         ]
     ]
     for each in found:
@@ -247,7 +240,10 @@ def keyphrase_run_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
                     *(each.data, each.scores.arm, str(run.seed or "")),
                     *(f"{run.scores[key]:.3f}" for key in scored),
                     *(f"{n:.2f}" for n in (counts.present, counts.absent, counts.words)),
-                    *(f"{100 * n:.1f} %" for n in (counts.overlong, counts.repeated)),
+                    *(
+                        f"{100 * n:.1f} %"
+                        for n in (counts.overlong, counts.repeated, counts.repeated_absent)
+                    ),
                 ]
             )
     return rows
@@ -257,7 +253,7 @@ def ablation_table(found: Sequence[KeyphraseArmScores], data: str) -> TextTable:
     """Return the paper's table 2: phrase and token scores on one test set, with ablations."""
     rows = [["", "seeds", *METRICS, "tF", "tP", "tR", "present phrases"]]
     for each in found:
-        if each.data == data:
+        if each.data == data and each.scores.arm != PEOPLE:
             cells = [format_interval(each.scores.mean(f"present {m}")) for m in METRICS]
             cells += [f"{value:.3f}" for value in each.token_prf]
             cells.append(f"{np.mean([run.phrases.present for run in each.runs]):.2f}")
@@ -346,6 +342,21 @@ def keyphrase_claim_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
     return rows
 
 
+def describe_repetition(found: Sequence[KeyphraseArmScores]) -> Iterator[str]:
+    """Yield for each arm with FB how often its absent phrases repeat words, beside people's."""
+    people = {each.data: each.runs[0].phrases for each in found if each.scores.arm == PEOPLE}
+    for arm in (name for name in KEYPHRASE_ARMS if "FB" in name):
+        own = [each for each in found if each.scores.arm == arm and each.data in people]
+        for each in own:
+            limit = people[each.data].repeated_absent
+            worst = max(run.phrases.repeated_absent for run in each.runs)
+            verdict = "not degenerate" if worst <= _DEGENERATE * limit else "degenerate"
+            yield (
+                f"{arm}, {each.data}: {100 * worst:.1f} % of the words of absent phrases repeat an "
+                f"earlier one in the worst seed, {100 * limit:.1f} % of people's: {verdict}"
+            )
+
+
 def case_study(
     texts: Sequence[Document], outputs: Mapping[str, Sequence[Sequence[str]]], number: int
 ) -> TextTable:
@@ -408,26 +419,6 @@ def histogram_shares(values: Floats) -> list[tuple[float, float]]:
     return [(at, float(count) / total) for at, count in zip(places, counts, strict=True)]
 
 
-def count_phrases(
-    predictions: Iterable[Sequence[str]], present: float, absent: float
-) -> PhraseCounts:
-    """Describe predicted phrases; the numbers of present and absent ones are given.
-
-    >>> count_phrases([["a b a", "c"], []], 1, 0)
-    PhraseCounts(present=1, absent=0, words=2.0, overlong=0.0, repeated=0.25)
-    """
-    phrases = [phrase.split() for each in predictions for phrase in each]
-    lengths = [len(words) for words in phrases] or [0]
-    repeated = sum(len(words) - len(set(words)) for words in phrases)
-    return PhraseCounts(
-        present,
-        absent,
-        float(np.mean(lengths)),
-        float(np.mean([length > _OVERLONG for length in lengths])),
-        repeated / max(1, sum(lengths)),
-    )
-
-
 def _notes(runs: KeyphraseExperiment, results: Sequence[RunResult]) -> list[str]:
     study = runs.study
     corpus, design = study.corpus, study.design
@@ -478,6 +469,8 @@ def _score_test_set(
     if not outputs:
         return
     texts = corpus.tests[data]
+    outputs = {PEOPLE: [each.keyphrases for each in texts]} | outputs
+    others = {PEOPLE, *baselines}
     documents = tuple(
         Document(d.text, d.keyphrases, {name: tuple(rows[i]) for name, rows in outputs.items()})
         for i, d in enumerate(texts)
@@ -492,7 +485,7 @@ def _score_test_set(
         seed=0,
     )
     seeds = tuple(sorted({result.run.seed for result in results}))
-    arms: dict[str, dict[int, str]] = {name: {0: name} for name in outputs if name in baselines}
+    arms: dict[str, dict[int, str]] = {name: {0: name} for name in outputs if name in others}
     for arm, own in results_by_arm(results, {**KEYPHRASE_ARMS, **ABLATIONS}).items():
         names = {result.run.seed: run_name(result.run) for result in own}
         shared = shared_start and arm == MLE
@@ -524,7 +517,9 @@ def _score_test_set(
                     {(c, m): every[m, c, name].value for c in COLUMNS for m in METRICS},
                     count_phrases(
                         outputs[name],
-                        *(float(counts[TOKEN_F1, c, name][:, 3].mean()) for c in COLUMNS[:2]),
+                        float(counts[TOKEN_F1, "present", name][:, 3].mean()),
+                        float(counts[TOKEN_F1, "absent", name][:, 3].mean()),
+                        texts,
                     ),
                 )
                 for name, seed in different.items()

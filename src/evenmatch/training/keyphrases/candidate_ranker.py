@@ -114,10 +114,29 @@ def fit_candidate_ranker(
 ) -> CandidateRanker:
     """Train a ranker by logistic regression, and choose its threshold on validation documents."""
     counts = count_corpus(documents)
+    return choose_threshold(CandidateRanker(counts, fit_scorer(documents, counts)), validation)
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticScorer:
+    """Scores candidates by logistic regression on standardised features and their products."""
+
+    mean: Array
+    spread: Array
+    weights: Array
+
+    def __call__(self, features: Array) -> Array:
+        """Return the log-odds of being a keyphrase of each candidate."""
+        found: Array = _expand((features - self.mean) / self.spread) @ self.weights
+        return found
+
+
+def fit_scorer(documents: Sequence[Document], counts: CorpusCounts) -> LogisticScorer:
+    """Fit a scorer to the documents that were counted, each without its own keyphrases."""
     features, labels = [], []
     for document in documents:
         found = find_candidates(tokenize_text(document.text), counts)
-        gold = _stemmed_phrases(document)
+        gold = stem_phrases(document.keyphrases)
         if found and gold:
             features.append(candidate_features(found, counts, gold))
             labels.append(np.array([each.stems in gold for each in found], float))
@@ -125,13 +144,7 @@ def fit_candidate_ranker(
         raise InputError("no document has both words and keyphrases; give others to train on")
     rows, wanted = np.concatenate(features), np.concatenate(labels)
     mean, spread = rows.mean(0), rows.std(0) + 1e-6
-    weights = _fit_logistic(_expand((rows - mean) / spread), wanted)
-
-    def score(given: Array) -> Array:
-        found: Array = _expand((given - mean) / spread) @ weights
-        return found
-
-    return choose_threshold(CandidateRanker(counts, score), validation)
+    return LogisticScorer(mean, spread, _fit_logistic(_expand((rows - mean) / spread), wanted))
 
 
 def fit_tfidf_ranker(
@@ -150,7 +163,7 @@ def choose_threshold(ranker: CandidateRanker, documents: Sequence[Document]) -> 
     ranked = []
     for document in documents:
         found = ranker.rank(document)
-        gold = _stemmed_phrases(document) & _all_ngrams(_stems(tokenize_text(document.text)))
+        gold = stem_phrases(document.keyphrases) & _all_ngrams(_stems(tokenize_text(document.text)))
         hits = np.cumsum([candidate.stems in gold for _, candidate in found])
         ranked.append((np.array([score for score, _ in found]), hits, len(gold)))
     every = np.concatenate([scores for scores, _, _ in ranked])
@@ -173,7 +186,7 @@ def choose_threshold(ranker: CandidateRanker, documents: Sequence[Document]) -> 
 def count_corpus(documents: Sequence[Document]) -> CorpusCounts:
     """Count stems and keyphrases over documents."""
     texts = [_stems(tokenize_text(document.text)) for document in documents]
-    gold = [_stemmed_phrases(document) for document in documents]
+    gold = [stem_phrases(document.keyphrases) for document in documents]
     known = {phrase for phrases in gold for phrase in phrases}
     with_phrase: Counter[WordSequence] = Counter()
     for text in texts:
@@ -267,9 +280,9 @@ def _stems(words: Iterable[str]) -> WordSequence:
     return tuple(map(get_stemmer().stem, words))
 
 
-def _stemmed_phrases(document: Document) -> frozenset[WordSequence]:
-    phrases = (_stems(tokenize_text(phrase)) for phrase in document.keyphrases)
-    return frozenset(filter(None, phrases))
+def stem_phrases(phrases: Iterable[str]) -> frozenset[WordSequence]:
+    """Return the stems of each phrase."""
+    return frozenset(filter(None, (_stems(tokenize_text(phrase)) for phrase in phrases)))
 
 
 def _all_ngrams(stems: WordSequence) -> frozenset[WordSequence]:

@@ -8,15 +8,19 @@ baselines of the literature are settings of the same model (`CatSeqShape`).
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evenmatch.errors import InputError
 from evenmatch.registry import check_settings
 from evenmatch.registry.parts import check_at_least
 from evenmatch.training.keyphrases.encoder_states import FrozenEncoder, open_encoder
+from evenmatch.training.keyphrases.output_history import (
+    HISTORY_COUNT,
+    OutputHistory,
+    start_history,
+)
 from evenmatch.training.keyphrases.sequences import (
     NEXT_ID,
     PAD_ID,
@@ -29,9 +33,9 @@ from evenmatch.training.keyphrases.sequences import (
     WordSequence,
     mark_present_phrases,
 )
+from evenmatch.training.keyphrases.token_hints import HINT_COUNT, TokenHints
 
 _EPSILON = 1e-8  # added to probabilities, so that logarithms stay finite
-_OCCURRENCE_FEATURES = 2
 _TITLE_SHARE = 0.5  # of a word's own state beside the one merged with the title, as in Chen et al.
 
 
@@ -43,8 +47,10 @@ class CatSeqShape:
     model, the reader runs on the states of its first `layer` blocks, for its word pieces or,
     without `pieces`, for words. `salience` is the weight of a loss by which the reader learns to
     tell the tokens of present phrases; attention then prefers them. `tied` uses the word vectors
-    for the output as well; `occurrences` shows the reader how often a token occurs and whether it
-    is in the title.
+    for the output as well. `hints` shows the reader what a candidate ranker knows of each token
+    (`TokenHints`), and `history` shows the decoder where in the document its output occurs
+    (`OutputHistory`). Without `recurrent` the reader is a linear layer, and with `dot` attention
+    compares by dot products: both are faster.
 
     The variants: `title_guided` matches the text with its title (catSeqTG, Chen et al. 2019);
     `coverage` shows attention what has been attended to and `review` attends to earlier decoder
@@ -62,7 +68,10 @@ class CatSeqShape:
     pieces: bool = True
     salience: float = 0.0
     tied: bool = False
-    occurrences: bool = False
+    hints: bool = False
+    history: bool = False
+    recurrent: bool = True
+    dot: bool = False
     title_guided: bool = False
     coverage: bool = False
     review: bool = False
@@ -82,6 +91,8 @@ class CatSeqShape:
         )
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+        if self.coverage and self.dot:
+            raise InputError("coverage needs additive attention; leave out dot")
         if self.semantic_coverage and not self.target_encoder:
             raise InputError("semantic_coverage needs a target_encoder; give its size, such as 64")
 
@@ -94,12 +105,14 @@ class DecoderState:
     target: Any = None  # (1, documents, target_encoder)
     attended: Any = None  # (documents, words): the sum of all attention weights so far
     past: Any = None  # (documents, steps, 2 hidden): the initial state and all states so far
+    history: OutputHistory | None = None
 
     def select(self, rows: Any) -> DecoderState:
         """Return the state of the documents with these indices, which may repeat."""
         first = (None if each is None else each[:, rows] for each in (self.hidden, self.target))
         second = (None if each is None else each[rows] for each in (self.attended, self.past))
-        return DecoderState(*first, *second)
+        history = None if self.history is None else self.history.select(rows)
+        return replace(DecoderState(*first, *second), history=history)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,8 +151,10 @@ class DecoderOutputs:
 class CatSeq:
     """The model: its modules, encoding, likelihood of targets, and single decoding steps."""
 
-    def __init__(self, shape: CatSeqShape, words: int, *, seed: int = 0) -> None:
-        self.shape, self.words = shape, words
+    def __init__(
+        self, shape: CatSeqShape, words: int, *, seed: int = 0, hints: TokenHints | None = None
+    ) -> None:
+        self.shape, self.words, self.hints = shape, words, hints
         width = self.encoder.width if self.encoder else shape.embedding
         self.parts = _build_modules(shape, words, width, seed)
         # Added to logits: these tokens are never generated, or decoding would not end.
@@ -176,10 +191,14 @@ class CatSeq:
         """
         import torch
 
-        inputs = self._source_vectors(batch)
-        if self.encoder:
-            inputs = self._drop(inputs, dropout_generator)
-        states, last = self._read("reader", inputs, batch.lengths)
+        inputs = self._source_vectors(batch, dropout_generator)
+        mask = torch.arange(inputs.shape[1]) < batch.lengths[:, None]
+        if self.shape.recurrent:
+            states, last = self._read("reader", inputs, batch.lengths)
+        else:
+            states = torch.tanh(self.parts["reader"](inputs))
+            mean = (states * mask[..., None]).sum(1) / batch.lengths[:, None]
+            last = torch.tanh(self.parts["first"](mean))[None]
         if self.shape.title_guided:
             states, last = self._match_title(states, inputs, batch)
         size, (count, length, _) = self.shape.target_encoder, states.shape
@@ -188,11 +207,12 @@ class CatSeq:
             states.new_zeros(1, count, size) if size else None,
             states.new_zeros(count, length) if self.shape.coverage else None,
             last.transpose(0, 1) if self.shape.review else None,
+            start_history(batch.extended_ids, self.words) if self.shape.history else None,
         )
         return Memory(
             states,
             self.parts["key"](states),
-            torch.arange(length) < batch.lengths[:, None],
+            mask,
             batch.extended_ids,
             initial_state,
             max(map(len, batch.unknown_words)),
@@ -251,23 +271,23 @@ class CatSeq:
             outputs.state,
         )
 
-    def _source_vectors(self, batch: CatSeqBatch) -> Any:
-        """Return the reader's input: word vectors or encoder states, and occurrences."""
+    def _source_vectors(self, batch: CatSeqBatch, dropout_generator: Any) -> Any:
+        """Return the reader's input: word vectors or encoder states, and hints."""
         import torch
+
+        def pad(rows: Iterable[Any]) -> Any:
+            each = [torch.from_numpy(row) for row in rows]
+            return torch.nn.utils.rnn.pad_sequence(each, batch_first=True).float()
 
         encoder = self.encoder
         if encoder:
-            states = encoder([each.words for each in batch.examples])
-            vectors = torch.nn.utils.rnn.pad_sequence(
-                [torch.from_numpy(each) for each in states], batch_first=True
-            ).float()
+            vectors = pad(encoder([each.words for each in batch.examples]))
+            vectors = self._drop(vectors, dropout_generator)
         else:
             vectors = self.parts["vectors"](batch.source_ids)
-        if not self.shape.occurrences:
+        if not self.hints:
             return vectors
-        features = [torch.tensor(occurrence_features(each)) for each in batch.examples]
-        padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True)
-        return torch.cat([vectors, padded], dim=-1)
+        return torch.cat([vectors, pad(self.hints(each.words) for each in batch.examples)], -1)
 
     def _read(self, name: str, vectors: Any, lengths: Any) -> tuple[Any, Any]:
         """Return the states of a bidirectional GRU and its last ones, backward and forward."""
@@ -298,12 +318,11 @@ class CatSeq:
         """Return the outputs of all steps: at once, or step by step if they need the last one's."""
         import torch
 
-        vectors = self.parts["vectors"](torch.where(inputs < self.words, inputs, UNKNOWN_ID))
         if inputs.shape[1] == 1 or not (self.shape.coverage or self.shape.review):
-            return self._decode_steps(memory, state, vectors, dropout_generator)
+            return self._decode_steps(memory, state, inputs, dropout_generator)
         found: list[DecoderOutputs] = []
         for number in range(inputs.shape[1]):
-            one = vectors[:, number : number + 1]
+            one = inputs[:, number : number + 1]
             found.append(self._decode_steps(memory, state, one, dropout_generator))
             state = found[-1].state
         outputs = (
@@ -317,22 +336,22 @@ class CatSeq:
         return DecoderOutputs(logits, attention, gate, hidden, target, state)
 
     def _decode_steps(
-        self, memory: Memory, state: DecoderState, vectors: Any, dropout_generator: Any
+        self, memory: Memory, state: DecoderState, tokens: Any, dropout_generator: Any
     ) -> DecoderOutputs:
         import torch
 
-        inputs, target, target_state = vectors, None, None
+        vectors = self.parts["vectors"](torch.where(tokens < self.words, tokens, UNKNOWN_ID))
+        inputs, target, target_state, history = vectors, None, None, None
         if self.shape.target_encoder:
             target, target_state = self.parts["target"](vectors, state.target.contiguous())
             inputs = torch.cat([vectors, target.detach()], dim=-1)
         hidden, last = self.parts["writer"](inputs, state.hidden.contiguous())
-        compared = memory.keys[:, None] + self.parts["query"](hidden)[:, :, None]
-        attended = state.attended
-        if attended is not None:
-            compared = compared + self.parts["covered"](attended[:, None, :, None])
-        scores = self.parts["likeness"](torch.tanh(compared))[..., 0]
+        scores = self._compare(memory, hidden, state.attended)
         if memory.salience is not None:
             scores = scores + memory.salience[:, None]
+        if state.history is not None:
+            features, used, history = _follow(state.history, memory.extended_ids, tokens)
+            scores = scores + (self.parts["follow"](hidden)[:, :, None] * features).sum(-1)
         weights = scores.masked_fill(~memory.mask[:, None], -torch.inf).softmax(-1)
         seen, past = [weights @ memory.hidden_states, hidden], state.past
         if past is not None:
@@ -344,9 +363,23 @@ class CatSeq:
         word = self.parts["word"]
         logits = torch.nn.functional.linear(mixed, word.weight, word.bias + self._forbidden)
         gate = torch.sigmoid(self.parts["own"](torch.cat([context, vectors], dim=-1)))
-        attended = None if attended is None else attended + weights.sum(1)
-        after = DecoderState(last, target_state, attended, past)
+        if state.history is not None:
+            logits = logits + self.parts["repeat"].weight[0] * used
+        attended = None if state.attended is None else state.attended + weights.sum(1)
+        after = DecoderState(last, target_state, attended, past, history)
         return DecoderOutputs(logits, weights, gate, hidden, target, after)
+
+    def _compare(self, memory: Memory, hidden: Any, attended: Any) -> Any:
+        """Return how well each word matches each decoder state: (documents, steps, words)."""
+        import torch
+
+        queries = self.parts["query"](hidden)
+        if self.shape.dot:
+            return queries @ memory.keys.transpose(1, 2) / math.sqrt(self.shape.attention)
+        compared = memory.keys[:, None] + queries[:, :, None]
+        if attended is not None:
+            compared = compared + self.parts["covered"](attended[:, None, :, None])
+        return self.parts["likeness"](torch.tanh(compared))[..., 0]
 
     def _drop(self, values: Any, dropout_generator: Any) -> Any:
         import torch
@@ -396,15 +429,16 @@ def semantic_coverage_loss(scores: Any) -> Any:
     return torch.nn.functional.cross_entropy(scores, torch.arange(len(scores)))
 
 
-def occurrence_features(example: KeyphraseExample) -> list[list[float]]:
-    """Return for each token, and the closing one, the log of its count and if it is in the title.
+def _follow(history: OutputHistory, source_ids: Any, tokens: Any) -> tuple[Any, Any, OutputHistory]:
+    """Return the features of the history and the used words after each token, and the history."""
+    import torch
 
-    >>> occurrence_features(KeyphraseExample(("a", ".", "b", "b")))[1:4:2]
-    [[0.0, 1.0], [0.6931471805599453, 0.0]]
-    """
-    counts, title = Counter(example.words), set(example.words[: example.title_length])
-    found = [[math.log(counts[word]), float(word in title)] for word in example.words]
-    return [*found, [0.0] * _OCCURRENCE_FEATURES]
+    features, used = [], []
+    for column in tokens.T:
+        history = history.append(source_ids, column)
+        features.append(history.features())
+        used.append(history.used)
+    return torch.stack(features, 1), torch.stack(used, 1), history
 
 
 def _build_modules(shape: CatSeqShape, words: int, source: int, seed: int) -> Any:
@@ -416,7 +450,7 @@ def _build_modules(shape: CatSeqShape, words: int, source: int, seed: int) -> An
     from torch import nn
 
     width, embedding, target = 2 * shape.hidden, shape.embedding, shape.target_encoder
-    source += _OCCURRENCE_FEATURES if shape.occurrences else 0
+    source += HINT_COUNT if shape.hints else 0
     seen = (3 if shape.review else 2) * width  # context, decoder state, review
     mixed = embedding if shape.tied else width
 
@@ -430,17 +464,24 @@ def _build_modules(shape: CatSeqShape, words: int, source: int, seed: int) -> An
         vectors.weight.data[PAD_ID] = 0.0
         parts = {
             "vectors": vectors,
-            "reader": reader(source),
+            "reader": reader(source) if shape.recurrent else nn.Linear(source, width),
             "writer": nn.GRU(embedding + target, width, batch_first=True),
             "key": nn.Linear(width, shape.attention, bias=False),
             "query": nn.Linear(width, shape.attention),
-            "likeness": nn.Linear(shape.attention, 1, bias=False),
             "mixed": nn.Linear(seen, mixed),
             "word": nn.Linear(mixed, words),
             "own": nn.Linear(seen + embedding, 1),
         }
         if shape.tied:
             parts["word"].weight = vectors.weight
+        if not shape.recurrent:
+            parts["first"] = nn.Linear(width, width)
+        if not shape.dot:
+            parts["likeness"] = nn.Linear(shape.attention, 1, bias=False)
+        if shape.history:
+            parts["follow"] = nn.Linear(width, HISTORY_COUNT)
+            repeat = parts["repeat"] = nn.Linear(1, 1, bias=False)
+            nn.init.constant_(repeat.weight, -1.0)
         if shape.salience:
             parts["salient"] = nn.Linear(width, 1)
         if shape.title_guided:

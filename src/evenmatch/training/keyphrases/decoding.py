@@ -28,6 +28,7 @@ from evenmatch.training.keyphrases.sequences import (
     make_keyphrase_example,
     parse_phrases,
 )
+from evenmatch.training.keyphrases.token_hints import TokenHints
 
 WEIGHTS_FILE, CONFIG_FILE = "weights.safetensors", "generator.json"
 MAX_OUTPUT_LENGTH = 60  # words and special tokens generated for a document
@@ -85,6 +86,7 @@ class KeyphraseGenerator:
             "shape": dataclasses.asdict(self.model.shape),
             "longest": self.longest,
             "words": self.vocabulary.words,
+            "hints": self.model.hints.to_dict() if self.model.hints else None,
         }
         with atomic_write(str(folder / CONFIG_FILE)) as place:
             Path(place).write_text(json.dumps(facts), "utf-8")
@@ -104,7 +106,8 @@ def load_generator(folder: str | PathLike[str]) -> KeyphraseGenerator:
     try:
         facts = json.loads((place / CONFIG_FILE).read_text("utf-8"))
         vocabulary = Vocabulary(tuple(facts["words"]))
-        model = CatSeq(CatSeqShape(**facts["shape"]), len(vocabulary))
+        hints = TokenHints.from_dict(facts["hints"]) if facts["hints"] else None
+        model = CatSeq(CatSeqShape(**facts["shape"]), len(vocabulary), hints=hints)
         model.parts.load_state_dict(load_file(place / WEIGHTS_FILE))
         return KeyphraseGenerator(model, vocabulary, int(facts["longest"]))
     except (ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:

@@ -43,6 +43,7 @@ from evenmatch.training.keyphrases.sequences import (
     epoch_batches,
     make_keyphrase_examples,
 )
+from evenmatch.training.keyphrases.token_hints import fit_token_hints
 from evenmatch.training.loop import Evaluation, History, batches_by_step, run_training_loop
 from evenmatch.training.settings import read_toml, replace_settings
 
@@ -236,8 +237,10 @@ def train_likelihood(
     }
 
     def start() -> tuple[KeyphraseGenerator, Objective]:
-        vocabulary = build_vocabulary(data.training.examples, settings.words)
-        model = CatSeq(settings.shape, len(vocabulary), seed=settings.seed)
+        examples = data.training.examples
+        vocabulary = build_vocabulary(examples, settings.words)
+        hints = fit_token_hints(examples) if settings.shape.hints else None
+        model = CatSeq(settings.shape, len(vocabulary), seed=settings.seed, hints=hints)
         model.initialize_vectors(vocabulary)
         generator = KeyphraseGenerator(model, vocabulary, settings.longest)
         return generator, likelihood_objective(generator, data.validation.examples)
