@@ -1,7 +1,7 @@
 """How a word is used in its sentence: as a term for a person of a group, or in another sense.
 
 "a rich man" mentions a group, "a rich cake" does not; "her" is an object in "saw her run" and a
-possessive in "saw her car"; "Georgia" may be a woman or a state. `TaggedSentence.use` is where to begin:
+possessive in "saw her car"; "Georgia" may be a woman or a state. Begin with `TaggedSentence.use`:
 there is one rule for each kind of term. Part-of-speech tags and word lists decide (`tagging.py`).
 """
 
