@@ -53,7 +53,15 @@ def plain(pairs: tuple[list[str], list[str]]) -> dict[str, list[float]]:
 @pytest.mark.model
 @pytest.mark.parametrize(
     "name",
-    [*NAMES, "lisa_rowmask", "lisa_recursive", "lisa_topk", "lisa_auction", "wmt_blend"],
+    [
+        *NAMES,
+        "lisa_rowmask",
+        "lisa_recursive",
+        "lisa_topk",
+        "lisa_auction",
+        "wmt_blend",
+        "mqm_blend",
+    ],
 )
 def test_a_compact_cache_changes_a_score_by_less_than_1e_5(
     pairs: tuple[list[str], list[str]], name: str, tmp_path: Path

@@ -153,6 +153,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("lisa_auction", model=True),
         Row("eot", model=True),
         Row("wmt_blend", model=True),
+        Row("mqm_blend", model=True),
         Row("bertscore_even", model=True),
         Row("f_disc_even(marks=True)", model=True),
         Row("moverscore", model=True),

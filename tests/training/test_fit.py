@@ -10,7 +10,12 @@ import evenmatch as em
 from evenmatch.data.cards import MetricCard
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.errors import InputError
-from evenmatch.metrics.fitted import load_bi_encoder_head, pair_features, pair_features_torch
+from evenmatch.metrics.fitted import (
+    Projection,
+    load_bi_encoder_head,
+    pair_features,
+    pair_features_torch,
+)
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.scoring.metric import read_metric
 from evenmatch.training.loop import FitSettings, length_grouped_batches
@@ -61,18 +66,24 @@ def test_the_folder_named_by_path_is_the_metric(made: MetricCard) -> None:
     assert str(made.folder) not in by_path.signature
 
 
-def test_what_training_sees_is_what_scoring_sees(tiny: str) -> None:
+@pytest.mark.parametrize("projected", [False, True])
+def test_what_training_sees_is_what_scoring_sees(projected: bool) -> None:
     import torch
 
     draw = np.random.default_rng(0)
-    sides = [draw.normal(size=(2, n, 16)).astype(np.float32) for n in (3, 5)]
-    there = [np.array([[True] * n, [True] * (n - 1) + [False]]) for n in (3, 5)]
-    tensors = [{4: torch.from_numpy(s), 2: torch.from_numpy(-s)} for s in sides]
+    sides = [draw.normal(size=(2, n, 16)).astype(np.float32) for n in (3, 12)]
+    there = [np.array([[True] * n, [True] * (n - 1) + [False]]) for n in (3, 12)]
+    shapes = [(4, 16), (4,), (16, 4), (16,), (16,)]
+    drawn = [[draw.normal(size=s).astype(np.float32) for s in shapes] for _ in range(2)]
+    arrays = [Projection(*each) for each in drawn if projected]
+    tensors = [Projection(*map(torch.from_numpy, each)) for each in drawn if projected]
+    texts = [{4: torch.from_numpy(s), 2: torch.from_numpy(-s)} for s in sides]
     masks = [torch.from_numpy(t) for t in there]
-    found = pair_features_torch(tensors[0], masks[0], tensors[1], masks[1], (2, 4)).numpy()
+    found = pair_features_torch(texts[0], masks[0], texts[1], masks[1], (2, 4), tensors).numpy()
+    assert found.shape == (2, 2 * 16 + 2 * (8 if projected else 3))
     for row in range(2):
         x, y = ({4: s[row][t[row]], 2: -s[row][t[row]]} for s, t in zip(sides, there, strict=True))
-        np.testing.assert_allclose(found[row], pair_features(x, y, (2, 4)), atol=1e-5)
+        np.testing.assert_allclose(found[row], pair_features(x, y, (2, 4), arrays), atol=1e-4)
 
 
 def test_the_same_seed_trains_the_same_metric(
@@ -145,6 +156,15 @@ def test_too_few_ratings_are_refused() -> None:
 def test_ratings_all_alike_are_refused() -> None:
     with pytest.raises(InputError, match="all 9 pairs have the same rating, 3"):
         make_training_examples([em.Pair("a", ("b",))] * 9, [3.0] * 9)
+
+
+def test_pairs_that_belong_together_are_in_one_batch() -> None:
+    owner = np.random.default_rng(0).integers(0, 15, 60)
+    draw = np.random.default_rng(1)
+    batches = list(length_grouped_batches([3, 1, 2] * 20, 7, draw, together=owner))
+    assert np.bincount(np.concatenate(batches)).tolist() == [1] * 60
+    assert sum(len(set(owner[batch])) for batch in batches) == len(set(owner))
+    assert max(map(len, batches)) < 2 * 7 + np.bincount(owner).max()
 
 
 def test_every_pair_is_seen_once_an_epoch() -> None:
@@ -235,6 +255,48 @@ def test_training_can_continue_on_other_ratings(
         em.fit(rated, tmp_path / "no", model=tiny, most=3)
     with pytest.raises(InputError, match="most must be at least 0, got -3"):
         em.fit(rated, tmp_path / "no", most=-3, **how)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def projected(
+    tiny: str, rated: list[RatedSet], tmp_path_factory: pytest.TempPathFactory
+) -> MetricCard:
+    out = tmp_path_factory.mktemp("projected") / "metric"
+    settings = FitSettings(epochs=6, batch=8, rate=1e-2, head_rate=1e-2)
+    how = {"kind": "projection", "model": tiny, "settings": settings, "test": rated}
+    return em.fit(rated, out, ranking=1.0, **how)  # type: ignore[arg-type]  # options
+
+
+def test_a_projection_learns_what_it_is_shown(projected: MetricCard) -> None:
+    assert projected.document["mean"]["value"] > 0.85
+
+
+def test_a_projection_keeps_the_promises_of_metrics(projected: MetricCard) -> None:
+    em.check_metric(read_metric(str(projected.folder)))
+
+
+def test_a_projection_is_one_small_file(projected: MetricCard) -> None:
+    from safetensors.numpy import load_file
+
+    weights = load_file(projected.folder / "adapter.safetensors")
+    assert {name.split(".")[1] for name in weights} == {"1", "3"}
+    assert {weight.dtype for weight in weights.values()} == {np.dtype(np.float16)}
+    assert all(weights[f"projection.{n}.importance"].any() for n in (1, 3))
+
+
+def test_ranking_is_a_setting_of_projections(rated: list[RatedSet], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="ranking is a setting of kind='projection'"):
+        em.fit(rated, tmp_path / "m", kind="adapter", ranking=1.0)
+    with pytest.raises(InputError, match="parts and start are settings of kind='adapter'"):
+        em.fit(rated, tmp_path / "m", kind="projection", parts=["chrf"])
+
+
+def test_error_counts_can_become_roots() -> None:
+    (found,) = standardise_ratings([rated_set("a", np.array([[0.0, -1, -4, -25]]))], roots=True)
+    roots = np.array([0.0, -1, -2, -5])
+    np.testing.assert_allclose(found.ratings[0], (roots + 2) / roots.std())
+    (other,) = standardise_ratings([rated_set("a", np.array([[1.0, -1]]))], roots=True)
+    assert other.ratings.tolist() == [[1, -1]]
 
 
 def test_ratings_are_standardised_and_segments_centred() -> None:

@@ -63,12 +63,12 @@ def fit(
         "KIND",
         "Architecture. towers: a bi-encoder, which encodes each text separately; cross: a "
         "cross-encoder, which encodes both texts together; adapter: a bi-encoder of which only "
-        "a small adapter is trained.",
+        "a small adapter is trained; projection: nothing of the encoder is trained.",
     ),
     model: str = opt.value("minilm", "MODEL", "Pretrained encoder, by name or folder."),
     frozen: int = opt.count(2, "Number of lower transformer blocks that are not trained.", least=0),
     also: list[str] | None = opt.repeatable(
-        None, "DATA", "Train on these ratings too, with --kind adapter", shown="none"
+        None, "DATA", "Train on these ratings too, with --kind adapter or projection", shown="none"
     ),
     part: list[str] | None = opt.repeatable(
         None, "METRIC", "Metric whose score is a feature, with --kind adapter", shown="none"
@@ -80,13 +80,21 @@ def fit(
         1.0,
         "SHARE",
         "Share of the differences between segments that is kept, where a segment has several "
-        "rated outputs, with --kind adapter.",
+        "rated outputs, with --kind adapter or projection.",
+    ),
+    ranking: float = opt.value(
+        0.0,
+        "WEIGHT",
+        "Weight of a loss on the order of the outputs of a segment, with --kind projection.",
     ),
     most: int = opt.count(
         0, "Largest number of rated outputs to train on, at random; 0 is all.", least=0
     ),
     rate: float | None = opt.value(
-        None, "RATE", "Learning rate of the encoder or the adapter.", "1e-4, adapter: 1e-3"
+        None,
+        "RATE",
+        "Learning rate of the encoder, adapter or projection.",
+        "1e-4, small kinds: 1e-3",
     ),
     keyphrases: bool = opt.flag(
         False,
@@ -106,7 +114,9 @@ def fit(
     """
     how: dict[str, Any] = {"model": model, "frozen": frozen, "hold_out": hold_out}
     training = FitSettings(
-        epochs=epochs, seed=seed, rate=rate or (1e-3 if kind == "adapter" else FitSettings().rate)
+        epochs=epochs,
+        seed=seed,
+        rate=rate or (1e-3 if kind in ("adapter", "projection") else FitSettings().rate),
     )
     with running.settings(opt.PROGRESS_WORD) as run:
         if keyphrases:
@@ -121,7 +131,7 @@ def fit(
             ratings += [each for other in also or () for each in read_ratings(other)]
             given = {"test": test or None, "kind": kind, **how}
             given |= {"parts": part or (), "start": start, "most": most}
-            given["segment_share"] = segment_share
+            given |= {"segment_share": segment_share, "ranking": ranking}
             made = fit_metric(ratings, out, settings=training, **given, **run)
     opt.print_metric_card(made, json)
 

@@ -8,6 +8,7 @@ training (`pair_features_torch`). The head is stored in a file beside the encode
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ import numpy as np
 
 from evenmatch.errors import DataError
 from evenmatch.files import explain_failed_write, set_ordinary_modes
-from evenmatch.models.adapters import find_adapter
+from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE, find_adapter
 from evenmatch.models.backbone import LongTextMode, resolve_model
 from evenmatch.models.checkpoints import Checkpoint, Layer, LocalFile, find_checkpoint
 from evenmatch.registry import CallContext, register
@@ -45,11 +46,13 @@ class FittedMetric(EngineMetric):
     """Bi-encoder with a linear head, from a folder written by `evenmatch fit` or `distil`.
 
     The encoder reads each text separately. The head's features are differences and products of the
-    pooled vectors, and greedy precision, recall and F1 at two layers. With one empty side these
-    three are 0, with two they are 1. Scores are on the scale of the training data. `model` is the
-    folder. `long` sets what happens to a text that exceeds the model's limit. `adapter` loads an
-    adapter trained by `evenmatch debias` for this metric, or one that `evenmatch fit --adapter`
-    trained, which brings its own head: `model` is then a pretrained encoder.
+    pooled vectors, and greedy precision, recall and F1 at two layers; with a projection also the
+    worst-matched fifth of the tokens, and precision, recall and F1 with learned token weights. With
+    one empty side the matches are 0, with two they are 1. Scores are on the scale of the training
+    data. `model` is the folder. `long` sets what happens to a text that exceeds the model's limit.
+    `adapter` loads an adapter trained by `evenmatch debias` for this metric, or one that
+    `evenmatch fit` trained with `--kind adapter` or `projection`, which brings its own head:
+    `model` is then a pretrained encoder.
     """
 
     model: str
@@ -60,7 +63,8 @@ class FittedMetric(EngineMetric):
         """Open the encoder at each layer that the head reads."""
         head = self.head(context.once)
         exact = context.with_exact_vectors()  # weights may be far above 1
-        by_layer = {n: open_encoder(self.encoder(n), exact) for n in head.layers}
+        plain = dataclasses.replace(self, adapter="") if head.projections else self
+        by_layer = {n: open_encoder(plain.encoder(n), exact) for n in head.layers}
         split = Pieces()
 
         def score(*layers: tuple[Embedded, Embedded]) -> Score:
@@ -68,7 +72,8 @@ class FittedMetric(EngineMetric):
                 {n: embedded.vectors for n, embedded in zip(head.layers, side, strict=True)}
                 for side in zip(*layers, strict=True)
             )
-            value = head.bias + float(np.dot(head.weights, pair_features(x, y, head.layers)))
+            features = pair_features(x, y, head.layers, head.projections)
+            value = head.bias + float(np.dot(head.weights, features))
             candidate, reference = layers[0]
             empty = empty_text_flags(candidate.units.text, reference.units.text)
             return Score(value, flags=candidate.flags | reference.flags | empty)
@@ -109,14 +114,53 @@ class FittedMetric(EngineMetric):
         return (-math.inf, math.inf)
 
 
-def pair_features(x: Mapping[int, Array], y: Mapping[int, Array], layers: Sequence[int]) -> Array:
+@dataclass(frozen=True, slots=True, eq=False)
+class Projection:
+    """A learned change of the token vectors of one layer, and the weights of tokens.
+
+    A vector h becomes h + up(relu(down(h))). The logarithm of a token's weight is the product of
+    its new vector with `importance`, from -3 to 3. Arrays and tensors are treated alike.
+    """
+
+    down: Any
+    down_bias: Any
+    up: Any
+    up_bias: Any
+    importance: Any
+
+    def __call__(self, vectors: Any) -> Any:
+        """Return the new vectors."""
+        inner = (vectors @ self.down.T + self.down_bias).clip(0, None)
+        return vectors + inner @ self.up.T + self.up_bias
+
+    def log_weights(self, vectors: Any) -> Any:
+        """The logarithms of the weights of tokens, given their new vectors."""
+        return (vectors @ self.importance).clip(-_MOST_IMPORTANCE, _MOST_IMPORTANCE)
+
+
+def pair_features(
+    x: Mapping[int, Array],
+    y: Mapping[int, Array],
+    layers: Sequence[int],
+    projections: Sequence[Projection] = (),
+) -> Array:
     """Features of two texts, given their token vectors by layer.
 
-    Absolute differences and products of the pooled vectors at the last layer, then greedy
-    precision, recall and F1 at each layer.
+    Absolute differences and products of the pooled vectors at the last layer, then the matches of
+    the tokens at each layer. With `projections`, one for each layer, the vectors are projected
+    first, and each layer also has the mean of the worst-matched fifth and weighted matches.
     """
+    new = dict(zip(layers, projections, strict=True)) if projections else {}
+    x, y = ({n: new[n](t[n]) if new else t[n] for n in layers} for t in (x, y))
     u, v = pooled_summary(x[layers[-1]]), pooled_summary(y[layers[-1]])
-    matches = [number for layer in layers for number in greedy_match(x[layer], y[layer])]
+    matches: list[float] = []
+    for layer in layers:
+        best = best_cosines(x[layer], y[layer])
+        matches += _precision_recall_f(best, [np.ones(len(side)) for side in best])
+        if new:
+            weights = [np.exp(new[layer].log_weights(t[layer])) for t in (x, y)]
+            matches += [_worst_fifth(side) for side in best]
+            matches += _precision_recall_f(best, weights)
     return np.concatenate([abs(u - v), u * v, matches])
 
 
@@ -129,26 +173,50 @@ def pooled_summary(vectors: Array) -> Array:
     return found
 
 
-def greedy_match(x: Array, y: Array) -> tuple[float, float, float]:
-    """Greedy precision, recall and F1 of cosines; 0 for one empty side, 1 for two."""
+def best_cosines(x: Array, y: Array) -> tuple[Array, Array]:
+    """The highest cosine of each token of x and of y; a single 0 or 1 if one or both are empty."""
     if not len(x) or not len(y):
-        value = float(len(x) == len(y))
-        return value, value, value
+        value = np.full(1, float(len(x) == len(y)))
+        return value, value
     cosines = (x @ y.T) / (row_norms(x)[:, None] * row_norms(y)[None, :])
-    precision, recall = float(cosines.max(1).mean()), float(cosines.max(0).mean())
-    return precision, recall, harmonic_mean(precision, recall)
+    return cosines.max(1), cosines.max(0)
+
+
+def _precision_recall_f(best: Sequence[Array], weights: Sequence[Array]) -> list[float]:
+    # an empty text has no weights, and the other's do not matter
+    same = [w if len(w) == len(b) else np.ones(len(b)) for b, w in zip(best, weights, strict=True)]
+    means = [float(np.average(b, weights=w)) for b, w in zip(best, same, strict=True)]
+    return [*means, harmonic_mean(*means)]
+
+
+def _worst_fifth(best: Array) -> float:
+    return float(np.sort(best)[: -(-len(best) // 5)].mean())
 
 
 def pair_features_torch(
-    x: Mapping[int, Any], x_mask: Any, y: Mapping[int, Any], y_mask: Any, layers: Sequence[int]
+    x: Mapping[int, Any],
+    x_mask: Any,
+    y: Mapping[int, Any],
+    y_mask: Any,
+    layers: Sequence[int],
+    projections: Sequence[Projection] = (),
 ) -> Any:
     """`pair_features` for a batch of padded texts, with gradients; no text may be empty."""
     import torch
 
+    masks = (x_mask, y_mask)
+    new = dict(zip(layers, projections, strict=True)) if projections else {}
+    x, y = ({n: new[n](t[n]) if new else t[n] for n in layers} for t in (x, y))
     u, v = (_pooled_summary_torch(t[layers[-1]], mask) for t, mask in ((x, x_mask), (y, y_mask)))
     columns = [(u - v).abs(), u * v]
     for layer in layers:
-        columns.append(torch.stack(_greedy_match_torch(x[layer], x_mask, y[layer], y_mask), -1))
+        best = _best_cosines_torch(x[layer], x_mask, y[layer], y_mask)
+        columns.append(_precision_recall_f_torch(best, masks))
+        if new:
+            logs = [new[layer].log_weights(t[layer]) for t in (x, y)]
+            weights = [a.exp() * mask for a, mask in zip(logs, masks, strict=True)]
+            worst = [_worst_fifth_torch(b, mask) for b, mask in zip(best, masks, strict=True)]
+            columns += [torch.stack(worst, -1), _precision_recall_f_torch(best, weights)]
     return torch.cat(columns, -1)
 
 
@@ -159,32 +227,51 @@ def _pooled_summary_torch(vectors: Any, mask: Any) -> Any:
     return torch.nn.functional.normalize(total, dim=-1) * float(total.shape[-1] ** 0.5)
 
 
-def _greedy_match_torch(x: Any, x_mask: Any, y: Any, y_mask: Any) -> tuple[Any, Any, Any]:
+def _best_cosines_torch(x: Any, x_mask: Any, y: Any, y_mask: Any) -> tuple[Any, Any]:
     import torch
 
     x, y = (torch.nn.functional.normalize(t, dim=-1) for t in (x, y))
     cosines = x @ y.transpose(-1, -2)
     cells = x_mask[:, :, None] & y_mask[:, None, :]
     cosines = cosines.masked_fill(~cells, -2.0)  # below any cosine, so that padding never matches
-    precision = (cosines.amax(2) * x_mask).sum(1) / x_mask.sum(1)
-    recall = (cosines.amax(1) * y_mask).sum(1) / y_mask.sum(1)
+    return cosines.amax(2), cosines.amax(1)
+
+
+def _precision_recall_f_torch(best: Sequence[Any], weights: Sequence[Any]) -> Any:
+    import torch
+
+    precision, recall = ((b * w).sum(1) / w.sum(1) for b, w in zip(best, weights, strict=True))
     both = precision + recall
     f = torch.where((precision > 0) & (recall > 0), 2 * precision * recall / both, 0.0)
-    return precision, recall, f
+    return torch.stack([precision, recall, f], -1)
+
+
+def _worst_fifth_torch(best: Any, mask: Any) -> Any:
+    import torch
+
+    count = (mask.sum(1) + 4) // 5
+    kept = torch.arange(mask.shape[1], device=best.device) < count[:, None]
+    return (best.masked_fill(~mask, 2.0).sort(1).values * kept).sum(1) / count
 
 
 HEAD_FILE = "head.safetensors"
 _METADATA_KEY = "towers"
+_PROJECTION = "projection"
+_MOST_IMPORTANCE = 3.0  # of the logarithm of a token's weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BiEncoderHead:
-    """Linear head: the layers it reads, its weights and bias, and the direction of its scores."""
+    """Linear head: the layers it reads, its weights and bias, and the direction of its scores.
+
+    `projections` change the token vectors before they are matched, one for each layer, if any.
+    """
 
     layers: tuple[int, ...]
     weights: Array
     bias: float
     higher_is_better: bool = True
+    projections: tuple[Projection, ...] = ()
 
 
 def save_bi_encoder_head(head: BiEncoderHead, folder: Path) -> None:
@@ -229,6 +316,21 @@ def head_metadata(head: BiEncoderHead) -> dict[str, str]:
     return {_METADATA_KEY: json.dumps({**facts, "weights": numbers, "bias": head.bias})}
 
 
+def save_projections(head: BiEncoderHead, folder: Path) -> None:
+    """Save a head with projections as an adapter file, in half precision."""
+    from safetensors.numpy import save_file
+
+    tensors = {
+        f"{_PROJECTION}.{layer}.{name}": np.ascontiguousarray(array, dtype=np.float16)
+        for layer, projection in zip(head.layers, head.projections, strict=True)
+        for name, array in dataclasses.asdict(projection).items()
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    with explain_failed_write(folder):
+        save_file(tensors, folder / ADAPTER_WEIGHTS_FILE, metadata=head_metadata(head))
+    set_ordinary_modes(folder)
+
+
 @lru_cache(maxsize=8)
 def load_adapter_head(adapter: LocalFile) -> BiEncoderHead | None:
     """Load the head that an adapter file has; None for an adapter without one."""
@@ -242,6 +344,21 @@ def load_adapter_head(adapter: LocalFile) -> BiEncoderHead | None:
         facts = json.loads(metadata[_METADATA_KEY])
         weights = np.array(facts["weights"], dtype=np.float64)
         layers, bias = tuple(map(int, facts["layers"])), float(facts["bias"])
-        return BiEncoderHead(layers, weights, bias, bool(facts["higher_is_better"]))
+        higher = bool(facts["higher_is_better"])
+        return BiEncoderHead(layers, weights, bias, higher, _read_projections(adapter, layers))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise DataError(f"cannot read {adapter.path} ({error}); train it again") from None
+
+
+def _read_projections(adapter: LocalFile, layers: Sequence[int]) -> tuple[Projection, ...]:
+    """The projections in an adapter file, one for each layer; empty if it has none."""
+    from safetensors.numpy import load_file
+
+    tensors = {name: array.astype(np.float32) for name, array in load_file(adapter.path).items()}
+    if not any(name.startswith(_PROJECTION) for name in tensors):
+        return ()
+    names = [each.name for each in dataclasses.fields(Projection)]
+    return tuple(
+        Projection(*(tensors[f"{_PROJECTION}.{layer}.{name}"] for name in names))
+        for layer in layers
+    )

@@ -17,56 +17,29 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from evenmatch.alignment.assignment import Greedy, Lsa
-from evenmatch.alignment.lisa import Auction, Recursive, RowMask, TopK
-from evenmatch.alignment.partial import Partial
-from evenmatch.alignment.transport import Emd
 from evenmatch.errors import DataError, InputError
 from evenmatch.files import DIGEST_PREFIX, file_digest
-from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
-from evenmatch.metrics.keyphrases.phrase_reducers import (
-    AlphaNdcg,
-    AveragePrecision,
-    BestMatch,
-    F1At,
-    FineGrained,
-    Ndcg,
-)
-from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric, PhraseScorer, Semantic
-from evenmatch.metrics.likelihood import Likelihood
-from evenmatch.metrics.ngram.rouge import Rouge
-from evenmatch.metrics.ngram.sacrebleu import Chrf
-from evenmatch.metrics.regression import Regression
 from evenmatch.models.backbone import LongTextMode
 from evenmatch.models.checkpoints import Layer
 from evenmatch.protocols import Weighting
-from evenmatch.registry import CallContext, register, resolve
+from evenmatch.registry import CallContext, build, register, resolve
 from evenmatch.registry.parts import find_entry, setting_types
 from evenmatch.scoring.engine import EngineMetric, ReadyMetric
 from evenmatch.scoring.ensembles import Blend
 from evenmatch.scoring.metric import AlignMetric, read_metric
-from evenmatch.scoring.reducers import Average, Nearness, PartialPrf
-from evenmatch.similarity.strings import Exact, Substring
-from evenmatch.similarity.vectors import Euclidean, SameLabel
-from evenmatch.units.subtrees import Constituents, Subtrees
-from evenmatch.units.text import Closing, Pieces, Sentences
-from evenmatch.vectors.hashed import Bare
-from evenmatch.vectors.lookup import Lookup
-from evenmatch.vectors.mover import Mover
-from evenmatch.vectors.transformer import Transformer
-from evenmatch.vectors.weighting import Idf, Norm, Uniform
+from evenmatch.vectors.weighting import Idf, Uniform
 from evenmatch.version import __version__
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A named metric: the metric, the names of its options, and its documentation.
+    """A named metric: the spec of the metric, the names of its options, and its documentation.
 
     `paths` says which setting an option sets, where the rule of `_setting_path` does not.
     """
 
     name: str
-    metric: Any
+    metric: str
     options: str
     about: str
     paths: Mapping[str, str] = field(default_factory=dict)
@@ -79,14 +52,11 @@ _SUBTREES = "model layer parser multiset lower weight most_words alignment long 
 _PHRASES = "duplicates reference_duplicates invalid most no_reference stem tokens"
 _LIKELIHOOD = "weights long trust_remote_code adapter"
 
-_WITH_MARKS = Pieces(marks=True)
-_BART = "facebook/bart-large-cnn"
-
 PRESETS = (
     # Token alignment
     Preset(
         "bertscore",
-        AlignMetric(_WITH_MARKS),
+        "align(units=pieces(marks=True))",
         f"{_TOKENS} adapter",
         """BERTScore: match every token with its most similar one (Zhang et al. 2020).
 
@@ -98,19 +68,19 @@ PRESETS = (
     ),
     Preset(
         "f_disc",
-        AlignMetric(alignment=Lsa()),
+        "align(alignment=lsa)",
         f"{_TOKENS} adapter",
         "F_DISC: one-to-one alignment with the greatest total similarity (Jin & Gildea 2022).",
     ),
     Preset(
         "f_cont",
-        AlignMetric(vectors=Transformer(mass=Norm()), alignment=Emd()),
+        "align(vectors=transformer(mass=norm), alignment=emd)",
         f"{_TOKENS} mass solver adapter",
         "F_CONT: optimal transport with vector norms as token masses (Jin & Gildea 2022).",
     ),
     Preset(
         "f_partial",
-        AlignMetric(alignment=Partial(0.5), scoring=PartialPrf()),
+        "align(alignment=partial(price=0.5), scoring=partial_prf)",
         f"{_TOKENS} price credit penalty new repeated adapter",
         """F_PARTIAL: one-to-one alignment in which tokens may stay unmatched.
 
@@ -125,7 +95,7 @@ PRESETS = (
     ),
     Preset(
         "f_static",
-        AlignMetric(vectors=Lookup(model="minilm", weights=Idf("english")), alignment=Lsa()),
+        "align(vectors=lookup(model='minilm', weights=idf(table='english')), alignment=lsa)",
         "idf",
         """F_DISC on the input embeddings of the embedded encoder, weighted by idf: no forward pass.
 
@@ -135,14 +105,14 @@ PRESETS = (
     ),
     Preset(
         "eot",
-        AlignMetric(Closing(), Transformer(layer="last"), scoring=Average()),
+        "align(units=closing, vectors=transformer(layer='last'), scoring=average)",
         "model layer long trust_remote_code",
         "Cosine similarity of the end-of-text tokens of two texts, the baseline of LiSAScore.",
     ),
     # LiSAScore: BERTScore with approximate one-to-one assignment
     Preset(
         "lisa_rowmask",
-        AlignMetric(_WITH_MARKS, alignment=RowMask()),
+        "align(units=pieces(marks=True), alignment=row_mask)",
         _LISA,
         """LiSAScore by row masking: one-to-one, most urgent pair first (Mander & Phillips 2024).
 
@@ -153,7 +123,7 @@ PRESETS = (
     ),
     Preset(
         "lisa_recursive",
-        AlignMetric(_WITH_MARKS, alignment=Recursive()),
+        "align(units=pieces(marks=True), alignment=recursive)",
         f"{_LISA} iterations factor legacy",
         """LiSAScore by recursion: refine, then take each line's maximum (Mander & Phillips 2024).
 
@@ -163,7 +133,7 @@ PRESETS = (
     ),
     Preset(
         "lisa_topk",
-        AlignMetric(_WITH_MARKS, alignment=TopK()),
+        "align(units=pieces(marks=True), alignment=topk)",
         f"{_LISA} iterations factor",
         """LiSAScore by top-k: refine, then take the highest cells (Mander & Phillips 2024).
 
@@ -173,7 +143,7 @@ PRESETS = (
     ),
     Preset(
         "lisa_auction",
-        AlignMetric(_WITH_MARKS, alignment=Auction()),
+        "align(units=pieces(marks=True), alignment=auction)",
         f"{_LISA} iterations factor",
         """LiSAScore by auction: refine at full strength (Mander & Phillips 2024).
 
@@ -185,20 +155,20 @@ PRESETS = (
     # these metrics read, so neither is an option.
     Preset(
         "bertscore_even",
-        AlignMetric(_WITH_MARKS, Transformer(adapter="gender")),
+        "align(units=pieces(marks=True), vectors=transformer(adapter='gender'))",
         "idf marks long",
         "BERTScore on the embedded encoder with less gender bias, by the adapter `gender`.",
     ),
     Preset(
         "f_disc_even",
-        AlignMetric(vectors=Transformer(adapter="gender"), alignment=Lsa()),
+        "align(vectors=transformer(adapter='gender'), alignment=lsa)",
         "idf marks long",
         "F_DISC on the embedded encoder with less gender bias, by the adapter `gender`.",
     ),
     # Structure alignment
     Preset(
         "struct_dep",
-        AlignMetric(Subtrees()),
+        "align(units=subtrees)",
         _SUBTREES,
         """Match every dependency subtree with its most similar one (Chousa & Hirao).
 
@@ -208,13 +178,13 @@ PRESETS = (
     ),
     Preset(
         "struct_dep_head",
-        AlignMetric(Subtrees(), similarity=SameLabel()),
+        "align(units=subtrees, similarity=same_label)",
         _SUBTREES,
         "Like struct_dep, but only subtrees with the same root word can match.",
     ),
     Preset(
         "struct_con",
-        AlignMetric(Constituents()),
+        "align(units=constituents)",
         _CONSTITUENTS,
         """Match every constituent with its most similar one (Chousa & Hirao).
 
@@ -224,20 +194,20 @@ PRESETS = (
     ),
     Preset(
         "struct_con_label",
-        AlignMetric(Constituents(label="phrase"), similarity=SameLabel()),
+        "align(units=constituents(label='phrase'), similarity=same_label)",
         _CONSTITUENTS,
         "Like struct_con, but only constituents with the same label can match.",
     ),
     Preset(
         "struct_con_head",
-        AlignMetric(Constituents(), similarity=SameLabel()),
+        "align(units=constituents, similarity=same_label)",
         _CONSTITUENTS,
         "Like struct_con, but only constituents with the same head word can match.",
     ),
     # Sentences, for long texts
     Preset(
         "smart1",
-        AlignMetric(Sentences(), Bare(), ByMetric(Chrf()), Greedy()),
+        "align(units=sentences, vectors=bare, similarity=by_metric(metric=chrf))",
         "metric alignment",
         """SMART-1: match every sentence with its most similar one by chrF (Amplayo et al. 2023).
 
@@ -250,7 +220,7 @@ PRESETS = (
     # Keyphrases
     Preset(
         "fg",
-        KeyphraseMetric(),
+        "keyphrases",
         f"mode which similarity repetition quantity both_empty {_PHRASES}",
         """FG: partial matches count, repetition and quantity are penalized (Luo et al. 2021).
 
@@ -263,7 +233,8 @@ PRESETS = (
     ),
     Preset(
         "fb",
-        KeyphraseMetric(similarity=ByMetric(PhraseScorer()), scoring=FineGrained("paper")),
+        "keyphrases(similarity=by_metric(metric=phrase_scorer), "
+        "scoring=fine_grained(mode='paper'))",
         "model mode which both_empty duplicates tokens",
         """FB: the FG score with phrases compared by a trained model (Luo et al. 2021).
 
@@ -275,7 +246,7 @@ PRESETS = (
     ),
     Preset(
         "keyphrase_f1",
-        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At()),
+        "keyphrases(similarity=exact, alignment=lsa, scoring=f1_at)",
         f"k which pad average report similarity {_PHRASES}",
         """F1 of the first `k` phrases, matched one to one after stemming.
 
@@ -286,43 +257,43 @@ PRESETS = (
     ),
     Preset(
         "f1_at_5",
-        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At(5)),
+        "keyphrases(similarity=exact, alignment=lsa, scoring=f1_at(k=5))",
         f"which pad average similarity {_PHRASES}",
         "F1@5: F1 of the first five phrases, padded to five with wrong ones (see `keyphrase_f1`).",
     ),
     Preset(
         "f1_at_m",
-        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At("M")),
+        "keyphrases(similarity=exact, alignment=lsa, scoring=f1_at(k='M'))",
         f"which average similarity {_PHRASES}",
         "F1@M: F1 of all predicted phrases (see `keyphrase_f1`).",
     ),
     Preset(
         "f1_at_10",
-        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At(10)),
+        "keyphrases(similarity=exact, alignment=lsa, scoring=f1_at(k=10))",
         f"which pad average similarity {_PHRASES}",
         "F1@10: F1 of the first ten phrases, padded to ten with wrong ones (see `keyphrase_f1`).",
     ),
     Preset(
         "f1_at_o",
-        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At("O")),
+        "keyphrases(similarity=exact, alignment=lsa, scoring=f1_at(k='O'))",
         f"which pad average similarity {_PHRASES}",
         "F1@O: F1 of as many phrases as the reference has (see `keyphrase_f1`; Yuan et al. 2020).",
     ),
     Preset(
         "recall_at_10",
-        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At(10, report="recall")),
+        "keyphrases(similarity=exact, alignment=lsa, scoring=f1_at(k=10, report='recall'))",
         f"which average similarity {_PHRASES}",
         "R@10: share of the reference phrases among the first ten phrases (see `keyphrase_f1`).",
     ),
     Preset(
         "recall_at_50",
-        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=F1At(50, report="recall")),
+        "keyphrases(similarity=exact, alignment=lsa, scoring=f1_at(k=50, report='recall'))",
         f"which average similarity {_PHRASES}",
         "R@50: share of the reference phrases among the first fifty phrases (see `keyphrase_f1`).",
     ),
     Preset(
         "keyphrase_map",
-        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=AveragePrecision()),
+        "keyphrases(similarity=exact, alignment=lsa, scoring=average_precision)",
         f"k which similarity {_PHRASES}",
         """MAP: average precision of the phrases as a ranking, averaged over documents.
 
@@ -331,7 +302,7 @@ PRESETS = (
     ),
     Preset(
         "keyphrase_ndcg",
-        KeyphraseMetric(similarity=Exact(), alignment=Lsa(), scoring=Ndcg()),
+        "keyphrases(similarity=exact, alignment=lsa, scoring=ndcg)",
         f"k ideal which similarity {_PHRASES}",
         """NDCG of the phrases as a ranking.
 
@@ -340,7 +311,7 @@ PRESETS = (
     ),
     Preset(
         "keyphrase_alpha_ndcg",
-        KeyphraseMetric(similarity=Substring(), scoring=AlphaNdcg()),
+        "keyphrases(similarity=substring, scoring=alpha_ndcg)",
         f"k alpha which similarity {_PHRASES}",
         """α-NDCG of the phrases as a ranking: phrases that match the same references gain less.
 
@@ -350,7 +321,7 @@ PRESETS = (
     ),
     Preset(
         "sem_f1",
-        KeyphraseMetric(similarity=Semantic(), scoring=BestMatch()),
+        "keyphrases(similarity=semantic, scoring=best_match)",
         f"model layer which {_PHRASES}",
         """Semantic F1: each phrase counts by its most similar phrase of the other list (KPEval).
 
@@ -361,23 +332,28 @@ PRESETS = (
         {option: f"similarity.vectors.{option}" for option in ("model", "layer")},
     ),
     # N-grams
-    Preset("rouge1", Rouge("1"), "stemmer tokenizer", "ROUGE-1: overlap of words (see `rouge`)."),
+    Preset(
+        "rouge1",
+        "rouge(share='1')",
+        "stemmer tokenizer",
+        "ROUGE-1: overlap of words (see `rouge`).",
+    ),
     Preset(
         "rouge2",
-        Rouge("2"),
+        "rouge(share='2')",
         "stemmer tokenizer",
         "ROUGE-2: overlap of bigrams (see `rouge`); 0 for a text of one word.",
     ),
     Preset(
         "rougeL",
-        Rouge("L"),
+        "rouge(share='L')",
         "stemmer tokenizer",
         "ROUGE-L: longest common subsequence of words in the whole text, ignoring line breaks.",
     ),
     # Likelihood and regression
     Preset(
         "bartscore",
-        Likelihood(_BART),
+        "likelihood(model='facebook/bart-large-cnn')",
         f"model prompt {_LIKELIHOOD}",
         """BARTScore: mean of precision and recall as log-probabilities (Yuan et al. 2021).
 
@@ -387,19 +363,19 @@ PRESETS = (
     ),
     Preset(
         "bartscore_precision",
-        Likelihood(_BART, "precision"),
+        "likelihood(model='facebook/bart-large-cnn', direction='precision')",
         f"model prompt {_LIKELIHOOD}",
         "BARTScore precision: the candidate's log-probability given the reference.",
     ),
     Preset(
         "bartscore_recall",
-        Likelihood(_BART, "recall"),
+        "likelihood(model='facebook/bart-large-cnn', direction='recall')",
         f"model prompt {_LIKELIHOOD}",
         "BARTScore recall: the reference's log-probability given the candidate.",
     ),
     Preset(
         "prism",
-        Likelihood("facebook/m2m100_418M", source_tag="__en__", target_tag="__en__"),
+        "likelihood(model='facebook/m2m100_418M', source_tag='__en__', target_tag='__en__')",
         f"model source_tag target_tag {_LIKELIHOOD}",
         """PRISM: likelihood by a translation model used as a paraphraser (Thompson & Post 2020).
 
@@ -410,13 +386,14 @@ PRESETS = (
     ),
     Preset(
         "bleurt",
-        Regression("Elron/bleurt-base-512", limit=512),
+        "regression(model='Elron/bleurt-base-512', limit=512)",
         "model limit long trust_remote_code adapter",
         "BLEURT: a BERT trained on human ratings; reads the reference first (Sellam et al. 2020).",
     ),
     Preset(
         "frugalscore",
-        Regression("moussaKam/frugalscore_tiny_bert-base_bert-score", "candidate", 128),
+        "regression(model='moussaKam/frugalscore_tiny_bert-base_bert-score', first='candidate', "
+        "limit=128)",
         "model limit long trust_remote_code adapter",
         """FrugalScore: a small model distilled from a large metric (Kamal Eddine et al. 2022).
 
@@ -445,6 +422,12 @@ def moverscore(
     by power means, squares the distances and scores 1 minus their sum. `n_gram` above 1 needs
     version 1. `stop_words` are left out.
     """
+    from evenmatch.alignment.transport import Emd
+    from evenmatch.scoring.reducers import Nearness
+    from evenmatch.similarity.vectors import Euclidean
+    from evenmatch.units.text import Pieces
+    from evenmatch.vectors.mover import Mover  # presets that are rows import no parts either
+
     first = version == 1
     if n_gram > 1 and not first:
         raise InputError(
@@ -509,6 +492,17 @@ class WmtBlend(EngineMetric):
 _BLEND_FILE = Path(str(files("evenmatch.metrics") / "shipped" / "wmt_blend" / "metric.json"))
 
 
+@register("metric", "mqm_blend")
+def mqm_blend() -> Blend:
+    """Blend of `wmt_blend`, `bertscore` and a metric fitted to WMT15, WMT16 and MQM of WMT20.
+
+    Their shares in the variance of the scores are 2 : 1 : 2. Scores are on the scale of the
+    standardised ratings, as those of `wmt_blend` are.
+    """
+    metric: Blend = read_metric(str(_BLEND_FILE.parents[1] / "mqm_blend"))
+    return metric
+
+
 @functools.cache
 def _read_blend() -> Any:
     return read_metric(str(_BLEND_FILE))
@@ -533,14 +527,46 @@ _OWNERS = {
 _RENAMED = {"idf": "vectors.weights", "include_padding": "vectors.pad_to", "solver": "alignment"}
 
 
-def _setting_path(preset: Preset, option: str) -> list[str]:
-    """The path of the setting that an option sets, from the metric down."""
-    path = preset.paths.get(option) or _RENAMED.get(option)
-    if path is None:
-        factory: Any = type(preset.metric)
-        own = option in setting_types(factory)
-        path = option if own else f"{_OWNERS[option]}.{option}"
-    return path.split(".")
+class _PresetFactory:
+    """Returns the metric of a preset, given its options.
+
+    The metric is built on first use, which imports its parts: no preset waits for those of others.
+    Specs read the options of a metric, their types and their defaults from its signature.
+    """
+
+    def __init__(self, preset: Preset) -> None:
+        self._preset = preset
+        self.__name__ = self.__qualname__ = preset.name
+        self.__doc__ = inspect.cleandoc(preset.about)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        metric = self._metric
+        for option, value in self.__signature__.bind(*args, **kwargs).arguments.items():
+            setting = _idf_weighting(value) if option == "idf" else value
+            metric = _replace_setting(metric, self._paths[option], setting)
+        return metric
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        paths = self._paths.items()
+        return inspect.Signature([_parameter(self._metric, o, path) for o, path in paths])
+
+    @functools.cached_property
+    def _metric(self) -> Any:
+        return build(self._preset.metric, "metric")
+
+    @functools.cached_property
+    def _paths(self) -> Mapping[str, list[str]]:
+        """The path of the setting that each option sets, from the metric down."""
+        return {option: self._path(option) for option in self._preset.options.split()}
+
+    def _path(self, option: str) -> list[str]:
+        path = self._preset.paths.get(option) or _RENAMED.get(option)
+        if path is None:
+            factory: Any = type(self._metric)
+            own = option in setting_types(factory)
+            path = option if own else f"{_OWNERS[option]}.{option}"
+        return path.split(".")
 
 
 def _idf_weighting(idf: bool | str) -> Weighting:
@@ -548,28 +574,6 @@ def _idf_weighting(idf: bool | str) -> Weighting:
     if isinstance(idf, str):
         return Idf(idf)
     return Idf() if idf else Uniform()
-
-
-def _register_preset(preset: Preset) -> None:
-    """Register a function that takes the preset's options and returns its metric.
-
-    Specs read the options of a metric, their types and their defaults from its signature.
-    """
-    paths = {option: _setting_path(preset, option) for option in preset.options.split()}
-    signature = inspect.Signature([_parameter(preset.metric, o, p) for o, p in paths.items()])
-
-    def make(*args: Any, **kwargs: Any) -> Any:
-        metric = preset.metric
-        for option, value in signature.bind(*args, **kwargs).arguments.items():
-            setting = _idf_weighting(value) if option == "idf" else value
-            metric = _replace_setting(metric, paths[option], setting)
-        return metric
-
-    make.__name__ = make.__qualname__ = preset.name
-    make.__doc__ = inspect.cleandoc(preset.about)
-    make.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads this first
-    make.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
-    register("metric", preset.name)(make)
 
 
 def _parameter(metric: Any, option: str, path: list[str]) -> inspect.Parameter:
@@ -589,5 +593,10 @@ def _replace_setting(part: Any, path: list[str], value: Any) -> Any:
     return dataclasses.replace(part, **{path[0]: value})
 
 
+def register_preset(preset: Preset) -> None:
+    """Register a function that takes the preset's options and returns its metric."""
+    register("metric", preset.name)(_PresetFactory(preset))
+
+
 for _preset in PRESETS:
-    _register_preset(_preset)
+    register_preset(_preset)

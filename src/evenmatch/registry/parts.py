@@ -160,8 +160,8 @@ def part_settings(part: Any) -> dict[str, Any]:
 @cache
 def setting_types(factory: Callable[..., Any]) -> Mapping[str, Any]:
     """Return the settings of a factory and their declared types."""
-    hints = typing.get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
-    return {key: hints.get(key, Any) for key in inspect.signature(factory).parameters}
+    parameters = inspect.signature(factory, eval_str=True).parameters
+    return {k: Any if p.annotation is p.empty else p.annotation for k, p in parameters.items()}
 
 
 def check_settings(part: Any) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -238,14 +239,15 @@ def fit_weights(
     settings: FitSettings,
     loss: Callable[[Array], Any],
     *,
+    together: Sequence[int] | Array | None = None,
     checkpoint: CheckpointFile | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[float]:
     """Train with AdamW on batches of similar length; return the loss of each step.
 
     `groups` are the optimizer's parameter groups, each with its learning rate, which rises and
-    falls linearly; `loss` maps the pair indices of a batch to a scalar tensor. `progress` gets the
-    number of pairs done and in total.
+    falls linearly; `loss` maps the pair indices of a batch to a scalar tensor. Pairs with the same
+    number in `together` are in one batch. `progress` gets the number of pairs done and in total.
     """
     import torch
 
@@ -253,7 +255,7 @@ def fit_weights(
     batches = [
         batch
         for _ in range(settings.epochs)
-        for batch in length_grouped_batches(lengths, settings.batch, draw)
+        for batch in length_grouped_batches(lengths, settings.batch, draw, together=together)
     ]
     done = np.cumsum([len(batch) for batch in batches]).tolist()
 
@@ -282,14 +284,25 @@ def length_grouped_batches(
     size: int,
     draw: np.random.Generator,
     sorted_batches: int = _SORTED_BATCHES,
+    *,
+    together: Sequence[int] | Array | None = None,
 ) -> Iterator[Array]:
-    """Yield batches of indices in random order, each index once, similar lengths together."""
-    sizes = np.asarray(lengths)
-    order = draw.permutation(len(sizes))
+    """Yield batches of indices in random order, each index once, similar lengths together.
+
+    Indices with the same number in `together` are in one batch, which may then exceed `size`.
+    """
+    numbers = np.arange(len(lengths)) if together is None else np.asarray(together)
+    kind = np.unique(numbers, return_inverse=True)[1]
+    members = np.split(np.argsort(kind, kind="stable"), np.cumsum(np.bincount(kind))[:-1])
+    sizes = np.array([np.max(np.asarray(lengths)[each]) for each in members])
+    order = draw.permutation(len(members))
     chunk_size = size * sorted_batches
     for chunk in (order[i : i + chunk_size] for i in range(0, len(order), chunk_size)):
-        ranked = chunk[np.argsort(sizes[chunk], kind="stable")]
-        batches = [ranked[i : i + size] for i in range(0, len(ranked), size)]
+        ranked = [members[i] for i in chunk[np.argsort(sizes[chunk], kind="stable")]]
+        ends = np.cumsum([len(each) for each in ranked])
+        # a new batch begins where the sum so far reaches a multiple of the size
+        edges = [*np.flatnonzero(np.diff((ends - 1) // size, prepend=-1)), len(ranked)]
+        batches = [np.concatenate(ranked[start:end]) for start, end in pairwise(edges)]
         yield from (batches[i] for i in draw.permutation(len(batches)))
 
 

@@ -55,6 +55,7 @@ from evenmatch.training.keyphrases.sequences import (
     make_catseq_batch,
 )
 from evenmatch.training.metrics.distil import _similarity_loss
+from evenmatch.training.metrics.projection import ranking_loss
 from evenmatch.types import Pair, Score, Scores
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -643,3 +644,13 @@ def test_dropout_scales_what_it_keeps() -> None:
         )
     assert found[0].exp().numpy() == pytest.approx(expected[range(4), targets], abs=1e-6)
     assert kept.min() == 0
+
+
+def test_the_ranking_loss_compares_outputs_of_one_reference() -> None:
+    predicted = torch.tensor([0.5, 0.0, 0.25, 9.0])
+    targets = torch.tensor([1.0, 0.0, 1.0, -5.0])
+    # 0 and 2 are better than 1; their targets are equal; 3 has another reference
+    found = ranking_loss(predicted, targets, torch.tensor([0, 0, 0, 1]))
+    expected = (np.log1p(np.exp(-1.0)) + np.log1p(np.exp(-0.5))) / 2
+    assert float(found) == pytest.approx(expected, abs=1e-6)
+    assert float(ranking_loss(predicted, targets, torch.arange(4))) == 0

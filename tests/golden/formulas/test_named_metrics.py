@@ -22,6 +22,7 @@ from evenmatch.alignment.assignment import Greedy, Lsa
 from evenmatch.alignment.lisa import Auction, Recursive, RowMask, TopK
 from evenmatch.alignment.partial import Partial, Unbalanced
 from evenmatch.alignment.transport import Emd, Sinkhorn
+from evenmatch.metrics.fitted import Projection, pair_features
 from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
 from evenmatch.metrics.keyphrases.phrase_reducers import F1At, FineGrained
 from evenmatch.metrics.keyphrases.phrase_similarity import ByMetric, PhraseScorer
@@ -306,3 +307,30 @@ def test_units_that_are_words_are_pooled_by_their_mean() -> None:
     units = Units("a b", ("a b",), ((0, 3),), ((0,),))
     found = mover_side(em.build("moverscore")).embed(units, hidden_states("a b"))
     assert found.vectors.tolist() == [[0.5, 1]]
+
+
+def _projection(importance: list[float], shift: float = 0.0) -> Projection:
+    """A projection that adds `shift` times the first number, if positive, to the second one."""
+    down, up = np.array([[1.0, 0]]), np.array([[0.0], [shift]])
+    return Projection(down, np.zeros(1), up, np.zeros(2), np.array(importance))
+
+
+def test_the_matches_that_a_fitted_head_reads() -> None:
+    """Six tokens against one: cosines 1, 1, 1, 1, .6 and 0; a fifth of six tokens is two."""
+    x = np.array([[1.0, 0], [2, 0], [3, 0], [1, 0], [3, 4], [0, 1]])
+    y = np.array([[5.0, 0]])
+    found = pair_features({1: x}, {1: y}, (1,), [_projection([0.0, 0])])[4:]
+    plain = [4.6 / 6, 1.0, 2 * 4.6 / 10.6]
+    assert found == pytest.approx([*plain, 0.3, 1.0, *plain])
+    weighted = pair_features({1: x[4:]}, {1: y}, (1,), [_projection([-4.0, 3.5])])[4:]
+    # the logarithms are 2 and 3.5, which is limited to 3; the reference's, -20, does not matter
+    precision = 0.6 * np.exp(2) / (np.exp(2) + np.exp(3))
+    f = 2 * precision * 0.6 / (precision + 0.6)
+    assert weighted[5:] == pytest.approx([precision, 0.6, f])
+    nothing = pair_features({1: x[:0]}, {1: y}, (1,), [_projection([1.0, 1])])[4:]
+    assert nothing.tolist() == [0.0] * 8
+
+
+def test_a_projection_adds_a_rectified_change() -> None:
+    found = _projection([0.0, 0], 2.0)(np.array([[1.0, 0], [-1, 0]]))
+    assert found.tolist() == [[1, 2], [-1, 0]]

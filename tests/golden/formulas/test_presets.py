@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import evenmatch as em
-from evenmatch.metrics.presets import Preset, _register_preset
+from evenmatch.metrics.presets import Preset, register_preset
 from evenmatch.vectors.transformer import Transformer
 from evenmatch.vectors.weighting import Idf, Norm, Uniform
 
@@ -23,9 +23,13 @@ OPTIONS = "marks model layer idf include_padding iterations factor solver mass"
 @pytest.fixture
 def preset(registry: None) -> Preset:
     found = Preset(
-        "mine", METRIC, OPTIONS, "A metric.\n\n    More about it.", {"mass": "vectors.mass"}
+        "mine",
+        em.spec(METRIC),
+        OPTIONS,
+        "A metric.\n\n    More about it.",
+        {"mass": "vectors.mass"},
     )
-    _register_preset(found)
+    register_preset(found)
     return found
 
 
@@ -72,9 +76,11 @@ def test_options_have_the_defaults_of_their_settings(preset: Preset) -> None:
     assert tuple(p.default for p in parameters.values()) == defaults
     assert parameters["iterations"].annotation is int
     assert (make.__name__, make.__doc__) == ("mine", "A metric.\n\nMore about it.")
-    counted = Preset("counted", em.build("bertscore(idf=True)"), "idf", "Counted.")
-    _register_preset(counted)
-    table = Preset("table", em.build("bertscore(idf='t.json')"), "idf", "By a table.")
-    _register_preset(table)
+    counted = Preset("counted", "align(vectors=transformer(weights=idf))", "idf", "Counted.")
+    register_preset(counted)
+    table = Preset(
+        "table", "align(vectors=transformer(weights=idf(table='t.json')))", "idf", "By a table."
+    )
+    register_preset(table)
     for name, default in (("counted", True), ("table", "t.json")):
         assert inspect.signature(find_entry(name).factory).parameters["idf"].default == default

@@ -62,7 +62,7 @@ def train_bi_encoder(
     targets = (examples.targets - mean) / spread
     weights, bias = (
         torch.tensor(v, dtype=torch.float32, device=bi_encoder.device, requires_grad=True)
-        for v in _initial_head(bi_encoder, examples, targets, layers, settings.seed)
+        for v in bi_encoder.fit_head(examples, targets, layers, settings.seed)
     )
     target_tensor = torch.tensor(targets, dtype=torch.float32, device=bi_encoder.device)
 
@@ -136,7 +136,7 @@ def train_adapter_head(
     means, deviations = scores.mean(0), scores.std(0)
     standard = (scores - means) / np.where(deviations > 0, deviations, 1.0)
     if start.weights is None:
-        first = _initial_head(bi_encoder, examples, targets, layers, settings.seed, standard)
+        first = bi_encoder.fit_head(examples, targets, layers, settings.seed, standard)
     else:
         tail = len(start.weights) - len(deviations)
         scaled = start.weights * np.append(np.ones(tail), deviations)
@@ -214,6 +214,24 @@ class TrainableBiEncoder:
         x, y = self.encode_pairs(examples, batch, layers)
         return pair_features_torch(*x, *y, layers)
 
+    def fit_head(
+        self,
+        examples: TrainingExamples,
+        targets: Array,
+        layers: Sequence[int],
+        seed: int,
+        scores: Array | None = None,
+    ) -> tuple[Array, float]:
+        """Fit initial weights of the head: see `fit_initial_head`."""
+        return fit_initial_head(
+            lambda batch: self.extract_features(examples, batch, layers),
+            self.pair_lengths(examples),
+            targets,
+            seed,
+            pooled=2 * self.encoder.dim,
+            scores=scores,
+        )
+
     def pair_lengths(self, examples: TrainingExamples) -> Array:
         """The number of tokens of each example, special tokens included."""
         sizes: Array = self.lengths[examples.candidates] + self.lengths[examples.references]
@@ -244,40 +262,35 @@ def make_bi_encoder(
     return TrainableBiEncoder(encoder, store, lengths, *specials)
 
 
-def _initial_head(
-    bi_encoder: TrainableBiEncoder,
-    examples: TrainingExamples,
+def fit_initial_head(
+    features: Callable[[Array], Any],
+    lengths: Array,
     targets: Array,
-    layers: Sequence[int],
     seed: int,
+    *,
+    pooled: int,
     scores: Array | None = None,
 ) -> tuple[Array, float]:
-    """Fit the weights of precision, recall, F and `scores` by ridge regression; all others are 0.
+    """Fit the weights of the matches and of `scores` by ridge regression; all others are 0.
 
-    So training starts from an ordinary alignment metric and not from random weights.
+    So training starts from an ordinary alignment metric and not from random weights. `features`
+    maps a batch of examples to their features, of which the first `pooled` are no matches.
     """
     import torch
 
-    chosen = np.random.default_rng(seed).permutation(len(examples))[:_HEAD_SAMPLE]
-    chosen = chosen[np.argsort(bi_encoder.pair_lengths(examples)[chosen], kind="stable")]
+    chosen = np.random.default_rng(seed).permutation(len(targets))[:_HEAD_SAMPLE]
+    chosen = chosen[np.argsort(lengths[chosen], kind="stable")]
+    batches = (chosen[i : i + _INFERENCE_BATCH] for i in range(0, len(chosen), _INFERENCE_BATCH))
     with torch.inference_mode():
-        parts = [
-            bi_encoder.extract_features(examples, chosen[i : i + _INFERENCE_BATCH], layers)
-            .cpu()
-            .double()
-            .numpy()
-            for i in range(0, len(chosen), _INFERENCE_BATCH)
-        ]
-    features = np.concatenate(parts)
-    fitted = 3 * len(layers)
+        found = np.concatenate([features(batch).cpu().double().numpy() for batch in batches])
     if scores is not None:
-        features, fitted = np.hstack([features, scores[chosen]]), fitted + scores.shape[1]
-    matches = features[:, -fitted:]
+        found = np.hstack([found, scores[chosen]])
+    matches = found[:, pooled:]
     centred, wanted = matches - matches.mean(0), targets[chosen]
     gram = centred.T @ centred + 0.1 * np.eye(matches.shape[1])
-    weights = np.zeros(features.shape[1])
-    weights[-fitted:] = np.linalg.solve(gram, centred.T @ (wanted - wanted.mean()))
-    return weights, float(wanted.mean() - features.mean(0) @ weights)
+    weights = np.zeros(found.shape[1])
+    weights[pooled:] = np.linalg.solve(gram, centred.T @ (wanted - wanted.mean()))
+    return weights, float(wanted.mean() - found.mean(0) @ weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,11 +99,15 @@ def rated_pairs(sets: Sequence[RatedSet]) -> tuple[list[Pair], list[float]]:
     return pairs, ratings
 
 
-def standardise_ratings(sets: Sequence[RatedSet], segment_share: float = 1.0) -> list[RatedSet]:
+def standardise_ratings(
+    sets: Sequence[RatedSet], segment_share: float = 1.0, *, roots: bool = False
+) -> list[RatedSet]:
     """Centre the ratings of each subset, and scale those of each data set to deviation 1.
 
     Segments differ in length and difficulty. Of a segment with at least four rated outputs, only
-    `segment_share` of the distance between its mean and the subset's is kept.
+    `segment_share` of the distance between its mean and the subset's is kept. With `roots`, error
+    counts, none of which is above 0, are first replaced by minus their roots: a few outputs have
+    many errors.
     """
     if not 0 <= segment_share <= 1:
         raise InputError(f"the share of segments must be from 0 to 1, got {segment_share}")
@@ -112,7 +116,10 @@ def standardise_ratings(sets: Sequence[RatedSet], segment_share: float = 1.0) ->
         known = ~np.isnan(each.ratings)
         if not known.any():
             continue
-        ratings = each.ratings - each.ratings[known].mean()
+        ratings = each.ratings
+        if roots and ratings[known].max() <= 0:
+            ratings = -np.sqrt(-ratings)
+        ratings = ratings - ratings[known].mean()
         count = known.sum(0)
         means = np.where(known, ratings, 0.0).sum(0) / np.maximum(count, 1)
         shrunk = np.where(count >= _MANY_OUTPUTS, (1 - segment_share) * means, 0.0)

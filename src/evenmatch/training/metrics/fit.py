@@ -3,7 +3,8 @@
 Two architectures: a bi-encoder (`kind="towers"`), which encodes each text by itself, and a
 cross-encoder (`kind="cross"`), which encodes both texts together. A third kind, `adapter`, is a
 bi-encoder of which only small bottlenecks and the head are trained, so that a metric is a file of
-two megabytes; scores of other metrics may be features of the head.
+two megabytes; scores of other metrics may be features of the head. With `projection` nothing of the
+encoder is trained: the head learns to change its token vectors and to weight tokens.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from evenmatch.data.cards import MetricCard, write_card
 from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_names
 from evenmatch.errors import InputError, UnknownNameError
-from evenmatch.metrics.fitted import FittedMetric, head_metadata
+from evenmatch.metrics.fitted import FittedMetric, head_metadata, save_projections
 from evenmatch.models.adapters import Adapter, find_adapter, load_adapter, save_adapter
 from evenmatch.models.backbone import PretrainedBackbone
 from evenmatch.models.checkpoints import count_layers
@@ -51,14 +52,16 @@ from evenmatch.training.metrics.examples import (
     split_ratings,
     standardise_ratings,
 )
+from evenmatch.training.metrics.projection import train_projection
 from evenmatch.types import Run
 
-FitArchitecture: TypeAlias = Literal["towers", "cross", "adapter"]
+FitArchitecture: TypeAlias = Literal["towers", "cross", "adapter", "projection"]
 
 _ARCHITECTURES = {
     "towers": "bi-encoder, each text encoded by itself",
     "cross": "cross-encoder, both texts encoded together",
     "adapter": "bi-encoder with an adapter",
+    "projection": "projections of the token vectors of a pretrained encoder",
 }
 
 
@@ -76,6 +79,7 @@ def fit(
     parts: Sequence[str | Metric] = (),
     start: str | PathLike[str] = "",
     segment_share: float = 1.0,
+    ranking: float = 0.0,
     most: int = 0,
     **run: Any,
 ) -> MetricCard:
@@ -87,11 +91,15 @@ def fit(
     encoder's embeddings and first `frozen` blocks are not trained. The same call resumes
     interrupted training from the checkpoint in `out`. `run` is as in `score`.
 
-    The kind 'adapter' trains bottlenecks inside the other blocks instead of the blocks. Its ratings
-    are standardised: `segment_share` is the share of the differences between segments that is kept
-    where a segment has several rated outputs. `parts` are metrics whose scores are features of the
-    head, so that the result is a blend. `start` is a folder of the same kind to continue from, with
-    its parts. `most` is the largest number of outputs trained on, at random; 0 is all.
+    The kind 'adapter' trains bottlenecks inside the other blocks instead of the blocks, and
+    'projection' a change of the token vectors at the layer that is best for words and two below it.
+    Their ratings are standardised: `segment_share` is the share of the differences between segments
+    that is kept where a segment has several rated outputs. `most` is the largest number of outputs
+    trained on, at random; 0 is all. For 'adapter', `parts` are metrics whose scores are features of
+    the head, so that the result is a blend, and `start` is a folder of the same kind to continue
+    from, with its parts. For 'projection', `ranking` is the weight of a loss on the order of the
+    outputs that have the same reference, and error counts (ratings none of which is above 0) are
+    replaced by minus their roots.
     """
     folder, run_settings = check_run_folder(out), make_run(**run)
     if kind not in _ARCHITECTURES:
@@ -100,13 +108,18 @@ def fit(
     sets, tests = as_rated_sets(data), as_rated_sets(test or ())
     if test is None:
         sets, tests = split_ratings(sets, hold_out, settings.seed)
-    adapting = kind == "adapter"
-    check_at_least(0, most=most)
-    if not adapting and (parts or start or segment_share != 1.0 or most):
-        raise InputError("parts, start, segment_share and most are settings of kind='adapter'")
-    examples = make_training_examples(
-        *rated_pairs(standardise_ratings(sets, segment_share) if adapting else sets)
-    )
+    small = kind in ("adapter", "projection")
+    check_at_least(0, most=most, ranking=ranking)
+    if not small and (segment_share != 1.0 or most):
+        raise InputError("segment_share and most are settings of kind='adapter' and 'projection'")
+    if kind != "adapter" and (parts or start):
+        raise InputError("parts and start are settings of kind='adapter'")
+    if kind != "projection" and ranking:
+        raise InputError("ranking is a setting of kind='projection'")
+    given = sets
+    if small:
+        given = standardise_ratings(sets, segment_share, roots=kind == "projection")
+    examples = make_training_examples(*rated_pairs(given))
     if 0 < most < len(examples):
         examples = examples.sample(most, settings.seed)
     backbone = PretrainedBackbone(model)
@@ -118,8 +131,8 @@ def fit(
         "settings": asdict(settings),
         "examples": content_digest(examples),
     }
-    if adapting:
-        recipe |= {"parts": [str(part) for part in parts], "start": str(start)}
+    if small:
+        recipe |= {"ranking": ranking, "parts": [str(part) for part in parts], "start": str(start)}
     checkpoint = CheckpointFile(folder, recipe)
     began = time.monotonic()
     training = (examples, settings, run_settings, checkpoint)
@@ -130,16 +143,21 @@ def fit(
         # Layers two thirds up represent word meaning best; used only if that layer is trained.
         middle = round(2 * last / 3)
         layers = (middle, last) if frozen < middle < last else (last,)
-    if adapting:
+    if kind == "adapter":
         _fit_adapter(backbone, *training, parts=parts, start=start, frozen=frozen, layers=layers)
     elif kind == "towers":
         train_bi_encoder(backbone, *training, frozen=frozen, height=last, layers=layers)
+    elif kind == "projection":
+        pair = (max(1, middle - 2), middle)
+        head = train_projection(backbone, *training, layers=pair, ranking=ranking)
+        save_projections(head, folder)
+        write_metric(folder, f"fitted(model={backbone.model!r}, adapter={FOLDER_PLACEHOLDER})")
     seconds = time.monotonic() - began
     metric: Metric = read_metric(str(folder))
     agreement = evaluate_held_out(metric, tests, run_settings, seed=settings.seed)
     facts = {
         "trained on": f"{join_set_names(sets)} ({len(examples)} rated outputs)",
-        "encoder": f"{source.label}, {frozen} blocks frozen",
+        "encoder": f"{source.label}, {'all' if kind == 'projection' else frozen} blocks frozen",
         "kind": f"{kind}: {_ARCHITECTURES[kind]}",
         "settings": ", ".join(f"{k} {v:g}" for k, v in asdict(settings).items()),
         "time": f"{seconds:.0f} s",
