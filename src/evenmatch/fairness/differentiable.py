@@ -341,9 +341,7 @@ class DifferentiableEncoder:
         self.blocks = load_trainable_blocks(self.checkpoint, backbone.trust_remote_code, run.device)
         self.tokenized: dict[str, HiddenStates] = {}
         self.last = last
-        self.norm = (
-            find_last_norm(self.blocks.module, self.blocks.stack, last - 1) if last else None
-        )
+        self.norm: Any = None
         self.before_norm: dict[str, Any] = {}  # what the last norm is applied to, by text
         if last:
             self.norm = find_last_norm(self.blocks.module, self.blocks.stack, last - 1)

@@ -11,7 +11,7 @@ from functools import cache
 
 from evenmatch.data.fairness_sets import GroupTerm
 from evenmatch.errors import InputError
-from evenmatch.fairness.sentences import Sentence
+from evenmatch.fairness.sentences import TaggedSentence
 from evenmatch.fairness.tagging import (
     TOKEN,
     Token,
@@ -56,7 +56,7 @@ class Lexicon:
     def find(self, text: str, parse: Parse | None = None) -> list[Mention]:
         """Find the mentions of both groups in a text, from left to right."""
         tokens = tokenize(text, parse)
-        sentence = Sentence(text, tokens)
+        sentence = TaggedSentence(text, tokens)
         found: list[Mention] = []
         at = 0
         while at < len(tokens):
@@ -128,7 +128,7 @@ def has_no_counterpart(text: str, attribute: str, mentions: Sequence[Mention]) -
         sense_lists()[name].get(attribute, "").split() for name in ("impossible", "unswappable")
     )
     swapped = {mention.start for mention in mentions}
-    sentence = Sentence(text, tokenize(text))
+    sentence = TaggedSentence(text, tokenize(text))
     return any(
         token.low in impossible
         or (
@@ -159,7 +159,7 @@ def _idioms(attributes: frozenset[str]) -> Mapping[str, list[list[str]]]:
 
 
 def _first_mention(
-    sentence: Sentence, at: int, length: int, candidates: Sequence[tuple[GroupTerm, int]]
+    sentence: TaggedSentence, at: int, length: int, candidates: Sequence[tuple[GroupTerm, int]]
 ) -> Mention | None:
     """Return the first reading of a phrase as a term that its use allows."""
     for term, side in candidates:
@@ -172,7 +172,7 @@ def _first_mention(
 
 
 def _hyphenated(
-    sentence: Sentence, at: int, table: Mapping[str, Sequence[tuple[GroupTerm, int]]]
+    sentence: TaggedSentence, at: int, table: Mapping[str, Sequence[tuple[GroupTerm, int]]]
 ) -> list[Mention]:
     """Find terms in "father-son" (all parts are terms) and "ex-wife" (a prefix and a term)."""
     token = sentence.tokens[at]

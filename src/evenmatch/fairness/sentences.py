@@ -1,7 +1,7 @@
 """How a word is used in its sentence: as a term for a person of a group, or in another sense.
 
 "a rich man" mentions a group, "a rich cake" does not; "her" is an object in "saw her run" and a
-possessive in "saw her car"; "Georgia" may be a woman or a state. `Sentence.use` is where to begin:
+possessive in "saw her car"; "Georgia" may be a woman or a state. Begin with `TaggedSentence.use`:
 there is one rule for each kind of term. Part-of-speech tags and word lists decide (`tagging.py`).
 """
 
@@ -21,7 +21,7 @@ _FAITHS = frozenset(
 _AMERICAN = frozenset(("american", "americans"))
 
 
-class Sentence:
+class TaggedSentence:
     """The tokens of a text, with the rules that decide how a token is used."""
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
