@@ -131,65 +131,18 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Matches:
-    """A matrix of zeros and ones by the places of its ones, at most one for each of some units.
-
-    `cells` are flat indices, and `units` those of the units; None means all of them, in order.
-    """
-
-    shape: tuple[int, int]
-    cells: Array
-    units: Array | None = None
-
-    def to_array(self) -> Array:
-        """Return the matrix."""
-        import numpy as np
-
-        matrix = np.zeros(self.shape)
-        matrix.reshape(-1)[self.cells] = 1.0
-        return matrix
-
-
 class Alignment:
     """How each unit is distributed over the units of the other text.
 
     `rows[i]` distributes candidate unit i over the reference units and sums to at most 1;
     `cols[:, j]` does the same for reference unit j. `exact` says whether the solver reached the
-    optimum, and `steps` is its number of iterations. A solver that gives every unit one whole
-    partner at most may give both as `Matches`; the matrices are then made when they are read.
+    optimum, and `steps` is its number of iterations.
     """
 
-    __slots__ = ("_cols", "_rows", "exact", "matches", "steps")
-
-    def __init__(
-        self, rows: Array | Matches, cols: Array | Matches, exact: bool = True, steps: int = 1
-    ) -> None:
-        self._rows = rows
-        self._cols = cols
-        self.exact = exact
-        self.steps = steps
-        both = isinstance(rows, Matches) and isinstance(cols, Matches)
-        self.matches: tuple[Matches, Matches] | None = (rows, cols) if both else None
-
-    @property
-    def rows(self) -> Array:
-        """The shares of the candidate's units."""
-        if isinstance(self._rows, Matches):
-            self._rows = self._rows.to_array()
-        return self._rows
-
-    @property
-    def cols(self) -> Array:
-        """The shares of the reference's units."""
-        if isinstance(self._cols, Matches):
-            self._cols = self.rows if self._cols is self._rows else self._cols.to_array()
-        return self._cols
-
-    def __repr__(self) -> str:
-        return (
-            f"Alignment(rows={self.rows!r}, cols={self.cols!r}, exact={self.exact}, "
-            f"steps={self.steps})"
-        )
+    rows: Array
+    cols: Array
+    exact: bool = True
+    steps: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 
 from evenmatch.registry import register
-from evenmatch.types import Alignment, Array, Matches, Problem
+from evenmatch.types import Alignment, Problem
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,22 +37,13 @@ class Greedy:
         alignments = []
         for problem in problems:
             similarity = np.asarray(problem.similarity)
-            m, n = shape = similarity.shape
-            if not (m and n):
-                alignments.append(Alignment(np.zeros(shape), np.zeros(shape)))
-                continue
-            rows = similarity.argmax(1) + _multiples(n, m)
-            cols = similarity.argmax(0) * n + _multiples(1, n)
-            alignments.append(Alignment(Matches(shape, rows), Matches(shape, cols)))
+            m, n = similarity.shape
+            rows, cols = np.zeros((m, n)), np.zeros((m, n))
+            if m and n:
+                rows[np.arange(m), similarity.argmax(1)] = 1.0
+                cols[similarity.argmax(0), np.arange(n)] = 1.0
+            alignments.append(Alignment(rows, cols))
         return alignments
-
-
-@lru_cache(maxsize=4096)
-def _multiples(step: int, count: int) -> Array:
-    """Return 0, `step`, 2 `step` and so on, as one read-only array for all problems of a size."""
-    found = np.arange(0, count * step, step)
-    found.flags.writeable = False
-    return found
 
 
 @register("alignment", "mutual")
@@ -85,9 +75,9 @@ class Lsa:
         alignments = []
         for problem in problems:
             similarity = np.asarray(problem.similarity)
-            i, j = linear_sum_assignment(similarity, maximize=True)
-            shape, cells = similarity.shape, i * similarity.shape[1] + j
-            alignments.append(Alignment(Matches(shape, cells, i), Matches(shape, cells, j)))
+            plan = np.zeros(similarity.shape)
+            plan[linear_sum_assignment(similarity, maximize=True)] = 1.0
+            alignments.append(Alignment(plan, plan))
         return alignments
 
 

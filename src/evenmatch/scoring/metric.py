@@ -8,9 +8,7 @@ part writes metrics to folders and reads them.
 from __future__ import annotations
 
 import ast
-import itertools
 import json
-import math
 import os
 import re
 import shutil
@@ -120,10 +118,11 @@ class AlignMetric(EngineMetric):
             similarity = self.similarity
             if isinstance(similarity, BatchSimilarity):
                 similarity = similarity.prepare(embedded)
-            found = [similarity(x, y) for x, y in embedded]
-            return check_similarities(
-                found, [p.candidate for p in chunk.pairs for _ in p.references]
-            )
+            candidates = (pair.candidate for pair in chunk.pairs for _ in pair.references)
+            return [
+                check_similarity(similarity(x, y), candidate)
+                for candidate, (x, y) in zip(candidates, embedded, strict=True)
+            ]
 
         if chunk.run.check_cost:
             chunk.run.check(*(len(x.weights) * len(y.weights) for x, y in embedded))
@@ -180,22 +179,14 @@ def score_metrics(metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run) ->
     return OpenMetrics(metrics, pairs, run).score(pairs)
 
 
-def check_similarities(similarities: Sequence[Array], candidates: Sequence[str]) -> list[Array]:
-    """Return similarity matrices in double precision; raise InputError for NaN or infinity."""
-    if not similarities:
-        return []
-    flat = np.concatenate([np.asarray(s).ravel() for s in similarities], dtype=np.float64)
-    if not np.isfinite(flat).all():
-        at = next(i for i, each in enumerate(similarities) if not np.isfinite(each).all())
+def check_similarity(similarity: Array, candidate: str) -> Array:
+    """Return the similarity matrix in double precision; raise InputError for NaN or infinity."""
+    if not np.isfinite(similarity).all():
         raise InputError(
-            f"a similarity is not a number for the candidate {candidates[at][:60]!r}; "
+            f"a similarity is not a number for the candidate {candidate[:60]!r}; "
             "check the vectors its encoder gives"
         )
-    stops = itertools.accumulate(each.size for each in map(np.asarray, similarities))
-    return [
-        flat[stop - math.prod(shape) : stop].reshape(shape)
-        for stop, shape in zip(stops, map(np.shape, similarities), strict=True)
-    ]
+    return np.asarray(similarity, dtype=np.float64)
 
 
 # Saved metrics: a folder with the metric's spec in `metric.json` and the files it needs

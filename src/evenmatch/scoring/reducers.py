@@ -20,7 +20,7 @@ from evenmatch.errors import InputError
 from evenmatch.protocols import BoundedReducer, Reducer, Similarity
 from evenmatch.registry import check_settings, register
 from evenmatch.similarity.vectors import similarity_bounds
-from evenmatch.types import NO_FLAGS, Alignment, Array, Embedded, Matches, Pair, Score
+from evenmatch.types import NO_FLAGS, Alignment, Array, Embedded, Pair, Score
 
 NO_MATCH = frozenset({"no_match"})
 
@@ -284,22 +284,10 @@ def weighted_gains(
     similarity: Array, alignment: Alignment, row_weights: Array, col_weights: Array
 ) -> tuple[Array, Array]:
     """Sum of gains times weights, over the candidate's units and over the reference's units."""
-    is_array = isinstance(similarity, np.ndarray)
-    if alignment.matches and is_array:
-        rows, cols = alignment.matches
-        return _match_gain(similarity, rows, row_weights), _match_gain(
-            similarity, cols, col_weights
-        )
-    dot = np.vecdot if is_array else _row_dot
+    dot = np.vecdot if isinstance(similarity, np.ndarray) else _row_dot
     gained = dot(row_weights, dot(alignment.rows, similarity))
     covered = dot(col_weights, dot(alignment.cols.mT, similarity.mT))
     return gained, covered
-
-
-def _match_gain(similarity: Array, matches: Matches, weights: Array) -> Array:
-    """Sum of the similarities of matched units times their weights."""
-    own = weights if matches.units is None else weights[matches.units]
-    return np.dot(own, similarity.take(matches.cells))
 
 
 def _row_dot(x: Array, y: Array) -> Array:
