@@ -9,7 +9,7 @@ import pytest
 import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessPair, make_fairness_pair
 from evenmatch.errors import InputError
-from evenmatch.fairness.explain import explain_alignments, explain_pair, unit_shares
+from evenmatch.fairness.explain import UnitMatch, explain_alignments, explain_pair, unit_shares
 from evenmatch.scoring.aligned import Aligned
 from evenmatch.scoring.reducers import Prf
 from evenmatch.types import Alignment, Score
@@ -136,7 +136,13 @@ def test_the_unit_that_moves_the_score_comes_first() -> None:
 
 def test_a_unit_without_a_counterpart_stands_beside_nothing() -> None:
     found = explain_pair(make_fairness_pair("a big cat", "a cat", "a cat", "a cat"), HASHED)
-    assert {difference.second.unit for difference in found.differences} >= {"(nothing)"}
+    extra = next(each for each in found.differences if each.second.unit == "(nothing)")
+    assert str(extra.second) == "no unit stands there"
+    assert "(nothing)" not in found.summary()
+
+
+def test_a_unit_without_a_partner_is_called_unmatched() -> None:
+    assert str(UnitMatch("she")) == '"she" is unmatched'
 
 
 def test_equal_candidates_are_said_to_move_nothing() -> None:

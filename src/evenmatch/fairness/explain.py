@@ -61,6 +61,13 @@ class UnitMatch:
     weight: float = 0.0
     contribution: float = 0.0
 
+    def __str__(self) -> str:
+        if self.unit == _NO_UNIT:
+            return "no unit stands there"
+        if self.partner == _NO_UNIT:
+            return f'"{self.unit}" is unmatched'
+        return f'"{self.unit}" is matched to "{self.partner}" at similarity {self.gain:.3f}'
+
 
 @dataclass(frozen=True, slots=True)
 class UnitDifference:
@@ -111,9 +118,8 @@ class PairExplanation:
         return (
             f"The scores differ by {self.gap:+.4f}: {self.precision:+.4f} through precision and "
             f"{self.recall:+.4f} through recall. Largest contribution: {most.gap:+.4f} "
-            f'({share:.0%} of all changes), because in the {most.side} "{first.unit}" is matched '
-            f'to "{first.partner}" at similarity {first.gain:.3f}, "{second.unit}" to '
-            f'"{second.partner}" at {second.gain:.3f}.'
+            f"({share:.0%} of all changes), because in the {most.side} {first}; with the other "
+            f"candidate {second}."
         )
 
     def __str__(self) -> str:

@@ -89,6 +89,7 @@ class Lexicon:
 
         0 if neither is clear. Senses are not checked: the texts are known to differ in a group.
 
+        >>> from evenmatch.data.fairness_sets import builtin_terms
         >>> make_lexicon(builtin_terms()).direction("The nurse said he left.", "She said so.")
         1
         """
