@@ -10,8 +10,8 @@ import pytest
 
 import evenmatch as em
 from evenmatch.data.ratings.reading import read_ratings
+from evenmatch.metrics.blends import mqm_blend
 from evenmatch.metrics.fitted import FittedMetric, load_adapter_head
-from evenmatch.metrics.presets import mqm_blend
 from evenmatch.models.adapters import find_adapter
 
 CANDIDATES = ["The cat sat on the mat.", "A dog ran home.", "Prices rose in May."]

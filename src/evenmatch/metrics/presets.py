@@ -2,8 +2,8 @@
 
 A preset is a metric with some of its settings offered as options: `bertscore(layer=9)` is the
 metric of the row `bertscore` with the layer of its encoder changed. To add a metric that is a
-choice of existing parts, add a row to `PRESETS`. The two metrics below the table are no rows, since
-an option of theirs changes several parts.
+choice of existing parts, add a row to `PRESETS`. The metrics below the table are no rows, since an
+option of theirs changes several parts.
 """
 
 from __future__ import annotations
@@ -13,22 +13,16 @@ import functools
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, Literal
 
-from evenmatch.errors import DataError, InputError
-from evenmatch.files import DIGEST_PREFIX, file_digest
+from evenmatch.errors import InputError
 from evenmatch.models.backbone import LongTextMode
 from evenmatch.models.checkpoints import Layer
 from evenmatch.protocols import Weighting
-from evenmatch.registry import CallContext, build, register, resolve
+from evenmatch.registry import build, register
 from evenmatch.registry.parts import find_entry, setting_types
-from evenmatch.scoring.engine import EngineMetric, ReadyMetric
-from evenmatch.scoring.ensembles import Blend
-from evenmatch.scoring.metric import AlignMetric, read_metric
+from evenmatch.scoring.metric import AlignMetric
 from evenmatch.vectors.weighting import Idf, Uniform
-from evenmatch.version import __version__
 
 
 @dataclass(frozen=True)
@@ -446,66 +440,6 @@ def moverscore(
         trust_remote_code=trust_remote_code,
     )
     return AlignMetric(Pieces(), vectors, Euclidean(squared=first), Emd(), Nearness(linear=first))
-
-
-@register("metric", "wmt_blend")
-@dataclass(frozen=True)
-class WmtBlend(EngineMetric):
-    """Blend of eleven alignment and n-gram metrics, fitted to human ratings of WMT15 and WMT16.
-
-    Scores are on the scale of the standardised ratings: 0 is an average output, and 1 is one
-    standard deviation better. `content` is the hash of the file with the parts and their weights,
-    which come with evenmatch; signatures name it. `em.build("wmt_blend").meant` shows them.
-    """
-
-    content: str = ""
-
-    def __post_init__(self) -> None:
-        found = file_digest(_BLEND_FILE)
-        if self.content and not found.startswith(self.content.removeprefix(DIGEST_PREFIX)):
-            raise DataError(
-                f"the wmt_blend of evenmatch {__version__} has the content {DIGEST_PREFIX}"
-                f"{found[:12]}, not {self.content}; install the evenmatch that the signature names"
-            )
-
-    @property
-    def meant(self) -> Blend:
-        """The blend: parts and weights."""
-        metric: Blend = _read_blend()
-        return metric
-
-    def open(self, context: CallContext) -> ReadyMetric:
-        """Open the parts."""
-        return self.meant.open(context)
-
-    def resolve(self, context: CallContext) -> tuple[WmtBlend, tuple[str, ...]]:
-        """Return this metric with its content hash, and the facts of its parts."""
-        _, facts = resolve(self.meant, context)
-        return WmtBlend(f"{DIGEST_PREFIX}{file_digest(_BLEND_FILE)[:12]}"), facts
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest possible sum, given the bounds of the parts."""
-        return self.meant.bounds
-
-
-_BLEND_FILE = Path(str(files("evenmatch.metrics") / "shipped" / "wmt_blend" / "metric.json"))
-
-
-@register("metric", "mqm_blend")
-def mqm_blend() -> Blend:
-    """Blend of `wmt_blend`, `bertscore` and a metric fitted to WMT15, WMT16 and MQM of WMT20.
-
-    Their shares in the variance of the scores are 2 : 1 : 2. Scores are on the scale of the
-    standardised ratings, as those of `wmt_blend` are.
-    """
-    metric: Blend = read_metric(str(_BLEND_FILE.parents[1] / "mqm_blend"))
-    return metric
-
-
-@functools.cache
-def _read_blend() -> Any:
-    return read_metric(str(_BLEND_FILE))
 
 
 def make_metric(name: str, **options: Any) -> Any:
