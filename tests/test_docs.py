@@ -307,3 +307,8 @@ def test_the_citation_names_the_software_and_its_sources() -> None:
     assert cited["version"] == em.__version__
     assert len(cited["references"]) == 5
     assert all(r["title"] and r["authors"] and r["year"] for r in cited["references"])
+
+
+def test_no_page_holds_a_merge_conflict() -> None:
+    conflict = re.compile(r"^(<{7} |>{7} |={7}$)", re.MULTILINE)
+    assert [page.name for page in PAGES if conflict.search(page.read_text("utf-8"))] == []
