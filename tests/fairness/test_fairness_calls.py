@@ -28,7 +28,6 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (sets.read_fair_pairs, {"data": "", "attributes": ["gender"]}),
     (sets.make_fairness_pair, {"cand_a": "a", "ref_a": "b", "cand_b": "c", "ref_b": "d"}),
     (sets.template_pairs, {"attribute": "age"}),
-    (sets.fill_template, {"frame": "{group}", "group": "a", "trait": "b"}),
     (sets.builtin_terms, {"attribute": "age"}),
     (sets.read_terms, {"data": "winobias", "attribute": "gender"}),
     (counterfactuals.counterfactuals, {"sentences": ["He left."], "attribute": "gender"}),

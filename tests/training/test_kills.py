@@ -7,9 +7,10 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -18,7 +19,7 @@ import evenmatch as em
 from evenmatch.data.fairness_sets import FairnessSet, make_fairness_pair
 from evenmatch.fairness.adapter_training import DebiasSettings
 from evenmatch.training import checkpoints
-from evenmatch.training.checkpoints import CHECKPOINT_FILE
+from evenmatch.training.checkpoints import CHECKPOINT_FILE, CheckpointFile
 from evenmatch.training.keyphrases.train_catseq import train_catseq
 from evenmatch.training.loop import FitSettings, training_threads
 from tests.support.small_training import save_tiny, write_table
@@ -50,6 +51,7 @@ def debias(inputs: Path, out: Path) -> None:
         metric,
         out,
         [pairs],
+        templates=False,
         settings=DebiasSettings(steps=30, batch=3, factor=4),
         judge_on=[FairnessSet("small", {"gender": [judged] * 2})],
     )
@@ -112,9 +114,16 @@ def test_killed_training_resumes_to_the_same_weights(
     name: str, kills: int, inputs: Path, tmp_path: Path
 ) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    start = time.monotonic()
-    train(name, inputs, whole)
-    seconds = time.monotonic() - start
+    written: list[float] = []
+    write = CheckpointFile.write
+
+    def timed_write(checkpoint: CheckpointFile, state: Mapping[str, Any]) -> None:
+        written.append(time.monotonic())
+        write(checkpoint, state)
+
+    with mock.patch.object(CheckpointFile, "write", timed_write):
+        train(name, inputs, whole)
+    seconds = time.monotonic() - written[0]
     draw = random.Random(name)
     longest = seconds / (1 + kills)
     done = 0

@@ -159,7 +159,6 @@ def family_pairs(family: Mapping[str, Any]) -> Iterator[FairnessPair]:
             yield make_fairness_pair(first, reference, second, reference, direction=direction)
 
 
-@check_arguments
 def fill_template(frame: str, group: str, trait: str) -> str:
     """Fill the gaps of a sentence; a neutral term may be empty.
 

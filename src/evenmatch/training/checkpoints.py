@@ -6,7 +6,7 @@ import hashlib
 import json
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,7 +94,10 @@ def content_digest(value: Any) -> str:
     """Return a hash of JSON-compatible values, dataclasses and arrays, for the recipe of a run."""
 
     def to_plain(each: Any) -> Any:
-        return each.tolist() if isinstance(each, np.ndarray) else asdict(each)
+        if isinstance(each, np.ndarray):
+            return each.tolist()
+        # one level: json asks again for what is inside, and asdict would copy all of it
+        return {field.name: getattr(each, field.name) for field in fields(each)}
 
     return hashlib.sha256(json.dumps(value, default=to_plain).encode()).hexdigest()[:16]
 
