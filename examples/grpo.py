@@ -20,7 +20,7 @@ from typing import Any
 import evenmatch as em
 from evenmatch.data.graphs import GraphText, Triples
 from evenmatch.training.generator.policy import DECODING_FILE
-from evenmatch.training.rewards.terms import lowercase_words, repeated_share
+from evenmatch.training.rewards import lowercase_words, repeated_share
 
 REWARDS = {"f_disc": "f_disc", "bleu": "bleu(smoothing='add-k')"}
 SETTINGS: dict[str, Any] = {

@@ -17,7 +17,7 @@ from evenmatch.training.generator.loss import StepMetrics, mixed_loss, policy_re
 from evenmatch.training.generator.policy import CausalPolicy, Policy
 from evenmatch.training.generator.tune import TuneExamples, prepare_policy
 from evenmatch.training.generator.tune_settings import TuneSettings
-from evenmatch.training.rewards.rewards import Reward
+from evenmatch.training.rewards import Reward
 
 THREADS, REPEATS = 1, 3
 PROMPTS, GENERATIONS, PORTION = 64, 8, 32  # completions per call of the reward

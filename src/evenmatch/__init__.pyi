@@ -46,7 +46,7 @@ from .training.generator.tune_settings import TuneSettings
 from .training.loop import FitSettings
 from .training.metrics.distil import distil
 from .training.metrics.fit import fit
-from .training.rewards.rewards import Reward, length_term, repetition_term, reward
+from .training.rewards import Reward, length_term, repetition_term, reward
 from .types import Alignment, Cache, Embedded, Pair, Problem, Score, Scores, Units
 from .units.constituency.converter import PhraseTrees
 from .units.parsers.spacy import Spacy

@@ -11,8 +11,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.integrations.rl import for_openrlhf, for_trl, for_verl
-from evenmatch.training.rewards.responses import as_references, completion_text, extract_response
-from evenmatch.training.rewards.rewards import Reward
+from evenmatch.training.rewards import Reward, as_references, completion_text, extract_response
 
 LSA = em.reward("align(vectors=hashed, alignment=lsa)")
 SAME, LESS = (LSA([em.Pair("a dog", (r,))])[0] for r in ("a dog", "a cat"))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenmatch as em
-from evenmatch.training.rewards.terms import repeated_share
+from evenmatch.training.rewards import repeated_share
 
 LSA = em.reward("align(vectors=hashed, alignment=lsa)")
 

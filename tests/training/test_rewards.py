@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import evenmatch as em
 from evenmatch.scoring.metric import as_metric
-from evenmatch.training.rewards.rewards import as_reward, is_log_probability
+from evenmatch.training.rewards import as_reward, is_log_probability
 
 LSA = "align(vectors=hashed, alignment=lsa)"
 GREEDY = "align(vectors=hashed)"

@@ -24,8 +24,13 @@ from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import check_pairs
-from evenmatch.training.rewards.responses import as_references, completion_text, extract_response
-from evenmatch.training.rewards.rewards import Reward, reward
+from evenmatch.training.rewards import (
+    Reward,
+    as_references,
+    completion_text,
+    extract_response,
+    reward,
+)
 from evenmatch.types import Pair
 
 

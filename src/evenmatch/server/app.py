@@ -48,8 +48,7 @@ from evenmatch.server.security import (
     check_text_lengths,
     pairs_of_request,
 )
-from evenmatch.training.rewards.responses import extract_response
-from evenmatch.training.rewards.rewards import RewardValues
+from evenmatch.training.rewards import RewardValues, extract_response
 from evenmatch.types import Pair, Run, Score, Scores
 from evenmatch.version import __version__
 from evenmatch.viewer.page import server_page

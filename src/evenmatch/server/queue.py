@@ -26,8 +26,7 @@ from evenmatch.scoring.metric import score_metrics
 from evenmatch.server.allow_list import can_batch
 from evenmatch.server.prometheus import ServerMetrics
 from evenmatch.server.security import CostCheck, Limits, RequestError, check_response_size
-from evenmatch.training.rewards.rewards import Reward, RewardValues
-from evenmatch.training.rewards.terms import MetricTerm
+from evenmatch.training.rewards import MetricTerm, Reward, RewardValues
 from evenmatch.types import Pair, Run, Scores
 from evenmatch.vectors.weighting import without_saving_idf
 from evenmatch.viewer.page import alignment_data_with_trees

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from evenmatch.data.graphs import GraphText, Triples
-from evenmatch.training.rewards.terms import lowercase_words, repeated_share
+from evenmatch.training.rewards import lowercase_words, repeated_share
 
 REPETITION = "repeated"
 _LOOP_LENGTHS, _LOOP_COUNT = range(1, 9), 3  # so many words, so many times in a row

@@ -27,7 +27,7 @@ from evenmatch.stats.paired import (
     resample_scores,
     swapped_differences,
 )
-from evenmatch.training.rewards.rewards import as_reward
+from evenmatch.training.rewards import as_reward
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,8 +18,7 @@ from evenmatch.scoring.metric import AlignMetric, as_metric
 from evenmatch.training.generator.decoding import decode_texts, generate_tokens
 from evenmatch.training.generator.policy import EncodedInputs, Policy, autocast, eval_mode
 from evenmatch.training.loop import similar_lengths
-from evenmatch.training.rewards.rewards import Reward, reward
-from evenmatch.training.rewards.terms import lowercase_words, repeated_share
+from evenmatch.training.rewards import Reward, lowercase_words, repeated_share, reward
 from evenmatch.types import Pair
 from evenmatch.units.text import Pieces
 from evenmatch.vectors.lookup import LiveLookup, Lookup

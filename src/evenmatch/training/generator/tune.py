@@ -42,7 +42,7 @@ from evenmatch.training.loop import (
     length_grouped_batches,
     run_training_loop,
 )
-from evenmatch.training.rewards.terms import lowercase_words, repeated_share
+from evenmatch.training.rewards import lowercase_words, repeated_share
 from evenmatch.types import Pair
 
 MODEL_FOLDER, LAST_FOLDER, LOG_FOLDER = "model", "last", "logs"
