@@ -14,10 +14,18 @@ from typing import Any, TypeAlias
 
 from evenmatch.data.catalogue.catalogue import canonical_name, data_sets, find_data_set
 from evenmatch.data.files import LocatedRecord, check_text, read_records
-from evenmatch.data.ratings.generated import read_data_to_text, read_summaries, read_webnlg
-from evenmatch.data.ratings.rated_set import RatedSet
-from evenmatch.data.ratings.records import (
+from evenmatch.data.ratings.public_sets import (
+    SYSTEM_SCORES_FILE,
+    read_daseg,
+    read_data_to_text,
+    read_mqm,
+    read_summaries,
+    read_webnlg,
+    read_wmt,
+)
+from evenmatch.data.ratings.rated_set import (
     RatedSegment,
+    RatedSet,
     Rating,
     build_rated_set,
     check_texts,
@@ -25,7 +33,6 @@ from evenmatch.data.ratings.records import (
     require_number,
     require_text,
 )
-from evenmatch.data.ratings.wmt import SYSTEM_SCORES_FILE, read_daseg, read_mqm, read_wmt
 from evenmatch.errors import DataError, InputError, UnknownNameError
 from evenmatch.registry.parts import check_arguments, suggest_name
 
