@@ -5,7 +5,8 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import InputError
-from evenmatch.studies.lisa.quality import (
+from evenmatch.studies.lisa.trade_off import (
+    TradeOffSettings,
     measure_quality,
     measure_speed,
     random_matrices,
@@ -50,7 +51,9 @@ def test_sentences_give_their_similarities() -> None:
 
 
 def test_speed_is_told_for_every_solver_size_and_batch() -> None:
-    rows = measure_speed((4, 8), (1, 3), ("row_mask", "recursive"), rounds=1)
+    rows = measure_speed(
+        TradeOffSettings(("row_mask", "recursive"), (4, 8), (1, 3), rounds=1, seconds=0)
+    )
     assert [(r.solver, r.size, r.batch) for r in rows] == [
         (solver, size, batch)
         for size in (4, 8)
@@ -64,23 +67,25 @@ def test_speed_is_told_for_every_solver_size_and_batch() -> None:
 def test_time_that_is_left_goes_to_more_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1000))
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    measure_speed((4,), (1,), (), rounds=1, seconds=9.0)
+    measure_speed(TradeOffSettings((), (4,), (1,), rounds=1, seconds=9.0))
     # at 0 it starts; 1-2, 4-5 and 7-8 are rounds; at 3, 6 and 9 it looks whether time is left
     assert next(clock) == 10
 
 
 def test_speed_of_tensors_is_told_too() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    rows = measure_speed((6,), (2,), ("auction",), rounds=1, device="cpu")
+    rows = measure_speed(
+        TradeOffSettings(("auction",), (6,), (2,), rounds=1, seconds=0, device="cpu:0")
+    )
     assert [r.solver for r in rows] == ["lsa", "auction"]
 
 
 def test_batches_that_would_measure_the_memory_are_left_out() -> None:
-    assert measure_speed((3000,), (2,), (), rounds=1) == []
+    assert measure_speed(TradeOffSettings((), (3000,), (2,), rounds=1)) == []
 
 
 def test_nothing_to_measure_is_refused() -> None:
     with pytest.raises(InputError, match="there are no matrices to compare solvers on"):
         measure_quality([])
     with pytest.raises(InputError, match="rounds must be at least 1, got 0"):
-        measure_speed(rounds=0)
+        measure_speed(TradeOffSettings(rounds=0))

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.studies.lisa.quality import AssignmentQuality, AssignmentSpeed
 from evenmatch.studies.lisa.trade_off import (
+    AssignmentQuality,
+    AssignmentSpeed,
     TradeOff,
     TradeOffSettings,
     measure_trade_off,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from evenmatch.api import as_solver
+from evenmatch.api import solve_batch
 from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.files import read_json_records
 from evenmatch.errors import DataError, InputError
@@ -28,7 +28,7 @@ from evenmatch.scoring.inputs import make_run
 from evenmatch.similarity.vectors import Cosine
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import ResultStore
-from evenmatch.types import Array, Problem, Units
+from evenmatch.types import Array, Units
 from evenmatch.vectors.transformer import Transformer
 
 SOLVERS = (
@@ -247,8 +247,7 @@ def measure_word_alignment(
 
 def solve_words(solver: str, similarities: Sequence[Array]) -> list[Array]:
     """Return for each pair the larger of the two shares of each cell."""
-    problems = [Problem(s, np.ones(s.shape[0]), np.ones(s.shape[1])) for s in similarities]
-    return [np.maximum(a.rows, a.cols) for a in as_solver(solver)(problems)]
+    return [np.maximum(a.rows, a.cols) for a in solve_batch(similarities, solver)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

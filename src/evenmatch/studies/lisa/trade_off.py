@@ -1,7 +1,9 @@
-"""Quality against speed of approximate assignment: measurements, tables and recommendations.
+"""Approximate assignment against exact assignment: quality, speed, and when to use which solver.
 
-`measure_trade_off` runs the measurements of `quality.py` and stores each; `trade_off_report` shows
-them and says for each solver when to use it.
+`measure_quality` compares total similarities, `measure_speed` times, and `measure_solver_agreement`
+the correlation of F_DISC scores with exact ones and with human ratings. `measure_trade_off` runs
+all three and stores each result; `trade_off_report` shows them and says for each solver when to use
+it.
 """
 
 from __future__ import annotations
@@ -9,39 +11,40 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from evenmatch.api import solve_batch
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.data.tables import TextTable
+from evenmatch.errors import InputError
+from evenmatch.evaluation.agreement import correlate
 from evenmatch.protocols import Encoder
-from evenmatch.registry import spec
+from evenmatch.registry import build, spec
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
+from evenmatch.similarity.vectors import Cosine
+from evenmatch.stats.levels import correlation
 from evenmatch.studies.experiment import ResultStore
-from evenmatch.studies.lisa.quality import (
-    BATCHES,
-    SIZES,
-    SOLVERS,
-    AssignmentQuality,
-    AssignmentSpeed,
-    SolverAgreement,
-    measure_quality,
-    measure_solver_agreement,
-    measure_speed,
-    random_matrices,
-    sentence_matrices,
-)
 from evenmatch.studies.sentences import SentencePairs
+from evenmatch.types import Alignment, Array, Problem
+from evenmatch.units.text import Pieces
 
+SOLVERS = ("row_mask", "recursive", "recursive(iterations=7)", "topk", "auction")
+SIZES = (8, 16, 32, 64, 128, 256, 512)
+BATCHES = (1, 16, 256)
+EXACT_METRIC, GREEDY_METRIC = "f_disc", "align"
+_MAX_CELLS = 1 << 23  # batches with more cells are limited by memory and are not timed
+_RESAMPLES = 200
 _RANDOM_SIZES = (8, 32, 128)
 _RANDOM_COUNT = 40
 _CLEAR_SPEEDUP = 1.25  # smaller ratios may be reversed on another machine
-_Record = TypeVar("_Record", AssignmentQuality, SolverAgreement, AssignmentSpeed)
+_Record = TypeVar("_Record", "AssignmentQuality", "SolverAgreement", "AssignmentSpeed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +121,9 @@ def _agreements(
 
 
 def _speeds(cells: ResultStore, size: int, measures: TradeOffSettings) -> list[AssignmentSpeed]:
-    recipe = asdict(dataclasses.replace(measures, sizes=(size,)))
-    work = functools.partial(
-        measure_speed,
-        (size,),
-        measures.batches,
-        measures.solvers,
-        rounds=measures.rounds,
-        seconds=measures.seconds,
-        device="" if measures.device == "cpu" else measures.device,
-    )
-    return _load_or_measure(cells, f"speed {size}", recipe, AssignmentSpeed, work)
+    own = dataclasses.replace(measures, sizes=(size,))
+    work = functools.partial(measure_speed, own)
+    return _load_or_measure(cells, f"speed {size}", asdict(own), AssignmentSpeed, work)
 
 
 def _load_or_measure(
@@ -143,6 +138,171 @@ def _load_or_measure(
         {name: recipe}, lambda _: [{"rows": [asdict(row) for row in work()]}]
     )
     return [kind(**row) for row in found[name]["rows"]]
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentQuality:
+    """How close one solver comes to the optimal assignment on some matrices.
+
+    `share` is its total similarity divided by that of the optimal matching, on average; alignments
+    that are no matching can exceed 1. `pairs` is the share of the min(m, n) pairs of a matching
+    that it makes: cells that both their units choose.
+    """
+
+    solver: str
+    matrices: int
+    share: float
+    lowest_share: float
+    pairs: float
+    fewest_pairs: float
+
+
+def measure_quality(
+    matrices: Sequence[Array], solvers: Sequence[str] = SOLVERS
+) -> list[AssignmentQuality]:
+    """Compare each solver with exact assignment on the same matrices."""
+    if not matrices:
+        raise InputError("there are no matrices to compare solvers on; give at least one")
+    exact = solve_batch(matrices, "lsa")
+    optimal = [_total_similarity(s, a) for s, a in zip(matrices, exact, strict=True)]
+    rows = []
+    for name in solvers:
+        found = solve_batch(matrices, name)
+        shares = [
+            _total_similarity(s, a) / b
+            for s, a, b in zip(matrices, found, optimal, strict=True)
+            if b > 0
+        ]
+        pairs = [
+            float(np.minimum(a.rows, a.cols).sum()) / min(s.shape)
+            for s, a in zip(matrices, found, strict=True)
+        ]
+        means = float(np.mean(shares)), float(np.mean(pairs))
+        rows.append(
+            AssignmentQuality(name, len(matrices), means[0], min(shares), means[1], min(pairs))
+        )
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentSpeed:
+    """Microseconds per pair for one solver, also as a multiple of SciPy's exact assignment."""
+
+    solver: str
+    size: int
+    batch: int
+    microseconds: float
+    times_exact: float
+
+
+def measure_speed(settings: TradeOffSettings) -> list[AssignmentSpeed]:
+    """Time each solver and the exact one for every size and batch; batches too large are skipped.
+
+    The time is that of the fastest round. Solvers take turns, so that other load on the machine
+    affects all of them. The exact solver always gets arrays.
+    """
+    if settings.rounds < 1:
+        raise InputError(f"rounds must be at least 1, got {settings.rounds}")
+    rows: list[AssignmentSpeed] = []
+    for size in settings.sizes:
+        for batch in settings.batches:
+            if batch == 1 or batch * size * size <= _MAX_CELLS:
+                rows += _time_solvers(size, batch, settings)
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class SolverAgreement:
+    """Kendall's tau-b of one metric on one set, with exact F_DISC and with human ratings."""
+
+    solver: str
+    subset: str
+    outputs: int
+    with_exact: float
+    with_people: float
+
+
+def measure_solver_agreement(
+    rated: RatedSet, solvers: Sequence[str], **run: Any
+) -> list[SolverAgreement]:
+    """Correlate F_DISC with greedy, exact and each of `solvers`; nothing else differs."""
+    specs = {
+        "greedy": GREEDY_METRIC,
+        "lsa": EXACT_METRIC,
+        **{s: f"align(alignment={s})" for s in solvers},
+    }
+    found = correlate(
+        list(specs.values()), rated, "segment", "kendall", resamples=_RESAMPLES, **run
+    )
+    scores = found.scored[0].scores
+    exact = scores[EXACT_METRIC].segments.ravel()
+    values = {entry.metric: entry for entry in found.entries}
+    return [
+        SolverAgreement(
+            solver,
+            rated.subset,
+            values[spec].n,
+            float(correlation(scores[spec].segments.ravel(), exact, "kendall")),
+            values[spec].value,
+        )
+        for solver, spec in specs.items()
+    ]
+
+
+def random_matrices(size: int, count: int, seed: int = 0) -> list[Array]:
+    """Return square matrices of independent uniform similarities between 0 and 1."""
+    random = np.random.default_rng(seed)
+    return [random.uniform(0, 1, (size, size)) for _ in range(count)]
+
+
+def sentence_matrices(
+    candidates: Sequence[str], references: Sequence[str], encoder: Encoder
+) -> list[Array]:
+    """Return the similarity matrix of each pair; pairs with an empty side are dropped."""
+    units = Pieces(marks=True)
+    x, y = (encoder([units(text) for text in side]) for side in (candidates, references))
+    found = [Cosine()(a, b) for a, b in zip(x, y, strict=True)]
+    return [s for s in found if s.size]
+
+
+def _time_solvers(size: int, batch: int, settings: TradeOffSettings) -> Iterator[AssignmentSpeed]:
+    masses = np.ones(size), np.ones(size)
+    arrays = [Problem(matrix, *masses) for matrix in random_matrices(size, batch)]
+    tensors = [_to_device(p, settings.device) for p in arrays if settings.device != "cpu"]
+    given = {"lsa": arrays} | dict.fromkeys(settings.solvers, tensors or arrays)
+    fastest = dict.fromkeys(given, float("inf"))
+    began, done = time.perf_counter(), 0
+    while done < settings.rounds or time.perf_counter() - began < settings.seconds:
+        done += 1
+        for name, problems in given.items():
+            solver = build(name)
+            started = time.perf_counter()
+            solver(problems)
+            _synchronize(settings.device)
+            fastest[name] = min(fastest[name], time.perf_counter() - started)
+    for name, seconds in fastest.items():
+        yield AssignmentSpeed(name, size, batch, seconds / batch * 1e6, seconds / fastest["lsa"])
+
+
+def _to_device(problem: Problem, device: str) -> Problem:
+    import torch
+
+    return Problem(
+        torch.as_tensor(problem.similarity, device=device), problem.row_mass, problem.col_mass
+    )
+
+
+def _synchronize(device: str) -> None:
+    """Wait until the accelerator has finished."""
+    if not device.startswith("cpu"):
+        import torch
+
+        accelerator: Any = torch.accelerator
+        accelerator.synchronize()
+
+
+def _total_similarity(similarity: Array, alignment: Alignment) -> float:
+    return float((np.maximum(alignment.rows, alignment.cols) * similarity).sum())
 
 
 def trade_off_report(measured: TradeOff) -> StudyReport:
