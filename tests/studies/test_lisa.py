@@ -101,7 +101,7 @@ def test_a_study_goes_on_where_it_was_stopped(
             raise KeyboardInterrupt
         return score_metrics(*given)
 
-    monkeypatch.setattr("evenmatch.studies.lisa.grid.score_metrics", stopped)
+    monkeypatch.setattr("evenmatch.studies.experiment.score_metrics", stopped)
     grid = Grid(layers=(1,), lengths=(0, 24), algorithms=("greedy", "lsa"), counted=False)
     with pytest.raises(KeyboardInterrupt):
         run_lisa_grid(sentences, grid, tmp_path)

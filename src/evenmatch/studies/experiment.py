@@ -21,7 +21,9 @@ import numpy as np
 
 from evenmatch.data.scores import atomic_write
 from evenmatch.errors import DataError, InputError
+from evenmatch.protocols import Metric
 from evenmatch.registry.parts import check_at_least
+from evenmatch.scoring.metric import score_metrics
 from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.p_values import p_value
 from evenmatch.stats.paired import (
@@ -30,7 +32,7 @@ from evenmatch.stats.paired import (
     percentile_bounds,
     swapped_differences,
 )
-from evenmatch.types import Array
+from evenmatch.types import Array, Pair, Run
 
 # Verdicts on a claimed difference.
 SEEN, NOT_SEEN, REVERSED, NOT_DECIDED = "seen", "not seen", "reversed", "not decided"
@@ -85,6 +87,30 @@ class ResultStore:
                 self.save(name, recipes[name], found)
                 stored[name] = found
         return {name: found for name, found in stored.items() if found is not None}
+
+    def load_or_score(
+        self,
+        metrics: Mapping[str, Metric],
+        recipe: Mapping[str, Any],
+        make_pairs: Callable[[], Sequence[Pair]],
+        run: Run,
+    ) -> Iterator[tuple[str, Array, float]]:
+        """Yield the scores of the same pairs by each metric, with its name and its seconds.
+
+        Scores that are not stored are computed in one pass. `recipe` identifies the pairs.
+        """
+
+        def compute(missing: list[str]) -> Iterator[dict[str, Any]]:
+            pairs, started = make_pairs(), time.perf_counter()
+            scores = score_metrics([metrics[name] for name in missing], pairs, run)
+            seconds = round((time.perf_counter() - started) / len(missing), 3)
+            for each in scores:
+                values = [round(s.value, 6) for s in each.segments]
+                yield {"values": values, "seconds": seconds}
+
+        recipes = {name: {"metric": m.signature, **recipe} for name, m in metrics.items()}
+        for name, found in self.load_or_compute(recipes, compute).items():
+            yield name, np.array(found["values"]), found.get("seconds", 0.0)
 
     def _path(self, name: str) -> Path:
         return self.folder / "cells" / f"{slug(name)}.json"

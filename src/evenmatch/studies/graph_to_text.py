@@ -8,8 +8,6 @@ set.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -22,7 +20,7 @@ import numpy as np
 from evenmatch.data.catalogue.catalogue import find_data_set
 from evenmatch.data.graphs import GraphText, Triples, read_graphs, write_graphs
 from evenmatch.studies.experiment import Experiment, Trained, check_arms
-from evenmatch.training.checkpoints import CHECKPOINT_FILE
+from evenmatch.training.checkpoints import CHECKPOINT_FILE, content_digest
 from evenmatch.training.generator.decoding import generate_texts
 from evenmatch.training.generator.loss import reference_cross_entropy
 from evenmatch.training.generator.policy import load_policy
@@ -290,11 +288,8 @@ class GraphCorpus:
     @cached_property
     def digest(self) -> str:
         """A hash of all splits."""
-        parts = [
-            [[each.graph.line, each.references] for each in some]
-            for some in (self.train, self.valid, self.test)
-        ]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        splits = (self.train, self.valid, self.test)
+        return content_digest([[[e.graph.line, e.references] for e in some] for some in splits])
 
     @cached_property
     def unseen_rows(self) -> Any:

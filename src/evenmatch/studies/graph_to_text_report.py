@@ -7,8 +7,6 @@ of the texts, and the paper's claims with the differences found here.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -53,6 +51,7 @@ from evenmatch.studies.graph_to_text import (
     GraphRun,
     GraphStudy,
 )
+from evenmatch.training.checkpoints import content_digest
 from evenmatch.types import Array, Pair, Run
 
 GraphExperiment: TypeAlias = Experiment[GraphStudy]
@@ -292,7 +291,7 @@ def _segment_scores(
     cells = {f"{run_name(run)} {which} {name}": run for run in pairs}
     recipes = {
         cell: {
-            "texts": _digest([pair.candidate for pair in pairs[run]]),
+            "texts": content_digest([pair.candidate for pair in pairs[run]]),
             "corpus": runs.study.corpus.digest,
             "metric": metric.signature,
         }
@@ -307,10 +306,6 @@ def _segment_scores(
 
     found = ResultStore(runs.folder).load_or_compute(recipes, compute)
     return {cells[cell]: np.array(kept["values"]) for cell, kept in found.items()}
-
-
-def _digest(texts: Sequence[str]) -> str:
-    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16]
 
 
 def _difference_rows(

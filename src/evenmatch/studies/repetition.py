@@ -9,7 +9,7 @@ that repetition can deceive has a resistance near 0.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from evenmatch.registry import build
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.scoring.inputs import make_run, offset_progress
-from evenmatch.scoring.metric import score_metrics
 from evenmatch.stats.bootstrap import Interval, bootstrap_interval
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import ResultStore, format_interval
@@ -120,6 +119,7 @@ def measure_attacks(
     if not metrics:
         raise InputError("the study has no metrics; give at least one")
     settings, store = make_run(**run), ResultStore(Path(folder))
+    recipe = {"texts": sentences.digest, "seed": seed}
     built = {name: build(name) for name in metrics}
     bases = {REFERENCE: sentences.others, CANDIDATE: sentences.candidates}
     conditions = [("", 0), *itertools.product(ATTACKS, COUNTS)]
@@ -127,25 +127,15 @@ def measure_attacks(
     scores: dict[tuple[str, str, int, str], Floats] = {}
     for done, (base, attack, count) in enumerate(steps):
         part = offset_progress(settings, done * len(sentences), len(steps) * len(sentences))
-        cells = {f"{base} {attack} {count} {name}": name for name in metrics}
-        recipes = {
-            cell: {
-                "metric": built[name].signature,
-                "texts": sentences.digest,
-                "seed": seed,
-            }
-            for cell, name in cells.items()
-        }
+        named = {f"{base} {attack} {count} {name}": built[name] for name in metrics}
 
-        def compute(missing: list[str]) -> Iterator[dict[str, Any]]:
+        def make_pairs() -> list[Pair]:
             texts = damage_texts(bases[base], sentences.others, attack, count, seed)  # noqa: B023
-            pairs = [Pair(t, (r,)) for t, r in zip(texts, sentences.others, strict=True)]
-            wanted = [built[cells[cell]] for cell in missing]  # noqa: B023
-            for found in score_metrics(wanted, pairs, part):  # noqa: B023
-                yield {"values": [round(s.value, 6) for s in found.segments]}
+            return [Pair(t, (r,)) for t, r in zip(texts, sentences.others, strict=True)]
 
-        for cell, found in store.load_or_compute(recipes, compute).items():
-            scores[base, attack, count, cells[cell]] = np.array(found["values"])
+        found = store.load_or_score(named, recipe, make_pairs, part)
+        for name, (_, values, _) in zip(metrics, found, strict=True):
+            scores[base, attack, count, name] = values
     return AttackScores(sentences, scores, tuple(metrics), seed)
 
 

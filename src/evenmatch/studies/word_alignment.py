@@ -9,9 +9,7 @@ in `word_alignment_report.py`.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +26,7 @@ from evenmatch.scoring.inputs import make_run
 from evenmatch.similarity.vectors import Cosine
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import ResultStore
+from evenmatch.training.checkpoints import content_digest
 from evenmatch.types import Array, Units
 from evenmatch.vectors.transformer import Transformer
 
@@ -69,7 +68,7 @@ class WordAlignedSet:
     def digest(self) -> str:
         """A hash of all words and links."""
         rows = [(p.source, p.target, sorted(p.sure), sorted(p.possible)) for p in self.pairs]
-        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+        return content_digest(rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ as soon as it is computed. Negatives are in-batch (`SHUFFLED`) and, if the data 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -20,7 +19,7 @@ from evenmatch.errors import InputError
 from evenmatch.metrics.presets import make_metric
 from evenmatch.models.checkpoints import Layer
 from evenmatch.scoring.inputs import make_run, offset_progress
-from evenmatch.scoring.metric import AlignMetric, score_metrics
+from evenmatch.scoring.metric import AlignMetric
 from evenmatch.scoring.reducers import Prf, Unweighted
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import ResultStore
@@ -167,25 +166,15 @@ def _score_step(
     """Yield each cell of a step with its scores and seconds, loaded or scored now."""
     digests = {side: sentences.digest for side, sentences in sides.items()}
     cells = {str(cell): cell for cell in metrics}
-    recipes = {
-        name: {"metric": metrics[cell].signature, "texts": digests} for name, cell in cells.items()
-    }
 
-    def compute(missing: list[str]) -> list[dict[str, Any]]:
-        pairs = [
+    def make_pairs() -> list[Pair]:
+        return [
             Pair(candidate, (other,))
             for sentences in sides.values()
             for candidate, other in zip(sentences.candidates, sentences.others, strict=True)
         ]
-        started = time.perf_counter()
-        scores = score_metrics([metrics[cells[name]] for name in missing], pairs, run)
-        seconds = round((time.perf_counter() - started) / len(missing), 3)
-        return [
-            {"values": [round(s.value, 6) for s in each.segments], "seconds": seconds}
-            for each in scores
-        ]
 
-    for name, found in store.load_or_compute(recipes, compute).items():
-        parts = np.split(np.array(found["values"]), len(sides))
-        for side, values in zip(sides, parts, strict=True):
-            yield replace(cells[name], side=side), values, found["seconds"] / len(sides)
+    named = {name: metrics[cell] for name, cell in cells.items()}
+    for name, found, seconds in store.load_or_score(named, {"texts": digests}, make_pairs, run):
+        for side, values in zip(sides, np.split(found, len(sides)), strict=True):
+            yield replace(cells[name], side=side), values, seconds / len(sides)
