@@ -9,6 +9,7 @@ from evenmatch.reports.plots import (
     histogram,
     interval_plot,
     kernel_density,
+    line_plot,
     line_plot_svg,
     nice_scale,
     violin_plot,
@@ -73,6 +74,15 @@ def test_a_bar_is_as_high_as_its_stretch_has_texts() -> None:
     bars = [float(r.attrib["height"][:-1]) for r in tree.iter(f"{SVG}rect") if "y" in r.attrib]
     assert bars[0] == pytest.approx(3 * bars[1], abs=0.3)
     assert len(bars) == 3
+
+
+def test_series_beyond_the_colours_are_dashed() -> None:
+    lines = {f"run {n}": [(0.0, n), (1.0, n + 1.0)] for n in range(9)}
+    plot = line_plot(("x", "y"), lines)
+    assert '<path class="c0" ' in plot.shapes
+    assert '<path class="c1 d1" ' in plot.shapes
+    assert '<span class="c1 d1"></span>run 8' in plot.figure("runs")
+    assert "stroke-dasharray" in plot.svg_file("runs")
 
 
 def test_densities_sum_to_one() -> None:

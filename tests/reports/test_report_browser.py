@@ -9,6 +9,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.reports.page import render_page, sortable_table
+from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.results import result_page
 from evenmatch.types import Pair
 from tests.support import report_results as made
@@ -161,6 +162,15 @@ def test_a_wide_table_shows_that_it_scrolls(long_report: str, visit: Open) -> No
     region = wide.get_by_role("region", name="Mean score of each metric")
     assert region.evaluate("e => e.scrollWidth <= e.clientWidth")
     assert region.locator("xpath=following-sibling::p[@class='more']").count() == 0
+
+
+def test_figures_of_a_study_are_dark_on_a_dark_page(tmp_path: Path, visit: Open) -> None:
+    figure = line_plot_svg("Loss", ("step", "loss"), {"a": [(0, 1.0), (1, 0.5)]})
+    study = {"title": "Study", "findings": [], "tables": {}, "figures": {"loss": figure}}
+    address = written(tmp_path, result_page(study | {"notes": []}))
+    images = {dark: visit(address, dark=dark).locator("img") for dark in (False, True)}
+    filters = [each.evaluate("e => getComputedStyle(e).filter") for each in images.values()]
+    assert filters == ["none", "invert(0.91) hue-rotate(180deg)"]
 
 
 def test_words_can_be_read_in_light_and_dark(report: str, visit: Open) -> None:

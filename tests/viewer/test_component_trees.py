@@ -8,11 +8,11 @@ import pytest
 
 import evenmatch as em
 from evenmatch.units.parsers.files import ParseFile
-from evenmatch.units.subtrees import Subtrees
+from evenmatch.units.subtrees import Constituents, Subtrees
 from evenmatch.viewer.page import align_all, alignment_page
 from evenmatch.viewer.trees import lay_out_trees
 from tests.support.browser import Open
-from tests.support.parses import BY, HAVING, write_conllu
+from tests.support.parses import BY, HAVING, write_brackets, write_conllu
 
 FLAT = em.build("align(vectors=hashed)")
 
@@ -74,6 +74,34 @@ def test_trees_are_named_and_their_links_say_their_values(page: str, visit: Open
     joint = seen.locator("svg.trees .joint").first
     joint.dispatch_event("pointerover")
     assert seen.locator(".tip").inner_text() == joint.locator("title").text_content()
+
+
+def test_pointing_at_a_node_marks_its_links(page: str, visit: Open) -> None:
+    seen = visit(f"{page}#v=trees")
+    node = seen.locator("svg.trees .node[data-tree=candidate]", has_text="girl")
+    node.hover()
+    own = seen.locator(f"svg.trees .joint[data-candidate='{node.get_attribute('data-at')}']")
+    assert own.count() == seen.locator("svg.trees .joint.lit").count() >= 1
+    seen.mouse.move(0, 0)
+    assert seen.locator("svg.trees .joint.lit").count() == 0
+
+
+LONG_TREE = "(S (NP (NNP Rome)) (VP (VBD fell)" + " (PP (IN in) (NP (DT a) (NN day)))" * 9 + "))"
+
+
+def test_trees_of_long_sentences_fit_a_laptop(tmp_path: Path, visit: Open) -> None:
+    splitter = Constituents(ParseFile(write_brackets(tmp_path, LONG_TREE)))
+    long = em.AlignMetric(splitter, em.build("hashed"), em.build("same_label"), em.build("lsa"))
+    text = "Rome fell" + " in a day" * 9
+    file = tmp_path / "page.html"
+    also = align_all([("long", long)], [text], text)
+    file.write_text(alignment_page(em.align(text, text, long), also=also), "utf-8")
+    region = visit(file.as_uri(), width=1280).get_by_role("region", name="trees")
+    assert region.evaluate("e => e.scrollWidth <= e.clientWidth")
+    phone = visit(file.as_uri(), width=390)
+    region = phone.get_by_role("region", name="trees")
+    assert region.evaluate("e => e.scrollWidth > e.clientWidth")  # shrunk by a third at most
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_trees_are_copied_as_svg(page: str, visit: Open) -> None:

@@ -53,7 +53,8 @@ def test_the_picture_is_xml_with_a_dashed_node_for_unpaired_nodes(
     dependencies: tuple[TreePair, em.Aligned],
 ) -> None:
     root = ElementTree.fromstring(tree_svg_file(dependencies[0], "<score> & more"))
-    alone = [g for g in root.iter("{http://www.w3.org/2000/svg}g") if g.get("class") == "alone"]
+    groups = root.iter("{http://www.w3.org/2000/svg}g")
+    alone = [g for g in groups if g.get("class") == "node alone"]
     texts = {"".join(g.itertext()) for g in alone}
     assert texts == {"by", "having"}
     assert root.get("aria-label") == "<score> & more"
@@ -93,9 +94,13 @@ def crosses(segment: tuple[Point, Point], place: NodePosition) -> bool:
 BRACKETS = "(S (NP (NNP Rome)) (VP (VBD fell) (PP (IN in) (NP (DT a) (NN day)))) (. .))"
 
 
+@pytest.mark.parametrize("width", [1150.0, 300.0], ids=["side by side", "stacked"])
 @pytest.mark.parametrize("kind", ["dependencies", "phrases"])
 @pytest.mark.parametrize("solver", ["greedy", "lsa"])
-def test_no_link_passes_behind_a_node(tmp_path: Path, kind: str, solver: str) -> None:
+def test_no_link_passes_behind_a_node(
+    tmp_path: Path, kind: str, solver: str, width: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenmatch.viewer.trees._MOST_WIDTH", width)
     splitter: Subtrees | Constituents = Subtrees(ParseFile(write_conllu(tmp_path)))
     texts = BY, HAVING
     if kind == "phrases":
@@ -131,3 +136,34 @@ def test_each_tree_is_named_above_its_first_node(
     assert list(names) == ["candidate", "reference"]
     assert names["candidate"] < min(p.x for p in pair.candidate)
     assert max(p.x for p in pair.candidate) < names["reference"] < min(p.x for p in pair.reference)
+
+
+LONG = "(S (NP (NNP Rome)) (VP (VBD fell)" + " (PP (IN in) (NP (DT a) (NN day)))" * 12 + "))"
+
+
+@pytest.mark.parametrize("kind", ["dependencies", "phrases"])
+def test_nodes_of_a_row_do_not_overlap_and_words_stay_in_order(tmp_path: Path, kind: str) -> None:
+    splitter: Subtrees | Constituents = Subtrees(ParseFile(write_conllu(tmp_path)))
+    texts = BY, HAVING
+    if kind == "phrases":
+        splitter = Constituents(ParseFile(write_brackets(tmp_path, LONG)))
+        texts = ("Rome fell" + " in a day" * 12,) * 2
+    pair = lay_out_trees(splitter, *texts, em.align(*texts, metric(splitter)))
+    for places in (pair.candidate, pair.reference):
+        for row in {place.y for place in places}:
+            nodes = sorted((p for p in places if p.y == row), key=lambda p: p.x)
+            for a, b in pairwise(nodes):
+                widths = [max(text_width(p.text), text_width(p.word)) for p in (a, b)]
+                assert b.x - a.x >= FONT_SIZE * sum(widths) / 2, (a, b)
+        words = [p.x for p in places if p.word]
+        assert words == sorted(words)
+
+
+def test_wide_trees_stand_one_below_the_other(tmp_path: Path) -> None:
+    splitter = Constituents(ParseFile(write_brackets(tmp_path, LONG)))
+    text = "Rome fell" + " in a day" * 12
+    pair = lay_out_trees(splitter, text, text, em.align(text, text, metric(splitter)))
+    assert max(p.y for p in pair.candidate) < min(p.y for p in pair.reference)
+    (_, x, y), (_, u, v) = pair.names
+    assert (x, y < v < min(p.y for p in pair.reference)) == (u, True)
+    assert max(x for link in pair.links for x, _ in link.points) <= pair.width

@@ -293,7 +293,9 @@ def _file_style() -> str:
 
 
 def _colour(number: int) -> str:
-    return f"c{number % _COLOUR_COUNT}"
+    """Return the classes of a series; with more series than colours, lines are dashed."""
+    colour, dashes = number % _COLOUR_COUNT, min(number // _COLOUR_COUNT, 2)
+    return f"c{colour} d{dashes}" if dashes else f"c{colour}"
 
 
 def _series_names(groups: Mapping[str, Mapping[str, object]]) -> tuple[str, ...]:

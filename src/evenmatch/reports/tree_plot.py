@@ -43,9 +43,8 @@ def draw_trees(pair: TreePair, aligned: Aligned, path: str | Path) -> Path:
         _draw_tree(axes, pair.reference, {link.end for link in pair.links})
         for link in pair.links:
             _draw_link(axes, link)
-        for name, nodes in (("candidate", pair.candidate), ("reference", pair.reference)):
-            left = min((node.x for node in nodes), default=10.0)
-            axes.text(left, 16, name, fontsize=10, fontweight="bold", color=UNMATCHED_COLOUR)
+        for name, x, y in pair.names:
+            axes.text(x, y, name, fontsize=10, fontweight="bold", color=UNMATCHED_COLOUR)
         save_figure(figure, path)
     return path
 

@@ -1,8 +1,8 @@
-"""Two parse trees side by side, with links between aligned subtrees, as SVG.
+"""Two parse trees with links between aligned subtrees, as SVG.
 
-`lay_out_trees` computes node positions and links; `tree_svg` and `tree_svg_file` draw them. Links
-run in the space above each row of nodes and in the gap between the trees, so that none crosses a
-node.
+`lay_out_trees` computes node positions and links; `tree_svg` and `tree_svg_file` draw them. The
+trees stand side by side, or one below the other if they are wide. Links run in the space above each
+row of nodes, and between the trees or beside them, so that none crosses a node.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from evenmatch.viewer.links import FONT_SIZE, printable, text_width, unit_label
 
 _GAP, _STEP, _TOP, _BETWEEN = 18.0, 60.0, 52.0, 90.0
 _NODE_HEIGHT = 22.0
+_WORD_STEP = 20.0  # least distance between the centres of neighbouring words
+_MOST_WIDTH = 1150.0  # of trees that stand side by side
 _LANE = 3.5  # distance between links that run side by side
 _INK, _QUIET, _LINE, _PAIR = "#212529", "#5c636a", "#adb5bd", "#e8590c"
 
 TREE_CAPTION = (
-    "The candidate's tree is on the left, the reference's on the right. Lines connect nodes whose "
-    "subtrees are matched: wider lines stand for more pairs, fainter lines for a lower similarity. "
-    "Dashed nodes are unmatched."
+    "Lines connect nodes whose subtrees are matched: wider lines stand for more pairs, fainter "
+    "lines for a lower similarity. Dashed nodes are unmatched."
 )
 
 
@@ -46,7 +47,7 @@ class TreeLink:
     """A line from a candidate node to a reference node, for all paired subtrees with these roots.
 
     `pieces` lists the paired units with their similarity. `points` are the corners of the line:
-    up from one node, along its row, along the gap between the trees, and to the other node.
+    up from one node, along its row, up or down between or beside the trees, and to the other node.
     """
 
     start: int
@@ -58,13 +59,17 @@ class TreeLink:
 
 @dataclass(frozen=True, slots=True)
 class TreePair:
-    """Layout of the trees of a candidate and a reference, and the links between them."""
+    """Layout of the trees of a candidate and a reference, and the links between them.
+
+    `names` are the headings of the two trees with their positions.
+    """
 
     candidate: tuple[NodePosition, ...]
     reference: tuple[NodePosition, ...]
     links: tuple[TreeLink, ...]
     width: float
     height: float
+    names: tuple[tuple[str, float, float], ...]
 
 
 def lay_out_trees(
@@ -76,16 +81,23 @@ def lay_out_trees(
     roots = [[unit[2] for unit in units.tree_units(parse)] for parse in parses]
     links = _collect_links(aligned, roots[0], roots[1])
     left = _node_positions(parses[0], _GAP, [link.start for link in links])
-    edge = max((p.x + _half_width(p) for p in left), default=_GAP)
+    edge, below = _extent(left)
     between = max(_BETWEEN, 2 * _GAP + _LANE * len(links))
     right = _node_positions(parses[1], edge + between, [link.end for link in links])
-    every = [*left, *right]
+    start, top, middle, towards = edge + between, 0.0, edge + between / 2, -1
+    width, height = _extent(right)
+    if stacked := width > _MOST_WIDTH:
+        right = [replace(p, x=p.x - start + _GAP, y=p.y + below) for p in right]
+        start, top, towards = _GAP, below, 1
+        width, height = _extent(right)
+        middle = max(edge, width) + between / 2
     return TreePair(
         tuple(left),
         tuple(right),
-        _route_links(links, left, right, edge + between / 2),
-        max((p.x + _half_width(p) for p in every), default=edge + between) + _GAP,
-        max((p.y for p in every), default=_TOP) + 2 * _GAP,
+        _route_links(links, left, right, middle, towards),
+        middle + between / 2 if stacked else max(edge + between, width) + _GAP,
+        max(below, height),
+        (("candidate", _GAP, 16.0), ("reference", start, top + 16.0)),
     )
 
 
@@ -108,6 +120,12 @@ def tree_svg_file(pair: TreePair, title: str) -> str:
     )
     page = f'<rect width="100%" height="100%" style="stroke:none"/>{style}'
     return '<?xml version="1.0" encoding="utf-8"?>\n' + _svg(pair, title, page) + "\n"
+
+
+def _extent(places: Sequence[NodePosition]) -> tuple[float, float]:
+    """Return the right end and the bottom of a tree."""
+    right = max((p.x + _half_width(p) for p in places), default=_GAP)
+    return right, max((p.y for p in places), default=_TOP) + 2 * _GAP
 
 
 def _half_width(place: NodePosition) -> float:
@@ -134,10 +152,14 @@ def _route_links(
     left: Sequence[NodePosition],
     right: Sequence[NodePosition],
     middle: float,
+    towards: int,
 ) -> tuple[TreeLink, ...]:
-    """Give each link a lane above the row of either node, and one in the gap at `middle`."""
+    """Give each link a lane above the row of either node, and one around `middle`.
+
+    From the reference, `middle` is to the left (`towards` is -1) or to the right (1).
+    """
     starts = _ends_and_lanes([link.start for link in links], left, 1)
-    ends = _ends_and_lanes([link.end for link in links], right, -1)
+    ends = _ends_and_lanes([link.end for link in links], right, towards)
     order = sorted(range(len(links)), key=lambda n: -starts[n][2])
     across = {n: middle + _LANE * (k - (len(links) - 1) / 2) for k, n in enumerate(order)}
     routed = []
@@ -153,7 +175,7 @@ def _ends_and_lanes(
 ) -> list[tuple[float, float, float]]:
     """Return where each link meets its node, x and y, and the height of its lane.
 
-    The lane of a node nearer to the other tree is lower, so that links of one row do not cross.
+    The lane of a node nearer to the end of its row is lower, so that links of one row do not cross.
     """
     found: dict[int, tuple[float, float, float]] = {}
     rows: dict[float, list[int]] = {}
@@ -171,20 +193,12 @@ def _ends_and_lanes(
 
 
 def _node_positions(parse: Parse, left: float, linked: Sequence[int]) -> list[NodePosition]:
-    """Place words from left to right, phrases centred above their children, heads above words.
+    """Place words in their order, phrases centred above their children, heads above words.
 
-    `linked` has the node of each link; rows with more links have more space above them.
+    Nodes overlap horizontally only if they are in different rows, which keeps long sentences
+    narrow. `linked` has the node of each link; rows with more links have more space above them.
     """
-    columns: list[float] = []  # centres of the words
-    for word in parse.words:
-        width = FONT_SIZE * max(text_width(unit_label(word)), 1.8)
-        columns.append(left + width / 2)
-        left += width + _GAP
     every = all_nodes(parse)
-    middles: dict[int, float] = {}
-    for node in reversed(every):
-        below = [middles[id(child)] for child in node.children] if parse.is_constituency else []
-        middles[id(node)] = sum(below) / len(below) if below else columns[node.head]
     parents = {id(child): n for n, node in enumerate(every) for child in node.children}
     parent = [parents.get(id(node), -1) for node in every]
     depths: list[int] = []
@@ -196,8 +210,61 @@ def _node_positions(parse: Parse, left: float, linked: Sequence[int]) -> list[No
         text, word = unit_label(parse.words[node.head]), ""
         if parse.is_constituency:
             text, word = node.label, "" if node.children else text
-        places.append(NodePosition(middles[id(node)], heights[depths[n]], text, word, parent[n]))
-    return places
+        places.append(NodePosition(0.0, heights[depths[n]], text, word, parent[n]))
+    halves = [max(_half_width(place), 0.9 * FONT_SIZE) for place in places]
+    if parse.is_constituency:
+        middles = _phrase_columns(parent, depths, halves)
+    else:
+        heads = [node.head for node in every]
+        middles = _word_columns(heads, depths, halves)
+    start = left - min((x - half for x, half in zip(middles, halves, strict=True)), default=0.0)
+    return [replace(place, x=start + x) for place, x in zip(places, middles, strict=True)]
+
+
+def _word_columns(
+    heads: Sequence[int], depths: Sequence[int], halves: Sequence[float]
+) -> list[float]:
+    """Return the centres of words, from left to right."""
+    middles = [0.0] * len(heads)
+    ends: dict[int, float] = {}  # right end of each row
+    last = 0.0
+    for n in sorted(range(len(heads)), key=heads.__getitem__):
+        last = max(last + _WORD_STEP, ends.get(depths[n], 0.0) + _GAP + halves[n])
+        middles[n], ends[depths[n]] = last, last + halves[n]
+    return middles
+
+
+def _phrase_columns(
+    parent: Sequence[int], depths: Sequence[int], halves: Sequence[float]
+) -> list[float]:
+    """Return the centres of phrases and words, placed from right to left, children first."""
+    middles = [0.0] * len(parent)
+    below: list[list[int]] = [[] for _ in parent]
+    ends: dict[int, float] = {}  # left end of each row
+    last = 0.0
+    for n in reversed(range(len(parent))):
+        room = ends.get(depths[n], 0.0) - _GAP - halves[n]
+        if below[n]:
+            middle = sum(middles[child] for child in below[n]) / len(below[n])
+            shift = max(middle - room, 0.0)
+            for each in _nodes_below(n, below) if shift else ():
+                middles[each] -= shift
+                ends[depths[each]] = min(ends[depths[each]], middles[each] - halves[each])
+            middles[n] = middle - shift
+            last -= shift
+        else:
+            middles[n] = last = min(last - _WORD_STEP, room)
+        ends[depths[n]] = middles[n] - halves[n]
+        if parent[n] >= 0:
+            below[parent[n]].append(n)
+    return middles
+
+
+def _nodes_below(node: int, below: Sequence[Sequence[int]]) -> list[int]:
+    found = list(below[node])
+    for each in found:
+        found.extend(below[each])
+    return found
 
 
 def _row_heights(depths: Sequence[int], linked: Sequence[int]) -> list[float]:
@@ -212,16 +279,17 @@ def _row_heights(depths: Sequence[int], linked: Sequence[int]) -> list[float]:
 
 def _svg(pair: TreePair, title: str, before: str) -> str:
     joined = {link.start for link in pair.links}, {link.end for link in pair.links}
-    start = min((p.x - _half_width(p) for p in pair.reference), default=pair.width / 2)
+    names = "".join(
+        f'<text class="side" x="{x:.0f}" y="{y:.0f}">{name}</text>' for name, x, y in pair.names
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(title)}" '
         f'class="trees" width="{pair.width:.0f}" height="{pair.height:.0f}" '
         f'viewBox="0 0 {pair.width:.0f} {pair.height:.0f}">{before}'
-        f'<text class="side" x="{_GAP:.0f}" y="16">candidate</text>'
-        f'<text class="side" x="{start:.0f}" y="16">reference</text>'
-        f"{_draw_edges(pair.candidate)}{_draw_edges(pair.reference)}"
+        f"{names}{_draw_edges(pair.candidate)}{_draw_edges(pair.reference)}"
         f"{''.join(map(_draw_link, pair.links))}"
-        f"{_draw_nodes(pair.candidate, joined[0])}{_draw_nodes(pair.reference, joined[1])}</svg>"
+        f"{_draw_nodes('candidate', pair.candidate, joined[0])}"
+        f"{_draw_nodes('reference', pair.reference, joined[1])}</svg>"
     )
 
 
@@ -239,20 +307,21 @@ def _draw_link(link: TreeLink) -> str:
     title = "; ".join(f"{printable(x)} – {printable(y)}: {s:.2f}" for x, y, s in link.pieces)
     corners = " ".join(f"{x:.1f} {y:.1f}" for x, y in link.points)
     return (
-        f'<path class="joint" d="M{corners}" '
+        f'<path class="joint" data-candidate="{link.start}" data-reference="{link.end}" '
+        f'd="M{corners}" '
         f'stroke-width="{min(0.8 + 0.5 * len(link.pieces), 3.0):.2f}" '
         f'opacity="{0.15 + 0.75 * min(link.similarity, 1.0) ** 2:.2f}">'
         f"<title>{escape(title)}</title></path>"
     )
 
 
-def _draw_nodes(places: Sequence[NodePosition], joined: set[int]) -> str:
+def _draw_nodes(side: str, places: Sequence[NodePosition], joined: set[int]) -> str:
     drawn = ""
     for n, p in enumerate(places):
         width = FONT_SIZE * text_width(p.text) + 10
-        group = "" if n in joined else ' class="alone"'
+        group = "node" if n in joined else "node alone"
         drawn += (
-            f'<g{group}><rect x="{p.x - width / 2:.1f}" '
+            f'<g class="{group}" data-tree="{side}" data-at="{n}"><rect x="{p.x - width / 2:.1f}" '
             f'y="{p.y - _NODE_HEIGHT / 2}" width="{width:.1f}" height="{_NODE_HEIGHT}" rx="4"/>'
             f'<text x="{p.x:.1f}" y="{p.y + 5}">{escape(p.text)}</text>'
         )

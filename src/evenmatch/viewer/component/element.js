@@ -59,7 +59,7 @@ class Viewer extends HTMLElement {
     return `<form data-part="texts">${area("candidate", second ? "Candidate A" : "Candidate")}${second}${area("reference", "Reference")}
       <label class="token" data-part="lock" hidden>Token<input type="password" data-part="token" autocomplete="off"></label></form>
       <div class="tools"><label>Metric <select data-part="metric">${options}</select></label>
-      <fieldset><legend>View</legend>${views}<small id="why-no-trees" data-part="why-no-trees" hidden>(no trees: this metric does not align parse trees)</small></fieldset>
+      <fieldset><legend>View</legend>${views}<small id="why-no-trees" data-part="why-no-trees" hidden>(this metric does not align parse trees)</small></fieldset>
       <span class="copies"><button type="button" data-part="copy">Copy as SVG</button>${share}</span></div>
       <p class="status" data-part="status" role="status" aria-live="polite"></p><div data-part="drawn"></div>
       <div class="tip" data-part="tip" aria-hidden="true" hidden></div>`;

@@ -3,16 +3,18 @@
 const scoreLine = (alignment, letter) => {
   const numbers = Object.entries({ score: alignment.score.value, precision: alignment.score.precision, recall: alignment.score.recall })
     .filter(([, value]) => value !== null).map(([name, value]) => `<span>${name} <strong>${formatNumber(value, 4)}</strong></span>`);
-  const flags = alignment.score.flags.map((flag) => flag.replace("_", " ")).join(", ");
+  const flags = alignment.score.flags.map((flag) => flag.replaceAll("_", " ")).join(", ");
   return `<p class="score">${letter ? `<span>${letter}</span>` : ""}${numbers.join("")}</p>` +
     (flags ? `<p class="flags">Note: ${escapeHtml(flags)}.</p>` : "");
 };
 
 const CAPTIONS = {
   links: "Lines connect matched units: wider lines have a larger weight, fainter lines a lower similarity. Dashed boxes are unmatched.",
-  map: "Candidate in rows, reference in columns; darker cells are more similar. Framed cells are pairs; a thicker frame means a larger weight.",
-  trees: "The candidate’s tree is on the left, the reference’s on the right. Lines connect nodes whose subtrees are matched; dashed nodes are unmatched.",
+  map: "Candidate in rows, reference in columns; stronger colour means more similar. Framed cells are pairs; a thicker frame means a larger weight.",
+  trees: "Lines connect nodes whose subtrees are matched; dashed nodes are unmatched.",
 };
+
+const LEAST_SCALE = 0.7; // wide trees are shrunk by at most this factor, then they scroll
 
 const scrollable = (content, name) => `<div class="wide" role="region" tabindex="0" aria-label="${name}">${content}</div>`;
 
@@ -52,6 +54,10 @@ Object.assign(Viewer.prototype, {
       `${scrollable(this.picture(alignment, view), view)}</figure>`).join("");
     this.at("drawn").innerHTML = `<div class="figures${this.beside() ? " beside" : ""}">${figures}</div>` + (several ? comparison(...this.found) : "") +
       `<p class="recipe">Metric: <code>${escapeHtml(this.found[0].signature)}</code></p>`;
+    for (const trees of this.shadowRoot.querySelectorAll("svg.trees")) {
+      const width = trees.width.baseVal.value;
+      trees.style.width = `${Math.max(LEAST_SCALE * width, Math.min(width, this.room()))}px`;
+    }
     for (const cell of this.shadowRoot.querySelectorAll("td.heat"))
       for (const name of ["s", "w"]) cell.style.setProperty(`--${name}`, cell.dataset[name]);
     for (const figure of this.shadowRoot.querySelectorAll("figure"))
@@ -64,7 +70,9 @@ Object.assign(Viewer.prototype, {
     tip.hidden = true;
     const figure = target?.closest("figure"), alignment = figure && this.found[figure.dataset.n];
     for (const lit of this.shadowRoot.querySelectorAll(".lit")) lit.classList.remove("lit");
-    const joint = target?.closest(".joint");
+    const node = target?.closest(".node"), joint = target?.closest(".joint");
+    if (node)
+      for (const link of figure.querySelectorAll(`.joint[data-${node.dataset.tree}="${node.dataset.at}"]`)) link.classList.add("lit");
     if (alignment && joint) this.tell(joint.querySelector("title").textContent, joint, event);
     const part = alignment && target.closest(".unit, .link, td.heat");
     if (!part) return;
