@@ -3,7 +3,8 @@
 Most of these troubles are tested with the part that they concern: empty and long texts in
 `scoring/test_edges.py`, batches in `scoring/test_invariance.py`, transposed references in
 `scoring/test_input.py`, the shell in `cli/test_score_command.py`, rewards in
-`integrations/test_reward_shims.py`, significance in `evaluation/test_compare.py`.
+`integrations/test_reward_shims.py`, significance in `evaluation/test_compare.py`, equal results of
+the shell and Python in `cli/test_parity.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import inspect
 import json
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,20 @@ def test_one_to_one_and_rescaled_scores_spread_where_greedy_ones_crowd() -> None
     assert ranges["f_disc"] > ranges["bertscore"]
     low = "align(units=pieces(marks=True), vectors=transformer(layer=4), scoring=rescale(low=0.4))"
     assert np.ptp(em.score(candidates, references, low).values) > ranges["bertscore"]
+
+
+def test_transport_problems_of_a_call_are_solved_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+    solve = em.Emd.__call__
+
+    def counted(solver: em.Emd, problems: Sequence[em.Problem]) -> list[em.Alignment]:
+        counts.append(len(problems))
+        return solve(solver, problems)
+
+    monkeypatch.setattr(em.Emd, "__call__", counted)
+    texts = [f"{text} {n}" for n in range(25) for text in TEXTS]
+    em.score(texts, texts[::-1], "align(vectors=hashed, alignment=emd)")
+    assert counts == [100]
 
 
 def test_the_package_itself_needs_no_heavy_library_and_bounds_none_from_above() -> None:

@@ -79,6 +79,15 @@ def test_latex_has_a_column_per_subset(command: Command, mine: str) -> None:
     assert r"metric & news & talks & average \\" in said.out
 
 
+def test_latex_has_minus_signs_and_the_best_value_in_bold(command: Command, mine: str) -> None:
+    rows = [{**row, "rating": -row["rating"]} for row in rated_rows(("news",))]
+    asked = ("meta", str(write_rows(Path(mine), rows)), "-m", LSA, "-m", "chrf")
+    said = command(*asked, "--resamples", "10", "-f", "latex").out
+    assert said.count("$-$") >= 2
+    assert r"$-$\textbf{" in said
+    assert r"\toprule" in said
+
+
 def test_a_page_is_written_beside_the_table(command: Command, mine: str) -> None:
     said = command("meta", mine, "-m", LSA, "--resamples", "10", "--out", "page.html")
     assert said.err == "evenmatch: wrote page.html\n"

@@ -64,7 +64,7 @@ def audit(
     *,
     attributes: Sequence[str] = (),
     published: bool = False,
-    worst: int = 3,
+    worst: int = 1,
     confidence: float = 0.95,
     resamples: int = 1000,
     trials: int = 10_000,
