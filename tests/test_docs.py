@@ -200,7 +200,7 @@ HOW_TOS = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")}
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_every_guide_is_listed_by_job(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
-    _, _, table = text.partition("| job | guides |\n|---|---|\n")
+    _, _, table = text.partition("| job | first step | guides |\n|---|---|---|\n")
     rows = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", table.partition("\n\n")[0], re.MULTILINE))
     assert list(rows) == [
         "Score",
@@ -213,6 +213,8 @@ def test_every_guide_is_listed_by_job(page: str) -> None:
         "Serve",
         "Extend",
     ]
+    commands = [name for row in rows.values() for name in re.findall(r"`evenmatch ([\w-]+)", row)]
+    assert set(commands) <= set(COMMANDS)
     listed = [Path(link).name for row in rows.values() for link in _LINK.findall(row)]
     assert sorted(listed) == sorted(HOW_TOS)
 

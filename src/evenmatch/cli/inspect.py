@@ -219,7 +219,7 @@ def _setting_help(made_by: RegistryEntry | None, setting: str) -> str:
 
 def list_names(
     kind: str | None = typer.Argument(
-        None, help=f"List only one kind: {', '.join(KINDS)}.", show_default=False
+        None, metavar="KIND", help=f"List only one kind: {', '.join(KINDS)}.", show_default=False
     ),
     json: bool = opt.JSON,
 ) -> None:

@@ -100,7 +100,7 @@ def resolve_metrics(given: Sequence[str] | None, published: bool) -> list[str]:
     return list(dict.fromkeys(given or ([] if published else ["bertscore"])))
 
 
-METRICS = metric(["bertscore"], METRIC_HELP, shown="bertscore")
+METRICS = metric(["bertscore"], METRIC_HELP)
 SOURCES = value("", "FILE", "Source texts (the inputs of the generation system), one per line.")
 MODEL_METRIC = metric(
     "bertscore", "Alignment metric that uses a model, for example bertscore(model='FOLDER')."
@@ -126,7 +126,6 @@ SCALE = value(
     1.0,
     "FACTOR",
     "Multiply all scores by this factor; with 100, BLEU is 28.9 instead of 0.289.",
-    shown="1",
 )
 OUT = value(
     "",
