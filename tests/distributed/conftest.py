@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import evenmatch as em
-from evenmatch.distributed.messages import (
+from evenmatch.distributed.pool import (
     ShardFailed,
     ShardTask,
     WorkerJob,

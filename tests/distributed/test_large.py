@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenmatch as em
-from evenmatch.distributed.messages import (
+from evenmatch.distributed.pool import (
     ShardDone,
     ShardFailed,
     ShardTask,

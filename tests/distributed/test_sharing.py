@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import evenmatch as em
-from evenmatch.distributed.messages import ShardFailed, ShardTask, WorkerJob
+from evenmatch.distributed.pool import ShardFailed, ShardTask, WorkerJob
 from evenmatch.distributed.processes import Processes
 from evenmatch.distributed.session import worker_session
 from evenmatch.registry import spec

@@ -14,7 +14,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.data.ratings.reading import read_ratings
-from evenmatch.distributed.messages import Runner
+from evenmatch.distributed.pool import Runner
 from evenmatch.distributed.processes import Processes
 from evenmatch.distributed.session import worker_session
 from evenmatch.errors import EvenmatchError

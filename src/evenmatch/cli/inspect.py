@@ -109,7 +109,7 @@ def write_picture(aligned: Aligned, path: str, trees: TreePair | None = None) ->
 
         _write_text(path, tree_svg_file(trees, f"score {aligned.score.value:.4f}"))
     elif trees:
-        from evenmatch.reports.tree_plot import draw_trees
+        from evenmatch.reports.heatmap import draw_trees
 
         draw_trees(trees, aligned, path)
     else:

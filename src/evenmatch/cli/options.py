@@ -32,7 +32,7 @@ from evenmatch.cli.console import (
 from evenmatch.data.cards import MetricCard
 from evenmatch.data.scores import atomic_write
 from evenmatch.data.tables import page_width, records_to_tsv, wrap_prose
-from evenmatch.distributed.messages import Runner
+from evenmatch.distributed.pool import Runner
 from evenmatch.distributed.processes import Processes
 from evenmatch.distributed.ray_cluster import Ray
 from evenmatch.distributed.run import RETRIES, SHARD_ROWS

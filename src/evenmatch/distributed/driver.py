@@ -19,7 +19,7 @@ from typing import Any
 
 from evenmatch.data.scores import ScoreLayout
 from evenmatch.distributed.manifest import Manifest
-from evenmatch.distributed.messages import (
+from evenmatch.distributed.pool import (
     Runner,
     ShardDone,
     ShardFailed,

@@ -20,10 +20,12 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import IO, Any
 
-from evenmatch.distributed.messages import ShardTask, WorkerJob, WorkerPool
 from evenmatch.distributed.pool import (
     BackendMessage,
+    ShardTask,
     WorkerDied,
+    WorkerJob,
+    WorkerPool,
     available_cores,
     open_pool,
     thread_environment,

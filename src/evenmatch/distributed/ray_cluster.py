@@ -11,23 +11,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from evenmatch.distributed.messages import (
+from evenmatch.distributed.pool import (
+    BackendMessage,
     ShardDone,
     ShardFailed,
     ShardTask,
+    WorkerDied,
     WorkerJob,
     WorkerPool,
     WorkerReady,
-)
-from evenmatch.distributed.pool import (
-    BackendMessage,
-    WorkerDied,
     available_cores,
     open_pool,
     thread_environment,
 )
 from evenmatch.distributed.worker import Worker, one_line_message
-from evenmatch.errors import DataError, EvenmatchError, InputError, MissingExtraError
+from evenmatch.errors import DataError, EvenmatchError, InputError, needs_extra
 
 # Time for a cluster to accept a connection. Ray itself tries for many minutes.
 CONNECT_SECONDS = 30.0
@@ -58,13 +56,11 @@ class Ray:
 
         Ray is shut down too, unless it was initialised before.
         """
-        try:
+        with needs_extra(
+            "--on ray needs Ray; install it with: pip install 'evenmatch[ray]', "
+            "or use --on processes"
+        ):
             import ray
-        except ImportError:
-            raise MissingExtraError(
-                "--on ray needs Ray; install it with: pip install 'evenmatch[ray]', "
-                "or use --on processes"
-            ) from None
         ours = not ray.is_initialized()
         if ours:
             self._connect(ray)

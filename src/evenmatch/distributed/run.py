@@ -37,7 +37,7 @@ from evenmatch.distributed.driver import (
     manifest_header,
 )
 from evenmatch.distributed.manifest import Manifest, open_manifest
-from evenmatch.distributed.messages import Runner
+from evenmatch.distributed.pool import Runner
 from evenmatch.distributed.processes import Processes
 from evenmatch.distributed.shards import (
     Shard,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from evenmatch.distributed.driver import Driver, RunMetrics, fit_idf, manifest_header
 from evenmatch.distributed.manifest import open_manifest
-from evenmatch.distributed.messages import Runner, WorkerJob, WorkerPool
+from evenmatch.distributed.pool import Runner, WorkerJob, WorkerPool
 from evenmatch.distributed.run import RETRIES, SHARD_ROWS
 from evenmatch.distributed.shards import Shard, hash_content, pairs_to_jsonl
 from evenmatch.distributed.worker import (

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from evenmatch.data.scores import score_writer, scored_pairs
-from evenmatch.distributed.messages import ShardDone, ShardFailed, ShardTask, WorkerJob, WorkerReady
+from evenmatch.distributed.pool import ShardDone, ShardFailed, ShardTask, WorkerJob, WorkerReady
 from evenmatch.distributed.shards import parse_shard_pairs
 from evenmatch.errors import EvenmatchError
 from evenmatch.protocols import CorpusMetric, Metric

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from evenmatch.api import metric_name
-from evenmatch.errors import InputError, MissingExtraError
+from evenmatch.errors import InputError, needs_extra
 from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric, score_metrics
@@ -49,15 +51,12 @@ def for_lighteval(metric: str | Metric = "bertscore", *, name: str = "", **run: 
     All responses of a task are scored in one pass; lighteval averages the scores. `name` is the
     column of its results, by default the metric's name. `run` settings are those of `score`.
     """
-    try:
-        import numpy as np
+    with needs_extra(
+        "this needs lighteval, version 0.11 or later; install it with: pip install lighteval"
+    ):
         from lighteval.metrics.metrics_sample import SampleLevelComputation
         from lighteval.metrics.utils.metric_utils import SampleLevelMetric
         from lighteval.tasks.requests import SamplingMethod
-    except ImportError:
-        raise MissingExtraError(
-            "this needs lighteval, version 0.11 or later; install it with: pip install lighteval"
-        ) from None
     SampleLevelComputation.register(LightevalScores)
     built = as_metric(metric)
     return SampleLevelMetric(

@@ -1,14 +1,15 @@
-"""Heat map of one alignment, drawn with matplotlib.
+"""Alignments drawn with matplotlib: heat maps, and pairs of trees as PNG or PDF.
 
 Colours show similarities; matched pairs are outlined and unmatched units hatched. `axis_layout`
 sets cell and font sizes for long texts, and `replace_undrawable` handles characters without a font.
+Trees have the layout of the viewer's SVG.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -17,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenmatch.errors import InputError, MissingExtraError
+from evenmatch.errors import InputError, needs_extra
 from evenmatch.scoring.aligned import Aligned
 from evenmatch.viewer.links import matched_units, text_width, truncate, unit_label
+from evenmatch.viewer.trees import NodePosition, TreeLink, TreePair
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -77,6 +79,30 @@ def draw_alignment(aligned: Aligned, path: str | Path) -> Path:
     return path
 
 
+def draw_trees(pair: TreePair, aligned: Aligned, path: str | Path) -> Path:
+    """Plot both trees and the links between them into a PNG or PDF file, and return the path."""
+    path = Path(path)
+    with matplotlib_context(path):
+        from matplotlib.figure import Figure
+
+        figure = Figure(
+            figsize=(pair.width / _PIXELS_PER_INCH, pair.height / _PIXELS_PER_INCH + 0.4),
+            facecolor="white",
+        )
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, pair.width), ylim=(pair.height, -0.4 * _PIXELS_PER_INCH))
+        axes.axis("off")
+        axes.text(10, -20, f"score {aligned.score.value:.3f}", fontsize=13, color=INK)
+        _draw_tree(axes, pair.candidate, {link.start for link in pair.links})
+        _draw_tree(axes, pair.reference, {link.end for link in pair.links})
+        for link in pair.links:
+            _draw_link(axes, link)
+        for name, x, y in pair.names:
+            axes.text(x, y, name, fontsize=10, fontweight="bold", color=UNMATCHED_COLOUR)
+        save_figure(figure, path)
+    return path
+
+
 def save_figure(figure: Figure, path: Path, **options: Any) -> None:
     """Save a figure in the format that the suffix names, without the time, so that it repeats."""
     undated: dict[str, None] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(
@@ -88,12 +114,8 @@ def save_figure(figure: Figure, path: Path, **options: Any) -> None:
 @contextmanager
 def matplotlib_context(path: Path) -> Iterator[None]:
     """Set matplotlib options for a plot in this file and restore them afterwards."""
-    try:
+    with needs_extra("plots need matplotlib; install it with: pip install 'evenmatch[plot]'"):
         import matplotlib
-    except ImportError:
-        raise MissingExtraError(
-            "plots need matplotlib; install it with: pip install 'evenmatch[plot]'"
-        ) from None
     ours: dict[Any, Any] = {  # matplotlib types its keys as a list of literals
         "font.family": font_families(),
         "text.parse_math": False,  # dollar signs are not math delimiters
@@ -312,3 +334,54 @@ def replace_undrawable(text: str) -> str:
     return "".join(
         c if any(ord(c) in characters for characters in known) else f"[{ord(c):04X}]" for c in text
     )
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+_PIXELS_PER_INCH = 100.0  # of the layout
+
+
+def _draw_link(axes: Axes, link: TreeLink) -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Curve
+
+    line = Curve(link.points, [Curve.MOVETO, *[Curve.LINETO] * (len(link.points) - 1)])
+    axes.add_patch(
+        PathPatch(
+            line,
+            fill=False,
+            edgecolor=PAIR_COLOUR,
+            linewidth=min(0.6 + 0.4 * len(link.pieces), 3.0),
+            alpha=0.15 + 0.75 * min(link.similarity, 1.0) ** 2,
+            zorder=2,
+        )
+    )
+
+
+def _draw_tree(axes: Axes, nodes: Sequence[NodePosition], joined: set[int]) -> None:
+    for n, node in enumerate(nodes):
+        if node.parent >= 0:
+            above = nodes[node.parent]
+            ends = [above.x, node.x], [above.y, node.y]
+            axes.plot(*ends, color=OUTLINE_COLOUR, linewidth=1, zorder=1)
+        box = {
+            "boxstyle": "round,pad=0.25",
+            "facecolor": "white",
+            "edgecolor": OUTLINE_COLOUR,
+            "linestyle": "-" if n in joined else "--",
+        }
+        axes.text(
+            node.x,
+            node.y,
+            replace_undrawable(node.text),
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=INK,
+            fontstyle="normal" if n in joined else "italic",
+            bbox=box,
+            zorder=3,
+        )
+        if node.word:
+            word = replace_undrawable(node.word)
+            axes.text(node.x, node.y + 28, word, ha="center", fontsize=9, color=UNMATCHED_COLOUR)

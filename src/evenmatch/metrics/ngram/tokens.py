@@ -15,11 +15,12 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, ClassVar, Literal, Protocol
 
-from evenmatch.errors import MissingExtraError
+from evenmatch.errors import needs_extra
 from evenmatch.registry import CallContext, make_signature, register
 from evenmatch.scoring.engine import EngineMetric, ReadyMetric, score_each_pair
 from evenmatch.scoring.reducers import empty_side_flags
@@ -158,21 +159,17 @@ class LibraryMetric(Protocol):
 
 def import_library(module: str, *, package: str) -> ModuleType:
     """Import a module of an n-gram library; raise MissingExtraError if it is not installed."""
-    try:
+    with _needs_library(package):
         return importlib.import_module(module)
-    except ImportError:
-        raise _missing_library(package) from None
 
 
 def library_version(package: str) -> str:
     """A library's name and version, as signatures show them."""
-    try:
+    with _needs_library(package):
         return f"{package} {importlib.metadata.version(package)}"
-    except importlib.metadata.PackageNotFoundError:
-        raise _missing_library(package) from None
 
 
-def _missing_library(package: str) -> MissingExtraError:
-    return MissingExtraError(
+def _needs_library(package: str) -> AbstractContextManager[None]:
+    return needs_extra(
         f"this metric needs {package}; install it with: pip install 'evenmatch[ngram]'"
     )

@@ -20,7 +20,7 @@ import numpy as np
 
 from evenmatch.data.graphs import GraphText, read_graphs
 from evenmatch.data.scores import atomic_write
-from evenmatch.errors import DataError, MissingExtraError
+from evenmatch.errors import DataError, needs_extra
 from evenmatch.metrics.ngram.sacrebleu import Bleu, Chrf
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.registry.parts import check_arguments
@@ -334,12 +334,10 @@ def tensorboard_logger(folder: Path) -> Iterator[StepCallback]:
 
     A resumed run purges the steps after its checkpoint, so that they are not shown twice.
     """
-    try:
+    with needs_extra(
+        "the logs of a run need tensorboard; install it with: pip install 'evenmatch[tune]'"
+    ):
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise MissingExtraError(
-            "the logs of a run need tensorboard; install it with: pip install 'evenmatch[tune]'"
-        ) from None
     writers: list[SummaryWriter] = []
 
     def log(history: History[StepMetrics]) -> None:
