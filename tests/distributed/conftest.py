@@ -65,7 +65,8 @@ class Here:
 
     @contextmanager
     def __call__(self, job: WorkerJob) -> Iterator[WorkerPool]:
-        yield HerePool(Worker(job), self.harm)
+        pool: Any = HerePool(Worker(job), self.harm)
+        yield pool
 
 
 @dataclass

@@ -223,7 +223,8 @@ def test_a_worker_of_another_version_is_refused(given: Path, tmp_path: Path) -> 
 
     @contextmanager
     def on(job: WorkerJob) -> Iterator[WorkerPool]:
-        yield Other(Worker(job), None)
+        pool: Any = Other(Worker(job), None)
+        yield pool
 
     with pytest.raises(em.DataError, match=r"a worker computes .* as something else, expected"):
         run(given, tmp_path / "o.jsonl", on=on)

@@ -1,9 +1,9 @@
 """Pools of workers, and the messages between the driver and its workers.
 
 Messages contain specs and settings, never metric objects. A `Runner` (`Processes` or `Ray`) opens a
-`WorkerPool`; the driver does not depend on where the workers run. `ReplacingPool` sends tasks to
-idle workers and replaces workers that die; a `WorkerBackend` starts them and carries messages. The
-backends are local processes (`processes.py`) and Ray actors (`ray_cluster.py`).
+`WorkerPool`, which sends tasks to idle workers and replaces workers that die. A `WorkerBackend`
+starts workers and carries messages: local processes (`processes.py`) or Ray actors
+(`ray_cluster.py`). The driver does not depend on where the workers run.
 """
 
 from __future__ import annotations
@@ -85,21 +85,6 @@ class ShardFailed:
 WorkerReply: TypeAlias = WorkerReady | ShardDone | ShardFailed
 
 
-class WorkerPool(Protocol):
-    """The workers of one job; workers that die are replaced.
-
-    `submit` sends a task to an idle worker; `replies` waits for at least one event.
-    """
-
-    def idle_count(self) -> int: ...
-    def submit(self, task: ShardTask, /) -> None: ...
-    def replies(self) -> list[WorkerReply]: ...
-
-
-# Opens a pool for a job; the workers are stopped when the block ends.
-Runner: TypeAlias = Callable[[WorkerJob], AbstractContextManager[WorkerPool]]
-
-
 @dataclass(frozen=True, slots=True)
 class WorkerDied:
     """A worker ended without a reply, and the reason."""
@@ -123,25 +108,14 @@ class WorkerBackend(Protocol):
     def stop(self, worker: Any, /) -> None: ...
 
 
-@contextmanager
-def open_pool(backend: WorkerBackend, workers: int) -> Iterator[ReplacingPool]:
-    """Open a pool of so many workers; they are stopped at the end of the block."""
-    pool = ReplacingPool(backend, workers)
-    try:
-        pool.start_missing()
-        yield pool
-    finally:
-        pool.close()
-
-
 @dataclass
 class _WorkerState:
     ready: bool = False
     task: ShardTask | None = None
 
 
-class ReplacingPool:
-    """The `WorkerPool` of a backend."""
+class WorkerPool:
+    """The workers of one job, started by a backend; workers that die are replaced."""
 
     def __init__(self, backend: WorkerBackend, size: int) -> None:
         self._backend, self._size = backend, size
@@ -149,15 +123,17 @@ class ReplacingPool:
         self._startup_failures = 0  # in a row
 
     def idle_count(self) -> int:
+        """Return the number of workers without a task."""
         return len(self._idle_workers())
 
     def submit(self, task: ShardTask) -> None:
+        """Send a task to an idle worker."""
         worker = self._idle_workers()[0]
         self._workers[worker].task = task
         self._backend.send(worker, task)
 
     def replies(self) -> list[WorkerReply]:
-        """Wait for replies and return them; replace workers that died."""
+        """Wait for at least one reply and return all; replace workers that died."""
         found: list[WorkerReply] = []
         for worker, message in self._backend.receive(self._workers.keys()):
             if isinstance(message, EvenmatchError):
@@ -194,6 +170,21 @@ class ReplacingPool:
             if self._startup_failures >= _MAX_STARTUP_FAILURES:
                 raise DataError(f"workers fail to start: {why}")
         return [] if state.task is None else [ShardFailed(state.task.shard.number, why)]
+
+
+# Opens a pool for a job; the workers are stopped when the block ends.
+Runner: TypeAlias = Callable[[WorkerJob], AbstractContextManager[WorkerPool]]
+
+
+@contextmanager
+def open_pool(backend: WorkerBackend, workers: int) -> Iterator[WorkerPool]:
+    """Open a pool of so many workers; they are stopped at the end of the block."""
+    pool = WorkerPool(backend, workers)
+    try:
+        pool.start_missing()
+        yield pool
+    finally:
+        pool.close()
 
 
 def available_cores() -> int:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from evenmatch.data.graphs import TRIPLE_TOKENS
 from evenmatch.errors import DataError, InputError, needs_extra
@@ -60,41 +60,9 @@ class EncodedInputs:
         return EncodedInputs(states, tuple(map(change, self.prefix)), change(self.mask))
 
 
-class Policy(Protocol):
-    """A language model that writes a text for an input.
-
-    `bf16` says whether matrices are multiplied in bfloat16 (autocast). `start_token` precedes the
-    first token of every text.
-    """
-
-    @property
-    def model(self) -> Any: ...
-    @property
-    def tokenizer(self) -> Any: ...
-    @property
-    def bf16(self) -> bool: ...
-    @property
-    def start_token(self) -> int: ...
-
-    def encode(self, sources: Sequence[str], longest: int) -> EncodedInputs:
-        """Read inputs, truncated to `longest` tokens."""
-
-    def tokenize(self, texts: Sequence[str], longest: int) -> tuple[Any, Any]:
-        """Return the token ids of texts with their closing tokens, padded, and their mask."""
-
-    def next_logits(
-        self, inputs: EncodedInputs, tokens: Any, memory: Any, *, use_cache: bool
-    ) -> tuple[Any, Any]:
-        """Return the logits of the token after each of `tokens`, and the cache with these tokens.
-
-        `memory` is the cache of the tokens before them, None at the start of a text. Without
-        `use_cache` the returned cache is of no use.
-        """
-
-
 @dataclass(frozen=True, eq=False)
 class Seq2SeqPolicy:
-    """An encoder-decoder with its tokenizer."""
+    """An encoder-decoder with its tokenizer; `bf16` multiplies matrices in bfloat16 (autocast)."""
 
     model: Any
     tokenizer: Any
@@ -106,7 +74,7 @@ class Seq2SeqPolicy:
         return int(self.model.config.decoder_start_token_id)
 
     def encode(self, sources: Sequence[str], longest: int) -> EncodedInputs:
-        """Run the encoder."""
+        """Run the encoder on inputs, truncated to `longest` tokens."""
         ids, mask = self.tokenize(sources, longest)
         encoded = self.model.get_encoder()(input_ids=ids, attention_mask=mask)
         return EncodedInputs(encoded.last_hidden_state, (), mask)
@@ -121,7 +89,11 @@ class Seq2SeqPolicy:
     def next_logits(
         self, inputs: EncodedInputs, tokens: Any, memory: Any, *, use_cache: bool
     ) -> tuple[Any, Any]:
-        """Run the decoder on tokens; a cache is used only if needed, as it rounds otherwise."""
+        """Return the logits of the token after each of `tokens`, and the cache with these tokens.
+
+        `memory` is the cache of the tokens before them, None at the start of a text. Without
+        `use_cache`, as caching rounds, the returned cache is of no use.
+        """
         output = self.model(
             encoder_outputs=(inputs.states,),
             attention_mask=inputs.mask,
@@ -235,6 +207,10 @@ class CausalPolicy:
         return DynamicCache()
 
 
+# A language model that writes a text for an input; both kinds have the same methods.
+Policy: TypeAlias = Seq2SeqPolicy | CausalPolicy
+
+
 def save_policy(policy: Policy, folder: Path, decoding: DecodingSettings) -> None:
     """Write model, tokenizer and decoding settings to a folder that can be loaded as a model.
 
@@ -303,9 +279,7 @@ def choose_trainable(policy: Policy, *, last_blocks: int, lora_rank: int) -> Pol
         config = LoraConfig(r=lora_rank, lora_alpha=2 * lora_rank, target_modules="all-linear")
         with quiet_transformers():
             adapted: Any = get_peft_model(policy.model, config)
-        both: Any = policy  # a dataclass, which the protocol does not say
-        found: Policy = dataclasses.replace(both, model=adapted)
-        return found
+        return dataclasses.replace(policy, model=adapted)
     if last_blocks:
         stacks = list(block_lists(policy.model))
         if last_blocks > min(map(len, stacks)):
