@@ -12,10 +12,10 @@ from evenmatch.data.documents import Document, DocumentSet
 from evenmatch.errors import InputError
 from evenmatch.evaluation.keyphrase_scores import build_keyphrase_metrics, score_keyphrases
 from evenmatch.evaluation.keyphrase_table import KeyphraseGap, KeyphraseTable
+from evenmatch.stats.bootstrap import percentile_bounds
 from evenmatch.stats.paired import (
     approximate_randomisation,
     bootstrap_p_value,
-    percentile_bounds,
     resample_scores,
 )
 

@@ -7,14 +7,13 @@ import time
 import numpy as np
 import pytest
 
-from evenmatch.stats.bootstrap import correlation_intervals, difference_interval
+from evenmatch.stats.bootstrap import correlation_intervals, difference_interval, percentile_bounds
 from evenmatch.stats.levels import CoefficientName, Level, correlate_panel
 from evenmatch.stats.paired import (
     approximate_randomisation,
     bootstrap_p_value,
     mean_counts,
     mean_score,
-    percentile_bounds,
     resample_scores,
     williams_matrix,
 )

@@ -8,7 +8,6 @@ rescaling.
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Literal
 
 import typer
@@ -18,7 +17,7 @@ from evenmatch.cli.console import print_message, print_text_or_json
 from evenmatch.data.files import read_lines
 from evenmatch.data.pairs import read_everyday_sample
 from evenmatch.data.ratings.reading import read_ratings
-from evenmatch.data.scores import atomic_write
+from evenmatch.data.scores import replace_file
 from evenmatch.evaluation.baseline import Baseline, measure_baseline
 from evenmatch.evaluation.calibrate import DEFAULT_PARTS
 from evenmatch.evaluation.calibrate import calibrate as calibrate_metric
@@ -187,8 +186,7 @@ def baseline(
             **settings,
         )
     if out:
-        with atomic_write(out) as place:
-            Path(place).write_text(found.csv, "utf-8")
+        replace_file(out, found.csv)
         print_message(f"wrote {out}")
     print_text_or_json(found, baseline_document(found), json=json)
 

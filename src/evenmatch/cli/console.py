@@ -93,26 +93,21 @@ def report_errors(*, debug: bool = False) -> Iterator[None]:
         warnings.showwarning = _print_warning
         try:
             yield
-        except (EvenmatchError, OSError) as error:
+        except (EvenmatchError, OSError, RecursionError, MemoryError) as error:
             if debug:
                 raise
             print_message(_error_line(error))
             sys.exit(1)
-        except RecursionError:
-            if debug:
-                raise
-            print_message("the input is nested too deeply")
-            sys.exit(1)
-        except MemoryError:
-            if debug:
-                raise
-            print_message("not enough memory; give smaller input or settings")
-            sys.exit(1)
 
 
-def _error_line(error: EvenmatchError | OSError) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+def _error_line(error: Exception) -> str:
+    match error:
+        case RecursionError():
+            return "the input is nested too deeply"
+        case MemoryError():
+            return "not enough memory; give smaller input or settings"
+        case OSError() if error.strerror:
+            return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return " ".join(str(error).split())
 
 

@@ -18,7 +18,7 @@ import typer
 from evenmatch.api import align as align_pair
 from evenmatch.cli import options as opt
 from evenmatch.cli.console import print_message, print_text_or_json, terminal_width
-from evenmatch.data.scores import atomic_write, score_to_record
+from evenmatch.data.scores import replace_file, score_to_record
 from evenmatch.data.tables import table_to_text
 from evenmatch.errors import EvenmatchError
 from evenmatch.registry import (
@@ -81,7 +81,7 @@ def align(
         every = [(metric, part), *others, *alternative_metrics(part)]
         trees = metric_trees(part, candidate, reference, aligned)
         shown = align_all(every, candidates, reference)
-        _write_text(plot, alignment_page(aligned, trees, also=shown))
+        replace_file(plot, alignment_page(aligned, trees, also=shown))
     elif plot:
         write_picture(aligned, plot, metric_trees(part, candidate, reference, aligned))
     if plot:
@@ -107,7 +107,7 @@ def write_picture(aligned: Aligned, path: str, trees: TreePair | None = None) ->
     if trees and suffix == ".svg":
         from evenmatch.viewer.trees import tree_svg_file
 
-        _write_text(path, tree_svg_file(trees, f"score {aligned.score.value:.4f}"))
+        replace_file(path, tree_svg_file(trees, f"score {aligned.score.value:.4f}"))
     elif trees:
         from evenmatch.reports.heatmap import draw_trees
 
@@ -116,11 +116,6 @@ def write_picture(aligned: Aligned, path: str, trees: TreePair | None = None) ->
         from evenmatch.reports.heatmap import draw_alignment
 
         draw_alignment(aligned, path)
-
-
-def _write_text(path: str, text: str) -> None:
-    with atomic_write(path) as place:
-        Path(place).write_text(text, "utf-8")
 
 
 @dataclass(frozen=True)

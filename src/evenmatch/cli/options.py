@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import dataclass, is_dataclass
 from inspect import Parameter
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import typer
 
@@ -30,7 +30,7 @@ from evenmatch.cli.console import (
     show_progress,
 )
 from evenmatch.data.cards import MetricCard
-from evenmatch.data.scores import atomic_write
+from evenmatch.data.scores import replace_file
 from evenmatch.data.tables import page_width, records_to_tsv, wrap_prose
 from evenmatch.distributed.pool import Runner
 from evenmatch.distributed.processes import Processes
@@ -242,12 +242,6 @@ def system_files(candidates: Sequence[str]) -> dict[str, str]:
     return dict(zip(systems, paths, strict=True))
 
 
-class HasNotes(Protocol):
-    """A result whose `notes` are the settings and signatures; `str` gives the whole text."""
-
-    def notes(self) -> Sequence[str]: ...
-
-
 @dataclass(frozen=True)
 class OutputOptions:
     """Options that select the output format."""
@@ -264,7 +258,7 @@ class OutputOptions:
 
     def print_result(
         self,
-        found: HasNotes,
+        found: Any,
         *,
         document: Mapping[str, Any],
         records: Sequence[Mapping[str, object]],
@@ -273,7 +267,7 @@ class OutputOptions:
     ) -> None:
         """Print `found` as text, `document` as JSON, `records` as TSV or `latex`.
 
-        LaTeX output begins with the notes of the result as comments. `out` is also written, as a
+        LaTeX output begins with `found.notes()` as comments. `out` is also written, as a
         report or in the format of its suffix.
         """
         formats: dict[str, Callable[[], str]] = {
@@ -285,12 +279,10 @@ class OutputOptions:
         if out.lower().endswith(PAGE_SUFFIXES):
             from evenmatch.reports.results import write_report  # slow to import
 
-            result: Any = found
-            print_message(f"wrote {write_report(result, out, command=current_command())}")
+            print_message(f"wrote {write_report(found, out, command=current_command())}")
         elif out:
-            with page_width(0), atomic_write(out) as place:
-                text = formats[OUT_FORMATS[Path(out).suffix.lower()]]()
-                Path(place).write_text(text + "\n", "utf-8")
+            with page_width(0):
+                replace_file(out, formats[OUT_FORMATS[Path(out).suffix.lower()]]() + "\n")
             print_message(f"wrote {out}")
         print_output(formats[self.format]())
 

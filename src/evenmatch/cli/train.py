@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -23,7 +22,7 @@ from evenmatch.cli.console import print_message, print_output, print_text_or_jso
 from evenmatch.data.documents import Document, read_documents
 from evenmatch.data.graphs import GraphText, read_graphs
 from evenmatch.data.ratings.reading import read_ratings
-from evenmatch.data.scores import atomic_write
+from evenmatch.data.scores import replace_file
 from evenmatch.data.tables import format_number, table_to_text
 from evenmatch.scoring.metric import as_metric
 from evenmatch.training.generator.decoding import generate as generate_texts
@@ -287,8 +286,7 @@ def generate(
     sources = [each.graph.line for each in graphs]
     with training_threads(threads) if threads else nullcontext():
         texts = generate_texts(model, sources, batch_size=batch_size, beams=beams)
-    with atomic_write(out) as place:
-        Path(place).write_text("".join(map(_generated_line, graphs, texts)), "utf-8")
+    replace_file(out, "".join(map(_generated_line, graphs, texts)))
     told = f"wrote {len(texts)} texts to {out}"
     if all(each.references for each in graphs):
         told += f"; to score them: evenmatch score {out}"
@@ -356,8 +354,7 @@ def catseq_predict(
         _prediction_line(document, {name: phrases})
         for document, phrases in zip(documents, predicted, strict=True)
     )
-    with atomic_write(out) as place:
-        Path(place).write_text("".join(lines), "utf-8")
+    replace_file(out, "".join(lines))
     print_message(
         f"wrote {len(documents)} documents to {out}; to score them: evenmatch keyphrases {out}"
     )

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from evenmatch.data.catalogue.catalogue import data_sets, find_data_set
 from evenmatch.data.files import display_path, is_json, read_lines, read_records
-from evenmatch.data.scores import atomic_write
+from evenmatch.data.scores import replace_file
 from evenmatch.errors import DataError, InputError, needs_extra
 from evenmatch.registry.parts import check_arguments
 
@@ -129,10 +129,8 @@ def write_graphs(graphs: Iterable[GraphText], path: str | PathLike[str]) -> None
     given = list(graphs)
     if not all(isinstance(each, GraphText) for each in given):
         raise InputError("expected graphs with texts, as `read_graphs` returns them")
-    text = "".join(map(write, given))
-    with atomic_write(name) as place:
-        raw = text.encode()
-        Path(place).write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
+    raw = "".join(map(write, given)).encode()
+    replace_file(name, gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
 
 
 def linearise_amr(text: str, *, where: str = "the graph", first: int = 1) -> str:

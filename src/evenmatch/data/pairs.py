@@ -32,7 +32,7 @@ from evenmatch.data.files import (
     read_lines,
     read_records,
 )
-from evenmatch.errors import DataError, InputError
+from evenmatch.errors import InputError
 from evenmatch.types import Pair
 
 CANDIDATE_FIELDS = ("candidate", "prediction")
@@ -184,16 +184,13 @@ def pair_from_record(record: Mapping[str, Any], where: str) -> Pair:
     )
 
 
-def read_sentence_pairs(data: str, split: str = "") -> list[Pair]:
+def read_sentence_pairs(data: str) -> list[Pair]:
     """Read sentence pairs of a public set, or of any file that `evenmatch score` accepts.
 
-    The first sentence is the candidate. `split` selects a file of a public set; the default is its
-    training split.
+    The first sentence is the candidate. Of a public set, the training split is read.
     """
     if data in TRAINING_SPLITS:
-        path = find_data_set(data) / f"{split or TRAINING_SPLITS[data]}.jsonl.gz"
-        if not path.is_file():
-            raise DataError(f"the data set {data!r} has no split {split!r}")
+        path = find_data_set(data) / f"{TRAINING_SPLITS[data]}.jsonl.gz"
         records = (record for _, record in read_json_records(str(path)))
         return [Pair(str(record["s1"]), (str(record["s2"]),)) for record in records]
     if not Path(data).is_file():

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
 
@@ -199,6 +200,12 @@ def atomic_write(path: str) -> Iterator[str]:
         os.replace(place, final)
     finally:
         place.unlink(missing_ok=True)
+
+
+def replace_file(path: str | PathLike[str], content: str | bytes) -> None:
+    """Write a file atomically; a text in UTF-8."""
+    with atomic_write(str(path)) as place:
+        Path(place).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def score_to_record(score: Score) -> dict[str, Any]:

@@ -22,13 +22,13 @@ from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
 from evenmatch.scoring.inputs import make_pairs
 from evenmatch.scoring.metric import as_metric
+from evenmatch.stats.bootstrap import name_bounds, percentile_bounds
 from evenmatch.stats.paired import (
     Resampling,
     approximate_randomisation,
     compare_pairs,
     mean_counts,
     mean_score,
-    percentile_bounds,
     resample_scores,
 )
 from evenmatch.types import Array, Pair, Scores
@@ -147,8 +147,8 @@ class Comparison:
 
     def score_table(self) -> TextTable:
         """Table of scores by metric and system; the interval is of the tested statistic."""
-        header = ["metric", "system", "mean", "corpus", *self._bounds, "tested"]
-        table = [header]
+        bounds = name_bounds(self.testing.confidence)
+        table = [["metric", "system", "mean", "corpus", *bounds, "tested"]]
         for s in self.scores:
             numbers = (format_number(n, self.scale) for n in (s.mean, s.corpus, s.low, s.high))
             table.append([s.metric, s.system, *numbers, s.statistic])
@@ -156,7 +156,8 @@ class Comparison:
 
     def gap_table(self) -> TextTable:
         """Table of differences by metric and pair of systems."""
-        header = ["metric", "system", "baseline", "difference", *self._bounds]
+        header = ["metric", "system", "baseline", "difference"]
+        header += name_bounds(self.testing.confidence)
         header += ["bootstrap", "bootstrap (Holm)", "randomised", "randomised (Holm)", "better"]
         return [header, *map(self._gap_row, self.gaps)]
 
@@ -179,11 +180,6 @@ class Comparison:
     def __str__(self) -> str:
         tables = self.grid().to_text(), table_to_text(self.gap_table())
         return "\n\n".join([*tables, "\n".join(self.notes())])
-
-    @property
-    def _bounds(self) -> tuple[str, str]:
-        outside = 50 * (1 - self.testing.confidence)
-        return f"{outside:.3g}%", f"{100 - outside:.3g}%"
 
     def _gap_row(self, gap: Gap) -> list[str]:
         numbers = (format_number(n, self.scale) for n in (gap.difference, gap.low, gap.high))

@@ -34,14 +34,13 @@ from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric, score_metrics
 from evenmatch.similarity.strings import unit_phrases
-from evenmatch.stats.bootstrap import Interval
+from evenmatch.stats.bootstrap import Interval, percentile_bounds
 from evenmatch.stats.paired import (
     ResampledScore,
     Resampling,
     compare_pairs,
     mean_of_seeds,
     mean_score,
-    percentile_bounds,
     randomisation_p_value,
     resample_scores,
 )

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from evenmatch.api import metric_name
-from evenmatch.data.ratings.rated_set import RatedSet
+from evenmatch.data.ratings.rated_set import RatedSet, mean_known
 from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_names
 from evenmatch.data.scores import finite_or_none
 from evenmatch.data.tables import format_number, table_to_text
@@ -214,12 +214,6 @@ def assign_folds(segments: Sequence[Sequence[str]], folds: int, seed: int) -> li
 def best_index(agreement: Floats) -> int:
     """Index of the maximum, ignoring NaN; the lowest on ties, 0 if all are NaN."""
     return int(np.argmax(np.where(np.isnan(agreement), -np.inf, agreement)))
-
-
-def mean_known(values: Floats) -> Floats:
-    """Mean over the first axis of the values that are not NaN; NaN where there are none."""
-    count = (~np.isnan(values)).sum(0)
-    return np.where(count > 0, np.nansum(values, axis=0) / np.maximum(count, 1), np.nan)
 
 
 def layered_metric(given: MetricLike) -> AlignMetric:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenmatch.data.ratings.rated_set import RatedSet, row_means
+from evenmatch.data.ratings.rated_set import RatedSet, mean_known
 from evenmatch.protocols import Metric
 from evenmatch.scoring.inputs import offset_progress, warn_of_other_languages
 from evenmatch.scoring.metric import score_metrics
@@ -101,7 +101,7 @@ def _score_group(
     for (name, metric), scores in zip(metrics.items(), scored, strict=True):
         segments = rated.to_matrix([score.value for score in scores.segments], cells)
         by_corpus = corpus and (scores.counts is not None or scores.corpus is not None)
-        systems = row_means(segments)
+        systems = mean_known(segments, 1)
         if by_corpus:
             systems = _corpus_scores(metric, scores.counts, rated, cells[0], pairs)
         found[name] = RatedSetScores(

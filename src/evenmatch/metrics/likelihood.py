@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -29,8 +29,6 @@ from evenmatch.units.text import replace_surrogates
 
 SOURCE_PLACEHOLDER, TARGET_PLACEHOLDER = "{source}", "{target}"
 DEFAULT_PROMPT = "{source}\nIn other words: {target}"
-
-Direction: TypeAlias = Literal["both", "precision", "recall"]
 
 
 @register("metric", "likelihood")
@@ -51,7 +49,7 @@ class Likelihood(EngineMetric):
     """
 
     model: str = "smollm2"
-    direction: Direction = "both"
+    direction: Literal["both", "precision", "recall"] = "both"
     prompt: str = DEFAULT_PROMPT
     source_tag: str = ""
     target_tag: str = ""

@@ -108,14 +108,8 @@ def _parse_node(node: ast.expr, text: str, kind: str | None = None) -> Any:
                 if bare and kind is None and takes_text(hint):
                     given = ast.get_source_segment(text, keyword.value) or ""
                     constant = given.capitalize() in ("True", "False", "None")
-                    how, shown = (
-                        ("write", given.capitalize())
-                        if constant
-                        else (
-                            "write it in quotes:",
-                            repr(_shorten(given)),
-                        )
-                    )
+                    how = "write" if constant else "write it in quotes:"
+                    shown = given.capitalize() if constant else repr(_shorten(given))
                     raise InputError(
                         f"{name}'s {keyword.arg} takes {describe_type(hint)}; {how} "
                         f"{keyword.arg}={shown}"

@@ -21,7 +21,6 @@ from evenmatch.reports.page import (
     heat_table,
     metric_if_available,
     render_page,
-    scroll_region,
     section,
     sortable_table,
     text_article,
@@ -29,6 +28,7 @@ from evenmatch.reports.page import (
 from evenmatch.reports.plots import Estimate, estimate_plot, figure_grid, figures_section
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.viewer.links import link_diagram
+from evenmatch.viewer.page import scroll_region
 
 _LIGHT_TEXT_THRESHOLD = 0.7  # white text from this colour depth on
 _DARKEST = 0.85

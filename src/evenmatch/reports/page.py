@@ -19,7 +19,7 @@ from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.protocols import Metric
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.metric import as_metric
-from evenmatch.viewer.page import viewer_script, viewer_style
+from evenmatch.viewer.page import scroll_region, viewer_script, viewer_style
 
 SORT_HINT = "Click a column heading to sort the table."
 _PAGE_SUFFIXES = (".html", ".htm")
@@ -81,14 +81,6 @@ def bullet_list(lines: Iterable[str], attributes: str = "") -> str:
     """Return lines of text as a list; '' if there are none."""
     items = "".join(f"<li>{escape(line)}</li>\n" for line in lines)
     return f"<ul{attributes}>\n{items}</ul>" if items else ""
-
-
-def scroll_region(content: str, name: str) -> str:
-    """Wrap content that may be wider than the window, so that it scrolls, also by keyboard."""
-    return (
-        f'<div class="wide" role="region" tabindex="0" aria-label="{escape(name, quote=True)}">'
-        f"{content}</div>"
-    )
 
 
 @check_arguments

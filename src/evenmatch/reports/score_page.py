@@ -16,7 +16,6 @@ from evenmatch.reports.page import (
     SORT_HINT,
     metric_if_available,
     render_page,
-    scroll_region,
     section,
     sortable_table,
     text_article,
@@ -27,7 +26,7 @@ from evenmatch.scoring.inputs import check_pairs, hash_texts
 from evenmatch.scoring.metric import AlignMetric
 from evenmatch.types import Pair
 from evenmatch.viewer.links import MAX_CELLS, link_diagram, truncate
-from evenmatch.viewer.page import align_all, viewer_element
+from evenmatch.viewer.page import align_all, scroll_region, viewer_element
 
 _BINS = 20
 _MAX_ROWS = 1000  # more rows make the page slow

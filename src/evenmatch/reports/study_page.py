@@ -20,12 +20,12 @@ from evenmatch.reports.page import (
     bullet_list,
     record_table,
     render_page,
-    scroll_region,
     section,
     sortable_table,
     write_page,
 )
 from evenmatch.reports.plots import Estimate, estimate_plot, figures_section, line_plot
+from evenmatch.viewer.page import scroll_region
 
 # Caption, and by name of the line the field of an evaluation.
 _CURVES: tuple[tuple[str, Mapping[str, str]], ...] = (

@@ -95,8 +95,14 @@ def bootstrap_interval(
     if count < 2:
         raise InputError(f"cannot resample {count} items; an interval needs at least 2")
     draws = statistic(bootstrap_counts(count, resamples, np.random.default_rng(seed)))
+    value = float(statistic(np.ones((1, count)))[0])
+    return Interval(value, *percentile_bounds(draws, confidence))
+
+
+def percentile_bounds(draws: Floats, confidence: float) -> tuple[float, float]:
+    """Return the bounds of the central interval that holds a share `confidence` of the draws."""
     low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(statistic(np.ones((1, count)))[0]), float(low), float(high))
+    return float(low), float(high)
 
 
 def effect_size(higher: Floats, lower: Floats) -> WeightedStatistic:

@@ -7,20 +7,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenmatch.stats.panel import Floats, as_floats
 
-Alternative: TypeAlias = Literal["greater", "two-sided"]
-
 # A permutation that changes nothing gives the observed difference up to rounding.
 _ROUNDING = 1e-12
 
 
-def p_value(draws: Floats, observed: float, side: Alternative) -> float:
+def p_value(draws: Floats, observed: float, side: Literal["greater", "two-sided"]) -> float:
     """Compute the share of draws at least as extreme as the observed value, which is included.
 
     >>> p_value(np.array([-2.0, 0.0, 1.0]), 1.0, "greater")

@@ -24,13 +24,11 @@ from numpy.typing import ArrayLike
 
 from evenmatch.errors import InputError
 from evenmatch.scoring.reducers import ratio
-from evenmatch.stats.bootstrap import bootstrap_counts, check_confidence
+from evenmatch.stats.bootstrap import bootstrap_counts, check_confidence, percentile_bounds
 from evenmatch.stats.levels import correlation, mean_over_segments
 from evenmatch.stats.p_values import holm, p_value
 from evenmatch.stats.panel import Floats, Panel, blocks
 from evenmatch.types import Array
-
-TotalsScore: TypeAlias = Callable[[Floats], Floats]
 
 # Baseline, system, difference, its bounds, and the p-values of bootstrap and randomisation, as they
 # are and adjusted (Holm) for the number of pairs.
@@ -112,12 +110,6 @@ def resample_scores(
     return results
 
 
-def percentile_bounds(draws: Floats, confidence: float) -> tuple[float, float]:
-    """Return the bounds of the central interval that holds a share `confidence` of the draws."""
-    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
-
-
 def bootstrap_p_value(one: ResampledScore, two: ResampledScore) -> float:
     """Compute the p-value of two scores' difference by the paired bootstrap (Koehn 2004)."""
     value = one.value - two.value
@@ -157,7 +149,7 @@ def mean_of_seeds(several: Sequence[ResampledScore]) -> tuple[float, Floats]:
 
 
 def approximate_randomisation(
-    first: Floats, second: Floats, score: TotalsScore, *, resamples: int, seed: int
+    first: Floats, second: Floats, score: Callable[[Floats], Floats], *, resamples: int, seed: int
 ) -> float:
     """Compute the p-value of two systems' difference by swaps (Riezler & Maxwell 2005).
 

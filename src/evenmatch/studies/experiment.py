@@ -19,17 +19,16 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from evenmatch.data.scores import atomic_write
+from evenmatch.data.scores import replace_file
 from evenmatch.errors import DataError, InputError
 from evenmatch.protocols import Metric
 from evenmatch.registry.parts import check_at_least
 from evenmatch.scoring.metric import score_metrics
-from evenmatch.stats.bootstrap import Interval
+from evenmatch.stats.bootstrap import Interval, percentile_bounds
 from evenmatch.stats.p_values import p_value
 from evenmatch.stats.paired import (
     ResampledScore,
     mean_of_seeds,
-    percentile_bounds,
     swapped_differences,
 )
 from evenmatch.types import Array, Pair, Run
@@ -393,8 +392,7 @@ def downsample_curve(values: Sequence[float]) -> list[float]:
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file atomically; its folder is created if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(str(path)) as place:
-        Path(place).write_bytes(content)
+    replace_file(path, content)
 
 
 def slug(name: str) -> str:

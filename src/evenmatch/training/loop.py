@@ -25,7 +25,6 @@ from evenmatch.types import Array
 M = TypeVar("M")
 
 Schedule: TypeAlias = Literal["constant", "linear", "warmup", "halve"]
-PatienceRule: TypeAlias = Literal["since_best", "non_improving"]
 
 _SORTED_BATCHES = 32  # batches whose examples are sorted by length together, to limit padding
 _SIMILAR = 0.7  # lengths of at least this share of the longest one count as similar
@@ -76,7 +75,7 @@ class Evaluation:
     measure: Callable[[], float]
     every: int
     patience: int = 0
-    rule: PatienceRule = "since_best"
+    rule: Literal["since_best", "non_improving"] = "since_best"
     at_start: bool = False
     save_best: Callable[[], None] | None = None
 

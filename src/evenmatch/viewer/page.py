@@ -129,6 +129,12 @@ def viewer_style() -> str:
     return _read_asset("style.css")
 
 
+def scroll_region(content: str, name: str) -> str:
+    """Wrap content that may be wider than the window, so that it scrolls, also by keyboard."""
+    label = escape(name, quote=True)
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{label}">{content}</div>'
+
+
 @cache
 def viewer_script() -> str:
     """Return the component's script in its own scope; a notebook repeats it in each output."""
@@ -227,15 +233,15 @@ def _static_fallback(aligned: Aligned, trees: TreePair | None) -> str:
     """Static HTML with style: score, trees if any, links, similarities and signature."""
     tree_figure = ""
     if trees:
-        picture = _scrollable(tree_svg(trees), "trees")
+        picture = scroll_region(tree_svg(trees), "trees")
         tree_figure = f"<figure><figcaption>{TREE_CAPTION}</figcaption>\n{picture}</figure>\n"
     return (
         f'<div class="evenmatch">\n<style>\n{_read_asset("style.css")}</style>\n'
         f"{_score_html(aligned.score)}\n{tree_figure}"
         "<figure><figcaption>Lines connect matched units: wider lines have a larger weight, "
         "fainter lines a lower similarity. Dashed boxes are unmatched.</figcaption>\n"
-        f"{_scrollable(link_diagram(aligned), 'pairs of units')}</figure>\n"
-        f"{_scrollable(similarity_table(aligned), 'similarities of units')}\n"
+        f"{scroll_region(link_diagram(aligned), 'pairs of units')}</figure>\n"
+        f"{scroll_region(similarity_table(aligned), 'similarities of units')}\n"
         f'<p class="recipe">Metric: <code>{escape(aligned.signature)}</code></p>\n</div>'
     )
 
@@ -252,11 +258,6 @@ def _score_html(score: Score) -> str:
         flags = ", ".join(sorted(flag.replace("_", " ") for flag in score.flags))
         text += f'\n<p class="flags">Note: {escape(flags)}.</p>'
     return text
-
-
-def _scrollable(content: str, name: str) -> str:
-    """Wrap wide content in a scrollable region that the keyboard can reach."""
-    return f'<div class="wide" role="region" tabindex="0" aria-label="{name}">{content}</div>'
 
 
 def _only_alignment(aligned: Aligned, trees: TreePair | None) -> AlignmentData:

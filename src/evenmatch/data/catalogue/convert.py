@@ -23,8 +23,6 @@ from evenmatch.errors import DataError
 # A converted file: its name, and its lines with line endings, or records for a JSONL file.
 ConvertedFile: TypeAlias = tuple[str, Iterable[str | Mapping[str, Any]]]
 
-Converter: TypeAlias = Callable[[Path], Iterator[ConvertedFile]]
-
 _AIPHES = "AIPHES/ACL20-Reference-Free-MT-Evaluation"
 
 _BARTSCORE = "neulab/BARTScore"
@@ -345,7 +343,7 @@ def _read_tsv(path: Path) -> Iterator[list[str]]:
     return (line.split("\t") for line in iter_lines(path))
 
 
-CONVERTERS: Mapping[str, Converter] = {
+CONVERTERS: Mapping[str, Callable[[Path], Iterator[ConvertedFile]]] = {
     "amr": convert_amr,
     "crows": convert_crows,
     "daseg": convert_daseg,

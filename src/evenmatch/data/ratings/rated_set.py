@@ -80,7 +80,7 @@ class RatedSet:
         """
         if not np.isnan(self.system_ratings).all():
             return self.system_ratings
-        return row_means(self.ratings)
+        return mean_known(self.ratings, 1)
 
     def exclude_humans(self) -> RatedSet:
         """Return the set without the ratings of human references."""
@@ -117,13 +117,10 @@ class RatedSet:
         return table
 
 
-def row_means(values: Floats) -> Floats:
-    """Mean of the known values of each row; NaN without any."""
-    known = ~np.isnan(values)
-    count = known.sum(1)
-    total = np.where(known, values, 0.0).sum(1)
-    means: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return means
+def mean_known(values: Floats, axis: int = 0) -> Floats:
+    """Mean over an axis of the values that are not NaN; NaN where there are none."""
+    count = (~np.isnan(values)).sum(axis)
+    return np.where(count > 0, np.nansum(values, axis=axis) / np.maximum(count, 1), np.nan)
 
 
 def z_score_by_rater(values: Floats, raters: Indexes, *, degrees: int = 1) -> Floats:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from evenmatch.errors import InputError
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.registry.parts import check_arguments, check_at_least
 from evenmatch.training.generator.policy import (
@@ -35,8 +34,6 @@ def generate(
     separator, the precision and the greatest lengths are those of the tuning.
     """
     check_at_least(1, batch_size=batch_size, beams=beams)
-    if isinstance(sources, str) or not all(isinstance(source, str) for source in sources):
-        raise InputError("the sources must be a list of strings")
     settings = read_decoding_settings(find_checkpoint(str(model)).folder)
     policy = load_policy(str(model), settings)
     inputs = [settings.prefix + source for source in sources]

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from evenmatch.data.graphs import GraphText, read_graphs
-from evenmatch.data.scores import atomic_write
+from evenmatch.data.scores import replace_file
 from evenmatch.errors import DataError, needs_extra
 from evenmatch.metrics.ngram.sacrebleu import Bleu, Chrf
 from evenmatch.models.checkpoints import find_checkpoint
@@ -184,8 +184,7 @@ def tune(
     if history.ended and config.keep_last:
         save_policy(policy, folder / LAST_FOLDER, config.decoding)
     result = TuneResult(folder / MODEL_FOLDER, history, evaluator.found, new_steps)
-    with atomic_write(str(folder / RESULT_FILE)) as place:
-        Path(place).write_text(json.dumps(result.document, indent=1), "utf-8")
+    replace_file(folder / RESULT_FILE, json.dumps(result.document, indent=1))
     return result
 
 
@@ -323,8 +322,7 @@ class _Evaluator:
                 for source, pair in zip(validation.sources[:_EXAMPLE_COUNT], pairs, strict=False)
             ],
         }
-        with atomic_write(str(self.path)) as place:
-            Path(place).write_text(json.dumps(self.found, ensure_ascii=False), "utf-8")
+        replace_file(self.path, json.dumps(self.found, ensure_ascii=False))
         return Bleu()(pairs).corpus or 0.0
 
 
