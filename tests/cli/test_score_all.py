@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
-from evenmatch.scoring.available import select_metrics
+from evenmatch.scoring.metric import select_metrics
 from evenmatch.types import Run
 from tests.cli.conftest import Command
 
@@ -57,7 +57,7 @@ def test_without_all_the_metrics_are_those_named() -> None:
 
 
 def test_where_nothing_runs_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenmatch.scoring.available.names", lambda _: ())
+    monkeypatch.setattr("evenmatch.scoring.metric.names", lambda _: ())
     with pytest.raises(em.InputError, match="no metric can run here; `evenmatch models list`"):
         select_metrics(["all"], Run())
 

@@ -32,8 +32,8 @@ from evenmatch.data.scores import (
     LayoutStyle,
     ScoredPair,
     ScoreLayout,
-    atomic_write,
     is_score_file,
+    replace_file,
     score_writer,
     scored_pairs,
 )
@@ -50,9 +50,8 @@ from evenmatch.evaluation.compare import score_systems
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import count_idf
 from evenmatch.reports.score_summary import ScoreSummary, SystemsSummary, WorstPairs
-from evenmatch.scoring.available import select_metrics
 from evenmatch.scoring.inputs import HashedPairs, make_run
-from evenmatch.scoring.metric import as_metric
+from evenmatch.scoring.metric import as_metric, select_metrics
 from evenmatch.scoring.streaming import (
     STREAM_CHUNK_PAIRS,
     RunningMean,
@@ -192,9 +191,8 @@ def _write_result(
         )
         print_message(f"wrote {path}")
         return
-    with page_width(0), atomic_write(out) as place:
-        text = _format(result, opt.OUT_FORMATS[Path(out).suffix.lower()])
-        Path(place).write_text(text + "\n", "utf-8")
+    with page_width(0):
+        replace_file(out, _format(result, opt.OUT_FORMATS[Path(out).suffix.lower()]) + "\n")
 
 
 def _format(result: ScoreSummary | SystemsSummary, style: opt.OutputFormat) -> str:

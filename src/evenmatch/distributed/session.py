@@ -20,7 +20,6 @@ from evenmatch.distributed.run import RETRIES, SHARD_ROWS
 from evenmatch.distributed.shards import Shard, hash_content, pairs_to_jsonl
 from evenmatch.distributed.worker import (
     PACKED_SUFFIX,
-    WARMUP_PAIRS,
     concatenate_scores,
     unpack_scores,
 )
@@ -29,6 +28,7 @@ from evenmatch.protocols import CorpusMetric, Metric
 from evenmatch.registry import spec
 from evenmatch.registry.opening import Openable
 from evenmatch.scoring.inputs import check_pairs
+from evenmatch.scoring.metric import TRIAL_PAIRS
 from evenmatch.types import Pair, Run, Scores
 
 _PSEUDO_FILE = "pairs.jsonl"  # no real file: it sets the format of shards and appears in messages
@@ -145,7 +145,7 @@ def _check_corpus_scores(metrics: Mapping[str, Metric]) -> None:
     """Raise `InputError` for a corpus score that cannot be computed from summed counts."""
     for name, metric in metrics.items():
         summable = isinstance(metric, CorpusMetric | Openable)
-        if not summable and metric(WARMUP_PAIRS).corpus is not None:
+        if not summable and metric(TRIAL_PAIRS).corpus is not None:
             raise InputError(
                 f"the corpus score of {name} cannot be computed from shards; score it without --on"
             )

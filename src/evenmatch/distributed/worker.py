@@ -28,12 +28,11 @@ from evenmatch.errors import EvenmatchError
 from evenmatch.protocols import CorpusMetric, Metric
 from evenmatch.scoring.engine import merge_signatures
 from evenmatch.scoring.inputs import make_run
-from evenmatch.scoring.metric import as_metric, score_metrics
+from evenmatch.scoring.metric import TRIAL_PAIRS, as_metric, score_metrics
 from evenmatch.scoring.streaming import RunningMean, count_flags
 from evenmatch.types import Pair, Run, Score, Scores
 from evenmatch.vectors.weighting import store_idf_json
 
-WARMUP_PAIRS = [Pair("a short text", ("a short text",), "a short text")]
 PACKED_SUFFIX = ".json"
 
 
@@ -50,7 +49,7 @@ class Worker:
         self._suffix, self._layout = job.suffix, job.layout
         self._run: Run = make_run(**job.settings)
         self._metrics: list[Metric] = [as_metric(spec) for _, spec in job.metrics]
-        scored = score_metrics(self._metrics, WARMUP_PAIRS, self._run)  # loads the models
+        scored = score_metrics(self._metrics, TRIAL_PAIRS, self._run)  # loads the models
         signatures = {n: s.signature for n, s in zip(self._names, scored, strict=True)}
         self.ready = WorkerReady(signatures, time.perf_counter() - start)
 

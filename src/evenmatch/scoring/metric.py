@@ -1,13 +1,15 @@
 """Alignment metrics, and scoring with any list of metrics.
 
 `AlignMetric` is a chain of five parts. `as_metric` turns a name, a spec or a folder into a metric,
-and `score_metrics` scores pairs with metrics of every kind, in the engine or on workers. The last
-part writes metrics to folders and reads them.
+`score_metrics` scores pairs with metrics of every kind, in the engine or on workers, and
+`select_metrics` finds those that can run on this machine, for the name `all`. The last part writes
+metrics to folders and reads them.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import os
 import re
@@ -21,7 +23,8 @@ import numpy as np
 
 from evenmatch.alignment.assignment import Greedy, Lsa
 from evenmatch.alignment.transport import Emd, Sinkhorn
-from evenmatch.errors import DataError, InputError
+from evenmatch.errors import DataError, EvenmatchError, InputError
+from evenmatch.models.checkpoints import without_downloads
 from evenmatch.packages import PACKAGES
 from evenmatch.protocols import (
     BatchSimilarity,
@@ -36,7 +39,9 @@ from evenmatch.registry import (
     CallContext,
     build,
     check_settings,
+    find_entry,
     kind_of,
+    names,
     part_settings,
     register,
     spec,
@@ -54,6 +59,19 @@ from evenmatch.similarity.vectors import Cosine
 from evenmatch.types import Array, OpenEncoder, Pair, Problem, Run, Score, Scores
 from evenmatch.units.text import Pieces
 from evenmatch.vectors.transformer import Transformer
+
+ALL_METRICS = "all"
+
+# `align` is what other metrics are made of, `rouge` is `rouge1` by default, `reference_length` and
+# the sentinels do not rate a candidate, and the others score lists of phrases instead of texts.
+_NON_TEXT_METRICS = frozenset(
+    "align rouge reference_length sentinel_length sentinel_random "
+    "keyphrases keyphrase_f1 fg fb f1_at_5 f1_at_m f1_at_10 f1_at_o recall_at_10 recall_at_50 "
+    "keyphrase_map keyphrase_ndcg keyphrase_alpha_ndcg sem_f1 phrase_scorer".split()
+)
+
+# Scored to see whether a metric can run, and to load its model.
+TRIAL_PAIRS = (Pair("a short text", ("a short text",), "a short text"),)
 
 METRIC_FILE = "metric.json"
 
@@ -187,6 +205,47 @@ def check_similarity(similarity: Array, candidate: str) -> Array:
             "check the vectors its encoder gives"
         )
     return np.asarray(similarity, dtype=np.float64)
+
+
+def select_metrics(metrics: Sequence[str], run: Run) -> tuple[list[str], dict[str, str]]:
+    """Replace `all` by the names of all metrics that can run; also return why others cannot.
+
+    `all` covers every metric of texts that needs no settings and no download; each is tried on one
+    short text first. Metrics named explicitly are not tried.
+    """
+    reasons: dict[str, str] = {}
+    wanted: list[str] = []
+    for name in metrics:
+        if name != ALL_METRICS:
+            wanted.append(name)
+            continue
+        for each in names("metric"):
+            if each in _NON_TEXT_METRICS or _needs_settings(each):
+                continue
+            if why := _reason_unavailable(each, run):
+                reasons[each] = why
+            else:
+                wanted.append(each)
+    wanted = list(dict.fromkeys(wanted))
+    if not wanted:
+        raise InputError("no metric can run here; `evenmatch models list` shows what is missing")
+    return wanted, {name: why for name, why in reasons.items() if name not in wanted}
+
+
+def _needs_settings(name: str) -> bool:
+    settings = inspect.signature(find_entry(name).factory).parameters.values()
+    return any(setting.default is inspect.Parameter.empty for setting in settings)
+
+
+def _reason_unavailable(name: str, run: Run) -> str:
+    """Why a metric cannot run, in one line; empty if it can."""
+    quiet = Run(run.device, run.threads, run.batch_tokens)
+    try:
+        with without_downloads():
+            score_metrics([as_metric(name)], TRIAL_PAIRS, quiet)
+    except EvenmatchError as error:
+        return " ".join(str(error).split())
+    return ""
 
 
 # Saved metrics: a folder with the metric's spec in `metric.json` and the files it needs

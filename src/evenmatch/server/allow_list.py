@@ -10,14 +10,11 @@ from evenmatch.models.checkpoints import without_downloads
 from evenmatch.protocols import CorpusMetric, Metric
 from evenmatch.registry import CallContext
 from evenmatch.registry.opening import Openable, count_idf
-from evenmatch.scoring.metric import as_metric, score_metrics
-from evenmatch.types import Pair, Run
+from evenmatch.scoring.metric import TRIAL_PAIRS, as_metric, score_metrics
+from evenmatch.types import Run
 
 # Metrics served by default; those that cannot run on this machine are left out.
 DEFAULT_METRICS = ("f_disc", "bertscore", "f_cont", "struct_dep", "chrf", "bleu", "rougeL")
-
-
-_WARMUP_PAIRS = [Pair("a short text", ("a short text",))]
 
 
 def build_allow_list(wanted: Sequence[str], run: Run) -> dict[str, Metric]:
@@ -42,7 +39,7 @@ def build_allow_list(wanted: Sequence[str], run: Run) -> dict[str, Metric]:
 
 def _load_metric(name: str, run: Run) -> Metric:
     metric = as_metric(name)
-    score_metrics([metric], _WARMUP_PAIRS, run)
+    score_metrics([metric], TRIAL_PAIRS, run)
     return metric
 
 
@@ -53,5 +50,5 @@ def can_batch(metric: Metric) -> bool:
     """
     if isinstance(metric, CorpusMetric) or not isinstance(metric, Openable):
         return False
-    counted: bool = count_idf(metric, CallContext(pairs=_WARMUP_PAIRS)) != metric
+    counted: bool = count_idf(metric, CallContext(pairs=TRIAL_PAIRS)) != metric
     return not counted

@@ -22,15 +22,13 @@ from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.protocols import Metric
 from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import check_pairs, make_run
-from evenmatch.scoring.metric import as_metric, score_metrics
+from evenmatch.scoring.metric import TRIAL_PAIRS, as_metric, score_metrics
 from evenmatch.types import Pair, Run, Score
 from evenmatch.units.text import Words
 from evenmatch.version import __version__
 
 # Such texts get no reward. In particular a policy gains nothing by matching an empty reference.
 _ODD_FLAGS = frozenset({"empty_candidate", "empty_reference", "unknown_only"})
-
-_PROBE_PAIR = Pair("a plain text", ("a plain text",))
 
 # Special tokens in decoded text, such as <|im_end|>, </s> and <eos>.
 _SPECIAL_TOKENS = re.compile(
@@ -235,7 +233,7 @@ def _score_or_none(
         return [scores.segments for scores in score_metrics(metrics, pairs, run)]
     except EvenmatchError:
         # A missing model fails on every text; that error must reach the user.
-        score_metrics(metrics, [_PROBE_PAIR], run)
+        score_metrics(metrics, TRIAL_PAIRS, run)
     return [[_score_single(metric, pair, run) for pair in pairs] for metric in metrics]
 
 
