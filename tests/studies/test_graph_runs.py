@@ -31,13 +31,6 @@ from evenmatch.studies.graph_claims import (
     judge_likeness,
     judge_overfitting,
 )
-from evenmatch.studies.graph_measures import (
-    has_loop,
-    invented_share,
-    length_ratio,
-    template_text,
-    triple_coverage,
-)
 from evenmatch.studies.graph_to_text import (
     ALL_ARMS,
     BEST,
@@ -63,7 +56,12 @@ from evenmatch.studies.graph_to_text_report import (
     graph_figures,
     graph_report,
     graph_score_table,
+    has_loop,
+    invented_share,
+    length_ratio,
     score_graph_arms,
+    template_text,
+    triple_coverage,
 )
 from evenmatch.training.generator.loss import policy_reward
 from evenmatch.training.generator.policy import make_policy

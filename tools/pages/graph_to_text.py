@@ -26,11 +26,11 @@ from evenmatch.studies.graph_claims import (
     CHRF,
     GRAPH_CLAIMS,
     METEOR,
+    REPETITION,
     check_graph_claims,
     describe_power,
     judge_overfitting,
 )
-from evenmatch.studies.graph_measures import REPETITION
 from evenmatch.studies.graph_to_text import (
     GRAPH_ARMS,
     GraphStudy,

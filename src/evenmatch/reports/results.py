@@ -28,7 +28,7 @@ from evenmatch.fairness.bias import Bias
 from evenmatch.reports.agreement_page import agreement_page
 from evenmatch.reports.audit_page import audit_page
 from evenmatch.reports.page import check_page_path, write_page
-from evenmatch.reports.score_page import score_page, systems_page
+from evenmatch.reports.score_page import comparison_page, keyphrase_page, score_page, systems_page
 from evenmatch.reports.score_summary import metric_document
 from evenmatch.reports.study_page import (
     StudyReport,
@@ -38,7 +38,6 @@ from evenmatch.reports.study_page import (
     study_page,
     tune_page,
 )
-from evenmatch.reports.system_pages import comparison_page, keyphrase_page
 from evenmatch.scoring.streaming import RunningMean
 from evenmatch.stats.bootstrap import Interval
 from evenmatch.stats.paired import Resampling

@@ -1,4 +1,7 @@
-"""Report page of scores: means, histograms, the worst and the best texts, and all rows."""
+"""Report pages of scores: of one system, of several, of comparisons of systems, and of keyphrases.
+
+The page of one system has means, histograms, the worst and the best texts, and all rows.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import numpy as np
 from evenmatch.data.scores import finite_or_none
 from evenmatch.data.tables import TextTable, format_number
 from evenmatch.errors import EvenmatchError, InputError
+from evenmatch.evaluation.compare import Comparison
+from evenmatch.evaluation.keyphrase_table import COLUMNS, KeyphraseTable
 from evenmatch.protocols import Metric
 from evenmatch.reports.page import (
     SORT_HINT,
@@ -20,7 +25,7 @@ from evenmatch.reports.page import (
     sortable_table,
     text_article,
 )
-from evenmatch.reports.plots import figures_section, histogram, nice_scale
+from evenmatch.reports.plots import Estimate, estimate_plot, figures_section, histogram, nice_scale
 from evenmatch.scoring.aligned import Aligned, align_texts
 from evenmatch.scoring.inputs import check_pairs, hash_texts
 from evenmatch.scoring.metric import AlignMetric
@@ -28,6 +33,11 @@ from evenmatch.types import Pair
 from evenmatch.viewer.links import MAX_CELLS, link_diagram, truncate
 from evenmatch.viewer.page import align_all, scroll_region, viewer_element
 
+_INTERVALS_TEXT = "Points show the score, lines the confidence interval."
+_DIFFERENCES_TEXT = (
+    "Score of the first system minus score of the second. An interval that excludes zero suggests "
+    "a difference; stars mark differences that are significant in both tests."
+)
 _BINS = 20
 _MAX_ROWS = 1000  # more rows make the page slow
 _MAX_CHARACTERS = 90  # of a text in the table
@@ -84,6 +94,58 @@ def systems_page(document: Mapping[str, Any]) -> str:
         [f"{name}: {each['signature']}" for name, each in first.items()],
         document.get("command", ""),
     )
+
+
+def comparison_page(found: Comparison, *, command: str = "") -> str:
+    """Return the page of a comparison: scores and differences, as plots and as tables."""
+    scores = [(s.metric, Estimate(s.system, s.score, s.low, s.high)) for s in found.scores]
+    gaps = []
+    for gap in found.gaps:
+        name = f"{gap.system} − {gap.baseline} {gap.stars}".strip()
+        gaps.append((gap.metric, Estimate(name, gap.difference, gap.low, gap.high)))
+    score_table = sortable_table(found.score_table(), "Scores of systems")
+    gap_table = sortable_table(found.gap_table(), "Pairs of systems")
+    parts = (
+        figures_section("Scores", _INTERVALS_TEXT, _figures_by_metric(found, scores)),
+        figures_section("Differences", _DIFFERENCES_TEXT, _figures_by_metric(found, gaps)),
+        section("All scores", SORT_HINT, score_table),
+        section("All differences", SORT_HINT, gap_table),
+    )
+    title = f"Comparison of systems: {', '.join(found.systems)}"
+    return render_page(title, parts, found.notes(), command)
+
+
+def _figures_by_metric(found: Comparison, estimates: Sequence[tuple[str, Estimate]]) -> list[str]:
+    figures = []
+    for metric in dict.fromkeys(metric for metric, _ in estimates):
+        label = metric if found.higher_is_better[metric] else f"{metric} (lower is better)"
+        figures.append(estimate_plot([e for m, e in estimates if m == metric]).figure(label))
+    return figures
+
+
+def keyphrase_page(found: KeyphraseTable, *, command: str = "") -> str:
+    """Return the page of keyphrase scores, of present, absent and all phrases, with the tests."""
+    data = ", ".join(dict.fromkeys(row.data for row in found.rows))
+    scores = sortable_table(found.score_table(), "Scores of systems, intervals in brackets")
+    gaps = sortable_table(found.gap_table(), "Pairs of systems") if found.gaps else ""
+    parts = (
+        figures_section("Scores", _INTERVALS_TEXT, [*_score_figures(found)]),
+        section("All scores", SORT_HINT, scores),
+        section("All differences", "Score of the system minus score of the baseline.", gaps),
+    )
+    return render_page(f"Keyphrases: {data}", parts, found.notes(), command)
+
+
+def _score_figures(found: KeyphraseTable) -> Iterator[str]:
+    for data, metric in dict.fromkeys((row.data, row.metric) for row in found.rows):
+        own = [row for row in found.rows if (row.data, row.metric) == (data, metric)]
+        for column in COLUMNS:
+            estimates = [
+                Estimate(row.prediction, cell.value, cell.low, cell.high)
+                for row in own
+                for cell in [row.cells[column]]
+            ]
+            yield estimate_plot(estimates).figure(f"{metric}, {column} phrases, {data}")
 
 
 def _worst_section(document: Mapping[str, Any]) -> str:

@@ -23,23 +23,9 @@ from evenmatch.data.scores import score_to_record
 from evenmatch.protocols import Metric
 from evenmatch.registry import find_entry, names
 from evenmatch.scoring.metric import AlignMetric
+from evenmatch.server import schemas
 from evenmatch.server.prometheus import ServerMetrics
 from evenmatch.server.queue import AlignOperation, RequestBatcher, RewardOperation, ScoreOperation
-from evenmatch.server.schemas import (
-    ALIGNING_KEY,
-    ERROR_RESPONSES,
-    SERVED_KEY,
-    AlignRequest,
-    AlignResponse,
-    GetRewardRequest,
-    GetRewardResponse,
-    Health,
-    MetricList,
-    RewardRequest,
-    RewardResponse,
-    ScoreRequest,
-    ScoreResponse,
-)
 from evenmatch.server.security import (
     Limits,
     RequestError,
@@ -57,6 +43,8 @@ _DESCRIPTION = (
     "Scores, rewards and alignments of texts. Only the metrics listed at /metrics are available. "
     "Requests that arrive at the same time are processed as one batch."
 )
+
+_SERVED_NAME = Query(min_length=1, json_schema_extra={schemas.SERVED_KEY: True})
 
 _GET_ERRORS = (400, 401, 408, 413, 421, 431, 500)
 _POST_ERRORS = (*_GET_ERRORS, 409, 422, 429, 504)
@@ -93,7 +81,7 @@ def make_app(
     _add_routes(app, routes, needs_token=bool(token))
     _add_exception_handlers(app)
     # FastAPI builds the description once, and returns this same dictionary to requests.
-    served = {SERVED_KEY: list(allow_list), ALIGNING_KEY: routes.aligning_names}
+    served = {schemas.SERVED_KEY: list(allow_list), schemas.ALIGNING_KEY: routes.aligning_names}
     _insert_names(app.openapi(), served)
     paths = frozenset(route.path for route in app.routes)  # type: ignore[attr-defined]  # all do
     return SecurityMiddleware(app, limits, server_metrics, token, paths, hosts)
@@ -114,7 +102,7 @@ class Routes:
         """Names of the alignment metrics, whose alignments can be shown."""
         return [name for name, metric in self.allow_list.items() if isinstance(metric, AlignMetric)]
 
-    async def score(self, body: ScoreRequest) -> Response:
+    async def score(self, body: schemas.ScoreRequest) -> Response:
         """Score texts with one or several metrics, in one pass over the texts."""
         wanted = [body.metric] if isinstance(body.metric, str) else body.metric
         chosen = dict(map(self._find_metric, wanted))
@@ -125,7 +113,7 @@ class Routes:
             {"metrics": dict(zip(chosen, map(_scores_record, found), strict=True))}
         )
 
-    async def reward(self, body: RewardRequest) -> Response:
+    async def reward(self, body: schemas.RewardRequest) -> Response:
         """Compute rewards between 0 and 1; a text that cannot be scored gets 0."""
         pairs = pairs_of_request(body.candidates, body.references, self.limits)
         metric = self._find_metric(body.metric)[1]
@@ -136,8 +124,8 @@ class Routes:
 
     async def get_reward(
         self,
-        body: GetRewardRequest,
-        metric: Annotated[str, Query(min_length=1, json_schema_extra={SERVED_KEY: True})] = "",
+        body: schemas.GetRewardRequest,
+        metric: Annotated[str, _SERVED_NAME] = "",
     ) -> Response:
         """Compute rewards in the format of OpenRLHF's remote reward model."""
         candidates = _strip_prompts(body.query, body.prompts)
@@ -148,7 +136,7 @@ class Routes:
             {"rewards": found.values, "scores": found.values, "extra_logs": {"odd": odd}}
         )
 
-    async def align(self, body: AlignRequest) -> Response:
+    async def align(self, body: schemas.AlignRequest) -> Response:
         """Align two texts: units, similarities, pairs and the credit of each unit."""
         check_text_lengths((body.candidate, body.reference), self.limits.max_aligned_length)
         name = body.metric or next(iter(self.aligning_names), "")
@@ -200,19 +188,19 @@ def _add_routes(app: FastAPI, routes: Routes, *, needs_token: bool) -> None:
     def add(path: str, endpoint: Callable[..., Any], model: Any = None, **given: Any) -> None:
         codes = _POST_ERRORS if given["methods"] == ["POST"] else _GET_ERRORS
         responses: dict[int | str, dict[str, Any]] = {
-            code: ERROR_RESPONSES[code] for code in codes if needs_token or code != 401
+            code: schemas.ERROR_RESPONSES[code] for code in codes if needs_token or code != 401
         }
         if model:
             responses[200] = {"model": model, "description": "Success."}
         dependencies = [] if path in ("/", "/health") else bearer
         app.add_api_route(path, endpoint, responses=responses, dependencies=dependencies, **given)
 
-    add("/score", routes.score, ScoreResponse, methods=["POST"])
-    add("/align", routes.align, AlignResponse, methods=["POST"])
-    add("/reward", routes.reward, RewardResponse, methods=["POST"])
-    add("/get_reward", routes.get_reward, GetRewardResponse, methods=["POST"])
-    add("/metrics", routes.metrics, MetricList, methods=["GET"])
-    add("/health", routes.health, Health, methods=["GET"])
+    add("/score", routes.score, schemas.ScoreResponse, methods=["POST"])
+    add("/align", routes.align, schemas.AlignResponse, methods=["POST"])
+    add("/reward", routes.reward, schemas.RewardResponse, methods=["POST"])
+    add("/get_reward", routes.get_reward, schemas.GetRewardResponse, methods=["POST"])
+    add("/metrics", routes.metrics, schemas.MetricList, methods=["GET"])
+    add("/health", routes.health, schemas.Health, methods=["GET"])
     add("/prometheus", routes.prometheus, methods=["GET"], response_class=PlainTextResponse)
     add("/", routes.page, methods=["GET"], response_class=HTMLResponse)
 
@@ -253,7 +241,7 @@ def _insert_names(node: Any, served: Mapping[str, list[str]]) -> None:
             del node[key]
             node["enum"] = served[key]
         if node.get("default") == "":
-            node["default"] = served[SERVED_KEY][0]
+            node["default"] = served[schemas.SERVED_KEY][0]
         for value in list(node.values()):
             _insert_names(value, served)
 

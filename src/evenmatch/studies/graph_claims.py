@@ -21,10 +21,9 @@ from evenmatch.studies.experiment import (
     RunResult,
     results_by_arm,
 )
-from evenmatch.studies.graph_measures import REPETITION
 from evenmatch.studies.graph_to_text import ALL_ARMS, XENT
 
-BLEU, METEOR, CHRF = "BLEU", "METEOR", "chrF"
+BLEU, METEOR, CHRF, REPETITION = "BLEU", "METEOR", "chrF", "repeated"
 _WANTED = 0.7  # points of BLEU that the paper's BL-R gains
 _MOST_SEEDS = 50
 

@@ -2,7 +2,7 @@
 
 `score_graph_arms` scores the texts of every run and stores the scores, so that a report is quick
 to make again. `graph_report` puts together the tables and figures of Jin & Gildea (2022), the form
-of the texts, and the paper's claims with the differences found here.
+of the texts (`TEXT_MEASURES`), and the paper's claims with the differences found here.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from evenmatch.studies.graph_claims import (
     BLEU,
     CHRF,
     METEOR,
+    REPETITION,
     check_graph_claims,
     describe_power,
     split_arms,
 )
-from evenmatch.studies.graph_measures import TEXT_MEASURES, template_text
 from evenmatch.studies.graph_to_text import (
     ALL_ARMS,
     BEAM,
@@ -52,6 +52,7 @@ from evenmatch.studies.graph_to_text import (
     GraphStudy,
 )
 from evenmatch.training.checkpoints import content_digest
+from evenmatch.training.rewards import lowercase_words, repeated_share
 from evenmatch.types import Array, Pair, Run
 
 GraphExperiment: TypeAlias = Experiment[GraphStudy]
@@ -62,6 +63,8 @@ CORPUS_METRICS = {BLEU: "bleu", CHRF: "chrf"}
 SEGMENT_METRICS = {METEOR: "meteor", "BERTScore": "bertscore", "f_disc": "f_disc"}
 TEMPLATE, COPY = "template", "copy"
 _ROWS = (TEMPLATE, COPY, START, *ALL_ARMS)
+_LOOP_LENGTHS, _LOOP_COUNT = range(1, 9), 3  # so many words, so many times in a row
+_NAMES = re.compile(r"(?<=[\w,;:)] )[A-Z]\w+|\d+(?:[.,]\d+)*")  # not at the start of a sentence
 _RESAMPLES, _PERMUTATIONS = 1000, 5000
 _EXAMPLE_COUNT = 6
 # Curves of the arms that are rewarded alone: of each step, then of each evaluation.
@@ -264,6 +267,86 @@ def graph_figures(results: Sequence[RunResult]) -> dict[str, str]:
 def pair_texts(texts: Sequence[str], graphs: Sequence[GraphText]) -> list[Pair]:
     """Return the text for each test graph, paired with the human references."""
     return [Pair(text, each.references) for text, each in zip(texts, graphs, strict=True)]
+
+
+def repetition_rate(text: str, graph: GraphText | None = None) -> float:
+    """Return the share of bigrams that repeat an earlier one."""
+    return repeated_share(lowercase_words(text))
+
+
+def has_loop(text: str, graph: GraphText | None = None) -> float:
+    """Return 1 if up to eight words occur three times in a row, else 0.
+
+    >>> has_loop("the cat and the cat and the cat and"), has_loop("the cat and the dog")
+    (1.0, 0.0)
+    """
+    words = lowercase_words(text)
+    for size in _LOOP_LENGTHS:
+        for start in range(len(words) - _LOOP_COUNT * size + 1):
+            whole = words[start : start + _LOOP_COUNT * size]
+            if whole == whole[:size] * _LOOP_COUNT:
+                return 1.0
+    return 0.0
+
+
+def length_ratio(text: str, graph: GraphText) -> float:
+    """Return the number of words, divided by the mean number of words of the references."""
+    wanted = float(np.mean([len(lowercase_words(each)) for each in graph.references]))
+    return len(lowercase_words(text)) / max(wanted, 1.0)
+
+
+def triple_coverage(text: str, graph: GraphText) -> float:
+    """Return the share of the subjects and objects of a graph that the text mentions.
+
+    One is mentioned if at least half of its words occur in the text, in any case.
+
+    >>> each = GraphText(Triples((("Aarhus_Airport", "city", "Aarhus"),)), ("",))
+    >>> triple_coverage("The airport serves a city.", each)
+    0.5
+    """
+    assert isinstance(graph.graph, Triples)
+    words = set(_plain_words(text))
+    parts = {part for subject, _, value in graph.graph.triples for part in (subject, value)}
+    wanted = [own for part in sorted(parts) if (own := _plain_words(part))]
+    mentioned = [2 * sum(word in words for word in own) >= len(own) for own in wanted]
+    return float(np.mean(mentioned)) if mentioned else 1.0
+
+
+def invented_share(text: str, graph: GraphText) -> float:
+    """Return the share of names and numbers in a text that neither graph nor references contain.
+
+    Names are capitalised words that do not begin a sentence. 0 for a text without any.
+
+    >>> each = GraphText(Triples((("Aarhus", "country", "Denmark"),)), ("Aarhus is Danish.",))
+    >>> round(invented_share("In Denmark, Aarhus and Cork lie.", each), 3)
+    0.333
+    """
+    found = [name.lower() for name in _NAMES.findall(text)]
+    known = set(_plain_words(" ".join([graph.graph.line, *graph.references])))
+    new = [not set(_plain_words(name)) <= known for name in found]
+    return float(np.mean(new)) if new else 0.0
+
+
+TEXT_MEASURES: Mapping[str, Callable[[str, GraphText], float]] = {
+    "length": length_ratio,
+    "covered": triple_coverage,
+    "invented": invented_share,
+    "loops": has_loop,
+    REPETITION: repetition_rate,
+}
+
+
+def _plain_words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+def template_text(each: GraphText) -> str:
+    """Return a sentence for each triple: 'The R of H is T.'; other graphs are copied."""
+    if not isinstance(each.graph, Triples):
+        return each.graph.line
+    lines = (Triples((triple,)).line for triple in each.graph.triples)
+    parts = [re.split(r" ?<[HRT]> ", line)[1:] for line in lines]
+    return " ".join(f"The {r.lower()} of {h} is {t}." for h, r, t in parts)
 
 
 def _baseline_texts(graphs: Sequence[GraphText]) -> dict[GraphRun, list[str]]:
