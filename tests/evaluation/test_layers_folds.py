@@ -30,7 +30,7 @@ def test_agreement_is_that_of_the_outputs_in_a_fold_and_of_those_outside() -> No
     one, two = noisy(40, 0), noisy(30, 1)
     segments = [names(40, "a"), names(30, "b")]
     found = cross_validate_layers(
-        [one, two], segments, level="pooled", method="pearson", folds=4, seed=3
+        [one, two], segments, level="segment", method="pearson", folds=4, seed=3
     )
     folds = assign_folds(segments, 4, 3)
     for fold in range(4):
@@ -57,7 +57,7 @@ def pearson(given: Panel, metric: int, kept: Any) -> float:
 
 def test_the_least_noisy_metric_is_chosen_in_every_fold() -> None:
     found = cross_validate_layers(
-        [noisy(200, 0)], [names(200)], level="pooled", method="kendall", folds=5, seed=0
+        [noisy(200, 0)], [names(200)], level="segment", method="kendall", folds=5, seed=0
     )
     assert best_index(found.overall) == 1
     assert found.choices == [1] * 5
@@ -67,7 +67,7 @@ def test_the_least_noisy_metric_is_chosen_in_every_fold() -> None:
 def test_of_equally_noisy_metrics_the_held_out_agreement_is_lower_than_the_best() -> None:
     alike = noisy(60, 5, (1.0,) * 30)
     found = cross_validate_layers(
-        [alike], [names(60)], level="pooled", method="pearson", folds=6, seed=0
+        [alike], [names(60)], level="segment", method="pearson", folds=6, seed=0
     )
     assert found.held_out_mean < found.overall.max()
 
@@ -83,7 +83,7 @@ def test_folds_are_even_and_a_segment_is_in_one_of_them_whatever_the_subset() ->
 def test_subsets_can_be_held_out_instead() -> None:
     panels = [noisy(30, 0), noisy(30, 1), noisy(30, 2)]
     found = cross_validate_layers(
-        panels, [names(30)] * 3, level="pooled", method="pearson", folds="subsets", seed=0
+        panels, [names(30)] * 3, level="segment", method="pearson", folds="subsets", seed=0
     )
     for i, own in enumerate(panels):
         everything = np.ones(30, bool)
@@ -105,7 +105,7 @@ def test_folds_that_cannot_be_made_are_refused(folds: Any) -> None:
         em.InputError, match=r"a number from 2 to the number of segments \(30\), got "
     ):
         cross_validate_layers(
-            [noisy(30, 0)], [names(30)], level="pooled", method="pearson", folds=folds, seed=0
+            [noisy(30, 0)], [names(30)], level="segment", method="pearson", folds=folds, seed=0
         )
 
 
@@ -114,5 +114,5 @@ def test_one_subset_cannot_be_held_out() -> None:
         em.InputError, match="folds='subsets' needs at least two subsets of ratings, got 1"
     ):
         cross_validate_layers(
-            [noisy(9, 0)], [names(9)], level="pooled", method="pearson", folds="subsets", seed=0
+            [noisy(9, 0)], [names(9)], level="segment", method="pearson", folds="subsets", seed=0
         )

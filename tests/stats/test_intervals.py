@@ -16,7 +16,7 @@ from evenmatch.stats.panel import Panel, make_panel
 from tests.support.numbers import made
 
 METHODS = ("pearson", "spearman", "kendall", "kendall_c", "accuracy", "calibrated_accuracy")
-LEVELS = ("system", "pooled", "per_item", "per_system")
+LEVELS = ("system", "segment", "per_item", "per_system")
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -52,7 +52,7 @@ def test_an_interval_holds_its_value(level: Level, method: str) -> None:
 def test_the_same_seed_gives_the_same_interval() -> None:
     scores = made(1, 10, 20)
     one, again, other = (
-        correlation_intervals(scores, level="pooled", method="pearson", resamples=50, seed=s)
+        correlation_intervals(scores, level="segment", method="pearson", resamples=50, seed=s)
         for s in (1, 1, 2)
     )
     assert one == again
@@ -81,7 +81,7 @@ def test_rounding_in_the_last_bits_does_not_move_an_interval() -> None:
     for seed in range(20):
         noise = 1 + np.random.default_rng(seed).normal(0, 2e-16, plain.metrics.shape)
         scores = Panel(plain.metrics * noise, plain.human)
-        found.append(correlation_intervals(scores, level="pooled", method="pearson")[0].low)
+        found.append(correlation_intervals(scores, level="segment", method="pearson")[0].low)
     assert max(found) - min(found) < 1e-9
 
 
@@ -103,8 +103,8 @@ def test_a_difference_of_two_metrics_is_paired() -> None:
 
 def test_a_difference_is_the_first_less_the_second() -> None:
     scores = made(3, 12, 30)
-    values = correlate_panel(scores, level="pooled", method="spearman")
-    found = difference_interval(scores, 2, 0, level="pooled", method="spearman", resamples=200)
+    values = correlate_panel(scores, level="segment", method="spearman")
+    found = difference_interval(scores, 2, 0, level="segment", method="spearman", resamples=200)
     assert found.value == pytest.approx(values[2] - values[0])
     assert found.low <= found.value <= found.high
 
@@ -126,7 +126,7 @@ def test_resamples_without_a_correlation_do_not_count() -> None:
 
 def test_scores_per_system_cannot_be_resampled_over_segments() -> None:
     with pytest.raises(InputError, match="over segments needs scores per segment, got one per sy"):
-        correlation_intervals(make_panel([1, 2, 3], [1, 2, 3]), level="pooled", method="pearson")
+        correlation_intervals(make_panel([1, 2, 3], [1, 2, 3]), level="segment", method="pearson")
 
 
 def test_no_resamples_are_refused() -> None:

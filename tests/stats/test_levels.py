@@ -9,7 +9,7 @@ from evenmatch.stats.levels import CoefficientName, Level, correlate_panel, prep
 from evenmatch.stats.panel import Floats, Panel, make_panel
 from tests.support.numbers import NAMES, made, plain
 
-LEVELS: tuple[Level, ...] = ("system", "pooled", "per_item", "per_system")
+LEVELS: tuple[Level, ...] = ("system", "segment", "per_item", "per_system")
 
 
 def expected(scores: Panel, level: str, name: str) -> list[float]:
@@ -21,7 +21,7 @@ def expected(scores: Panel, level: str, name: str) -> list[float]:
         if level == "system":
             found.append(value(np.nanmean(metric, 1), np.nanmean(human, 1)))
             continue
-        if level == "pooled":
+        if level == "segment":
             found.append(value(metric.ravel(), human.ravel()))
             continue
         rows = zip(metric, human, strict=True)
@@ -129,10 +129,10 @@ def test_blocks_do_not_change_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_level_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="no level is called 'segment'; known: system, poo"):
-        correlate_panel(make_panel([1, 2], [1, 2]), level="segment", method="pearson")  # type: ignore[arg-type]  # the point
+    with pytest.raises(UnknownNameError, match="no level is called 'pooled'; known: system, seg"):
+        correlate_panel(make_panel([1, 2], [1, 2]), level="pooled", method="pearson")  # type: ignore[arg-type]  # the point
 
 
 def test_segment_levels_need_both_sides_segments() -> None:
-    with pytest.raises(InputError, match="level pooled compares segments, got 3 of metrics and 1"):
-        correlate_panel(make_panel(np.ones((2, 3)), [1, 2]), level="pooled", method="pearson")
+    with pytest.raises(InputError, match="level segment compares segments, got 3 of metrics and 1"):
+        correlate_panel(make_panel(np.ones((2, 3)), [1, 2]), level="segment", method="pearson")

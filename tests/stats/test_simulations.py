@@ -67,7 +67,7 @@ def segments_of_ten_systems(segments: int, seed: int) -> Panel:
     ("level", "name"),
     [
         ("system", "pearson"),
-        ("pooled", "pearson"),
+        ("segment", "pearson"),
         ("per_item", "pearson"),
         ("per_item", "kendall"),
         ("per_system", "pearson"),
@@ -130,7 +130,7 @@ def test_williams_has_five_percent_false_positives() -> None:
     ("swap", "level", "system_bias"),
     [
         ("both", "system", 0.0),
-        ("both", "pooled", 0.0),
+        ("both", "segment", 0.0),
         ("both", "per_item", 0.0),
         ("systems", "system", 1.0),
     ],

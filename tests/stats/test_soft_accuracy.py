@@ -72,7 +72,7 @@ def test_segments_without_a_score_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("ratings", "level", "message"),
-    [([[1.0], [2.0]], "system", "one number per system"), ([[1, 2], [3, 1]], "pooled", "systems")],
+    [([[1.0], [2.0]], "system", "one number per system"), ([[1, 2], [3, 1]], "segment", "systems")],
 )
 def test_it_needs_systems_and_segments(ratings: list[object], level: str, message: str) -> None:
     with pytest.raises(InputError, match=message):

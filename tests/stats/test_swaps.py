@@ -20,7 +20,7 @@ from evenmatch.stats.permutation import (
 from tests.support.numbers import made
 
 METHODS = ("pearson", "spearman", "kendall", "kendall_c", "accuracy", "calibrated_accuracy")
-LEVELS = ("system", "pooled", "per_item", "per_system")
+LEVELS = ("system", "segment", "per_item", "per_system")
 
 
 def all_swaps(scores: Panel, level: Level, swap: Swap) -> float:
@@ -40,7 +40,7 @@ def all_swaps(scores: Panel, level: Level, swap: Swap) -> float:
 
 
 @pytest.mark.parametrize("swap", ["both", "systems"])
-@pytest.mark.parametrize("level", ["system", "pooled", "per_system"])
+@pytest.mark.parametrize("level", ["system", "segment", "per_system"])
 def test_random_swaps_come_near_to_all_swaps(level: Level, swap: Swap) -> None:
     human = [[1.0, 4.0], [2.0, 2.5], [4.0, 3.0]]
     metrics = [[[1.5, 3.0], [2.0, 2.6], [5.0, 3.5]], [[1.0, 2.0], [3.0, 0.5], [0.0, 3.0]]]
@@ -110,7 +110,7 @@ def test_a_constant_metric_has_no_p_value() -> None:
     assert np.isnan(p).all()
 
 
-@pytest.mark.parametrize("level", ["pooled", "per_item", "per_system"])
+@pytest.mark.parametrize("level", ["segment", "per_item", "per_system"])
 @pytest.mark.parametrize("swap", ["both", "systems"])
 def test_sums_give_the_correlations_that_swapped_scores_give(level: Level, swap: Swap) -> None:
     panel = made(3, 5, 7)

@@ -42,7 +42,7 @@ def test_the_accuracy_is_the_best_of_all_thresholds(seed: int, missing: float) -
     assert calibrated(scores, "per_item") == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("level", ["system", "pooled", "per_item", "per_system"])
+@pytest.mark.parametrize("level", ["system", "segment", "per_item", "per_system"])
 def test_calibrating_never_loses_accuracy(level: Level) -> None:
     scores = made(3, 6, 8)
     plain = correlate_panel(scores, level=level, method="accuracy")
@@ -59,14 +59,14 @@ def test_a_metric_with_the_human_ties_is_fully_accurate() -> None:
 def test_noise_below_all_differences_is_tied() -> None:
     human = np.array([[1.0], [1.0], [2.0], [3.0]])
     noise = np.array([[0.0], [0.125], [0.0], [0.0]])
-    assert calibrated(make_panel(human + noise, human), "pooled") == pytest.approx(1.0)
+    assert calibrated(make_panel(human + noise, human), "segment") == pytest.approx(1.0)
 
 
 def test_equal_differences_of_decimals_are_one_threshold() -> None:
     # 0.3 - 0.2 is less than 0.2 - 0.1 by a rounding error, and no way to tell pairs apart
     metric, human = [[0.1], [0.2], [0.3]], [[1.0], [2.0], [2.0]]
     assert 0.3 - 0.2 < 0.2 - 0.1
-    assert calibrated(make_panel(metric, human), "pooled") == pytest.approx(2 / 3)
+    assert calibrated(make_panel(metric, human), "segment") == pytest.approx(2 / 3)
 
 
 @given(st.integers(0, 500))
@@ -110,14 +110,14 @@ def test_without_a_pair_there_is_no_accuracy() -> None:
 def test_too_many_pairs_are_refused_with_advice() -> None:
     scores = make_panel(np.zeros((5, 1000)), np.zeros((5, 1000)))
     with pytest.raises(InputError, match="12,497,500 pairs, the maximum is 10,000,000; use level"):
-        correlate_panel(scores, level="pooled", method="calibrated_accuracy")
+        correlate_panel(scores, level="segment", method="calibrated_accuracy")
 
 
 def test_untied_accuracy_leaves_out_pairs_that_humans_tie() -> None:
     """Humans tie one of three pairs; the metric orders one of the others and ties the last."""
     panel = make_panel([[1.0], [2.0], [2.0]], [[1.0], [1.0], [3.0]])
-    assert correlate_panel(panel, level="pooled", method="untied_accuracy")[0] == 1 / 2
-    assert correlate_panel(panel, level="pooled", method="accuracy")[0] == 1 / 3
+    assert correlate_panel(panel, level="segment", method="untied_accuracy")[0] == 1 / 2
+    assert correlate_panel(panel, level="segment", method="accuracy")[0] == 1 / 3
 
 
 @given(st.integers(0, 200))

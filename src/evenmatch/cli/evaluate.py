@@ -16,7 +16,7 @@ from evenmatch.cli.console import print_first
 from evenmatch.data.pairs import read_system_files
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.data.tables import table_to_latex
-from evenmatch.evaluation.agreement import METHODS, AgreementLevel, OutlierRule, correlate
+from evenmatch.evaluation.agreement import METHODS, OutlierRule, correlate
 from evenmatch.evaluation.agreement_result import Agreement
 from evenmatch.evaluation.compare import Comparison
 from evenmatch.evaluation.compare import compare as compare_systems
@@ -26,7 +26,7 @@ from evenmatch.evaluation.keyphrase_scores import (
     score_keyphrases,
 )
 from evenmatch.evaluation.selection import measure_selection
-from evenmatch.stats.levels import CorrelationMethod
+from evenmatch.stats.levels import CorrelationMethod, Level
 
 
 @opt.expand_option_groups(cache=True)
@@ -35,7 +35,7 @@ def meta(
     metric: list[str] | None = opt.metric(
         None, opt.METRIC_HELP, "bertscore, or none with --published"
     ),
-    level: AgreementLevel = opt.value(
+    level: Level = opt.value(
         "system",
         "LEVEL",
         "Level of the correlation. system: one score per system; segment: all rated outputs "

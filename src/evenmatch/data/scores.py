@@ -210,12 +210,8 @@ def replace_file(path: str | PathLike[str], content: str | bytes) -> None:
 
 def score_to_record(score: Score) -> dict[str, Any]:
     """Convert a score to a JSON record; NaN and infinite numbers become null."""
-    return {
-        "value": finite_or_none(score.value),
-        "precision": finite_or_none(score.precision),
-        "recall": finite_or_none(score.recall),
-        "flags": sorted(score.flags),
-    }
+    numbers = {"value": score.value, "precision": score.precision, "recall": score.recall}
+    return json_record({**numbers, "flags": sorted(score.flags)})
 
 
 def exact_cell(value: Any) -> str:

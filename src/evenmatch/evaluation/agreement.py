@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, get_args
@@ -40,16 +40,6 @@ from evenmatch.stats.permutation import permutation_matrix
 
 OutlierRule: TypeAlias = Literal["listed", "mad", "keep"]
 
-AgreementLevel: TypeAlias = Literal["system", "segment", "per_item", "per_system"]
-
-# Names of the levels in the field, and in evenmatch.stats.
-LEVELS: Mapping[str, Level] = {
-    "system": "system",
-    "segment": "pooled",
-    "per_item": "per_item",
-    "per_system": "per_system",
-}
-
 METHODS: tuple[str, ...] = get_args(CorrelationMethod)
 _MIN_WILLIAMS_POINTS = 4
 
@@ -58,7 +48,7 @@ _MIN_WILLIAMS_POINTS = 4
 def correlate(
     metrics: MetricLike | Sequence[MetricLike],
     ratings: RatingsLike,
-    level: AgreementLevel = "system",
+    level: Level = "system",
     method: CorrelationMethod = "pearson",
     *,
     outliers: OutlierRule = "listed",
@@ -157,18 +147,17 @@ def average_entries(
 
 
 def measure_agreement(
-    scored: ScoredSet, level: str, method: CorrelationMethod, testing: AgreementTestSettings
+    scored: ScoredSet, level: Level, method: CorrelationMethod, testing: AgreementTestSettings
 ) -> tuple[list[AgreementEntry], str]:
     """Measure the agreement of each metric of a set with the human ratings.
 
     Returns the entries and the name of the significance test, which is empty if none was made.
     """
-    own = LEVELS[level]
-    panel = agreement_panel(scored, own, method)
+    panel = agreement_panel(scored, level, method)
     # criteria of the same texts share their resamples; language pairs are resampled independently
     settings = asdict(testing) | {"seed": testing.seed + scored.group}
-    found = correlation_intervals(panel, level=own, method=method, **settings)
-    test, p = _test_differences(panel, own, method, testing.resamples, settings["seed"])
+    found = correlation_intervals(panel, level=level, method=method, **settings)
+    test, p = _test_differences(panel, level, method, testing.resamples, settings["seed"])
     clusters: Sequence[int | None] = [None] * len(found)
     if p is not None:
         clusters = rank_clusters([each.value for each in found], p)
@@ -184,7 +173,7 @@ def measure_agreement(
             **asdict(interval),
         )
         for metric, interval, n, cluster in zip(
-            scored.scores, found, count_points(panel, own), clusters, strict=True
+            scored.scores, found, count_points(panel, level), clusters, strict=True
         )
     ]
     return entries, test
@@ -219,7 +208,7 @@ def count_points(panel: Panel, level: Level) -> tuple[int, ...]:
     if level == "system":
         systems = (~np.isnan(panel.metrics)).any(-1) & (~np.isnan(panel.human)).any(-1)
         return tuple(systems.sum(-1).tolist())
-    if level == "pooled":
+    if level == "segment":
         return tuple(known.sum((1, 2)).tolist())
     rows = known.sum(1 if level == "per_item" else 2)
     return tuple((rows > 1).sum(-1).tolist())
@@ -254,7 +243,7 @@ def _included_systems(rated: RatedSet, level: str, outliers: str) -> Flags:
 
 
 def _check_options(level: str, method: str, outliers: str, published: bool) -> None:
-    known = (("level", level, tuple(LEVELS)), ("method", method, METHODS))
+    known = (("level", level, get_args(Level)), ("method", method, METHODS))
     for what, given, names in (*known, ("outlier rule", outliers, get_args(OutlierRule))):
         if given not in names:
             raise UnknownNameError(f"unknown {what} {given!r}; known: {', '.join(names)}")
@@ -294,8 +283,8 @@ def _bound_distance(sides: Sequence[tuple[float, int]]) -> float:
 
 def _difference(agreement: Agreement, scored: ScoredSet, one: str, other: str) -> AgreementEntry:
     first, testing, names = agreement.entries[0], agreement.testing, list(scored.scores)
-    level = LEVELS[first.level]
-    method: Any = first.method  # checked by `correlate`
+    level: Any = first.level  # this and the method are checked by `correlate`
+    method: Any = first.method
     panel = agreement_panel(scored, level, method)
     a, b = names.index(one), names.index(other)
     settings = asdict(testing) | {"seed": testing.seed + scored.group}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
+from evenmatch.data.scores import json_record
 from evenmatch.data.tables import TextTable, table_to_latex, table_to_text
 from evenmatch.evaluation.rated_scores import ScoredSet
 from evenmatch.stats.bootstrap import name_bounds
@@ -90,10 +91,8 @@ class Agreement:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """Each entry as a plain dictionary without its cluster; None in place of NaN."""
-        dicts = [asdict(entry) for entry in self.entries]
-        return [
-            {key: _nan_to_none(v) for key, v in row.items() if key != "cluster"} for row in dicts
-        ]
+        rows = (json_record(asdict(entry)) for entry in self.entries)
+        return [{name: value for name, value in row.items() if name != "cluster"} for row in rows]
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -198,7 +197,3 @@ def format_correlation(value: float) -> str:
     ('0.123', '-')
     """
     return "-" if math.isnan(value) else f"{value:.3f}"
-
-
-def _nan_to_none(value: object) -> object:
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -85,7 +85,7 @@ def metric_partial_correlations(
     for each in scored:
         at = [metrics.index(name) for name in each.scores if name in metrics]
         rows = [i for i, name in enumerate(each.scores) if name in metrics]
-        panel = agreement_panel(each, "system" if by_system else "pooled")
+        panel = agreement_panel(each, "system" if by_system else "segment")
         x, y = panel.metrics[rows], panel.human
         if by_system:
             weights = np.ones((1, panel.segments))

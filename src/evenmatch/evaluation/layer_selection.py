@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from evenmatch.api import metric_name
 from evenmatch.data.ratings.rated_set import RatedSet, mean_known
 from evenmatch.data.ratings.reading import RatingsLike, as_rated_sets, join_set_names
-from evenmatch.data.scores import finite_or_none
+from evenmatch.data.scores import finite_or_none, json_record
 from evenmatch.data.tables import format_number, table_to_text
 from evenmatch.errors import InputError
-from evenmatch.evaluation.agreement import LEVELS, AgreementLevel
 from evenmatch.models.checkpoints import Checkpoint, count_layers, save_layer_choice
 from evenmatch.protocols import MetricLike
 from evenmatch.registry import spec
@@ -40,7 +39,7 @@ def choose_layer(
     data: RatingsLike,
     metric: MetricLike = "bertscore",
     *,
-    level: AgreementLevel = "segment",
+    level: Level = "segment",
     method: CorrelationMethod = "pearson",
     folds: Folds = 5,
     seed: int = 0,
@@ -55,14 +54,12 @@ def choose_layer(
     layer is published for the model. `run` takes the run settings of `score`.
     """
     wanted = layered_metric(metric)
-    if level == "system" or level not in LEVELS:
+    if level == "system" or level not in get_args(Level):
         raise InputError("a layer is chosen by segments; use segment, per_item or per_system")
     sets = _usable_sets(data)
     panels = list(_panels(sets, metric_at_every_layer(wanted), run))
     names = [each.segments for each in sets]
-    found = cross_validate_layers(
-        panels, names, level=LEVELS[level], method=method, folds=folds, seed=seed
-    )
+    found = cross_validate_layers(panels, names, level=level, method=method, folds=folds, seed=seed)
     if np.isnan(found.overall).all():
         raise InputError(
             f"the ratings of {join_set_names(sets)} are constant or too few for a correlation"
@@ -122,11 +119,7 @@ class LayerChoice:
 
     def document(self) -> dict[str, Any]:
         """The choice as a JSON object; an undefined agreement becomes null."""
-        rows = [
-            {key: finite_or_none(value) for key, value in asdict(agreement).items()}
-            for agreement in self.rows
-        ]
-        return {**asdict(self), "held_out": finite_or_none(self.held_out), "rows": rows}
+        return {**json_record(asdict(self)), "rows": [json_record(asdict(r)) for r in self.rows]}
 
 
 @dataclass(frozen=True, slots=True)

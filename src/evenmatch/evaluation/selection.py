@@ -37,7 +37,7 @@ def measure_selection(agreement: Agreement, *, good: float = 0.25) -> list[Selec
         raise InputError(f"the share of good outputs must be between 0 and 1, got {good}")
     found = []
     for scored in agreement.scored:
-        panel = agreement_panel(scored, "pooled")
+        panel = agreement_panel(scored, "segment")
         for metric, scores in zip(scored.scores, panel.metrics, strict=True):
             x, y = mask_unpaired(scores, panel.human)
             if np.isnan(x).all():

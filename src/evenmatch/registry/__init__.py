@@ -9,7 +9,6 @@ Begin with `parts.py` (registration), then `specs.py` (reading and writing specs
 from evenmatch.registry.opening import CallContext, make_signature, resolve
 from evenmatch.registry.parts import (
     KINDS,
-    RegistryEntry,
     check_settings,
     find_entry,
     kind_of,
@@ -22,7 +21,6 @@ from evenmatch.registry.specs import build, spec
 __all__ = [
     "KINDS",
     "CallContext",
-    "RegistryEntry",
     "build",
     "check_settings",
     "find_entry",

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
-from evenmatch.data.scores import score_to_record
+from evenmatch.data.scores import finite_or_none, score_to_record
 from evenmatch.protocols import Metric
 from evenmatch.registry import find_entry, names
 from evenmatch.scoring.metric import AlignMetric
@@ -280,5 +279,5 @@ def _metric_info(name: str, metric: Metric) -> dict[str, Any]:
         "about": (about or "").strip().split("\n", 1)[0],
         "aligns": isinstance(metric, AlignMetric),
         "higher_is_better": metric.higher_is_better,
-        "bounds": [bound if math.isfinite(bound) else None for bound in metric.bounds],
+        "bounds": [finite_or_none(bound) for bound in metric.bounds],
     }

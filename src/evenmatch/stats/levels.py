@@ -3,7 +3,7 @@
 | level | what is correlated |
 |---|---|
 | `system` | mean scores of systems, each side's over the segments it has scores for |
-| `pooled` | all outputs in one list |
+| `segment` | all outputs in one list |
 | `per_item` | the systems' scores of one segment; then the mean over segments |
 | `per_system` | the segments' scores of one system; then the mean over systems |
 
@@ -46,7 +46,7 @@ CoefficientName: TypeAlias = Literal[
 # compares systems only.
 CorrelationMethod: TypeAlias = Literal[CoefficientName, "calibrated_accuracy", "soft_accuracy"]
 
-Level: TypeAlias = Literal["system", "pooled", "per_item", "per_system"]
+Level: TypeAlias = Literal["system", "segment", "per_item", "per_system"]
 
 # Maps weights of systems and segments to one number per metric: (weightings, metrics). Weights are
 # (weightings, systems) and (weightings, segments): how often each one counts. A single weighting of
@@ -88,7 +88,7 @@ def prepare_level(panel: Panel, level: Level, method: CorrelationMethod) -> Leve
     if level == "system":
         return partial(_correlate_systems, panel, method)
     rows = prepare_statistic(*arrange_rows(panel.metrics[None], panel.human, level), method)
-    if level == "pooled":
+    if level == "segment":
         return partial(_correlate_outputs, rows)
     if level == "per_item":
         return lambda systems, segments: rows(systems[None], segments)
@@ -118,7 +118,7 @@ def arrange_rows(metrics: Floats, human: Floats, level: Level) -> tuple[Floats, 
     `metrics` is (groups, metrics, systems, segments) and `human` is (systems, segments). Returns
     (groups, metrics, rows, points) and (groups, rows, points).
     """
-    if level == "pooled":
+    if level == "segment":
         metrics, human = metrics.reshape(*metrics.shape[:2], 1, -1), human.reshape(1, -1)
     elif level == "per_item":
         metrics, human = metrics.swapaxes(-1, -2), human.T

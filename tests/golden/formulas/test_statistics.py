@@ -61,7 +61,7 @@ def test_soft_accuracy_compares_p_values() -> None:
 def test_calibrated_accuracy_ties_what_is_nearly_equal() -> None:
     """Humans tie the first two. If scores up to 0.1 apart are ties, all pairs are right."""
     panel = make_panel([[0.1], [0.2], [0.5]], [[1.0], [1.0], [2.0]])
-    for level in ("per_item", "pooled"):
+    for level in ("per_item", "segment"):
         found = correlate_panel(panel, level=level, method="calibrated_accuracy")
         assert found == pytest.approx([1])
     wrong = make_panel([[0.1], [0.2], [0.15]], [[1.0], [1.0], [2.0]])
@@ -107,7 +107,12 @@ def test_a_cluster_ends_where_any_of_its_metrics_is_better() -> None:
 @pytest.mark.parametrize("swap", ["both", "systems"])
 @pytest.mark.parametrize(
     ("level", "method"),
-    [("system", "pearson"), ("system", "kendall"), ("per_item", "pearson"), ("pooled", "spearman")],
+    [
+        ("system", "pearson"),
+        ("system", "kendall"),
+        ("per_item", "pearson"),
+        ("segment", "spearman"),
+    ],
 )
 def test_permutation_tests_swap_standardised_scores(
     level: Level, method: CoefficientName, swap: Swap
@@ -152,7 +157,7 @@ def test_each_level_correlates_what_it_says() -> None:
 
     expected: dict[Level, float] = {
         "system": pearson([2.5, 4, 5.5], [1.5, 3, 3]),
-        "pooled": pearson([1, 4, 2, 6, 6, 5], [1, 2, 2, 4, 3, 3]),
+        "segment": pearson([1, 4, 2, 6, 6, 5], [1, 2, 2, 4, 3, 3]),
         "per_item": (pearson([1, 2, 6], [1, 2, 3]) + pearson([4, 6, 5], [2, 4, 3])) / 2,
         "per_system": (1 + 1) / 2,  # the third system has constant ratings
     }

@@ -261,6 +261,6 @@ class SubsetCorrelation:
 def correlate_subset(data: str, subset: str, panel: Panel, n: int, seed: int) -> SubsetCorrelation:
     """Correlate the single metric of a panel with the panel's ratings, over all outputs."""
     (found,) = correlation_intervals(
-        panel, level="pooled", method="pearson", resamples=RESAMPLES, seed=seed
+        panel, level="segment", method="pearson", resamples=RESAMPLES, seed=seed
     )
     return SubsetCorrelation(data, subset, found.value, found.low, found.high, n)
