@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ MISTAKES = {
     "bertscore(model=./mine)": "texts in quotes, like model='roberta-large'",
     "bertscore(layer=last)": "write it in quotes: layer='last'",
     "bertscore(idf=true)": "bertscore's idf takes True or False or a string; write idf=True",
+    "bertscore(lang='en')": "no setting 'lang'; the model decides the language, as in model=",
+    "bertscore(rescale_with_baseline=True)": "`evenmatch baseline` prints a rescaled metric",
     "chrF++": "unknown metric 'chrF++'; did you mean 'chrf(word_order=2)'?",
     "F1@5": "unknown metric 'F1@5'; did you mean 'f1_at_5'?",
     "ROUGE-L": "unknown metric 'ROUGE-L'; did you mean 'rougeL'?",
@@ -179,6 +182,33 @@ def test_names_of_data_sets_and_attributes_are_found_in_any_case(command: Comman
         assert (said.code, said.err.count("\n")) == (1, 1)
         assert "there is no data set, folder or file" in said.err
         assert "did you mean" in said.err
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        em.read_documents,
+        em.read_graphs,
+        em.read_ratings,
+        em.read_fair_pairs,
+        em.score_keyphrases,
+        lambda name: em.score_files(name, "out.jsonl", "chrf"),
+        lambda name: em.distil("f_disc", name, "out"),
+        lambda name: em.fit(name, "out"),
+        lambda name: em.calibrate(name, "out"),
+        lambda name: em.choose_layer(name, "f_disc"),
+        lambda name: em.correlate("chrf", name),
+        lambda name: em.audit("chrf", name),
+    ],
+    ids=lambda read: read.__name__,
+)
+@pytest.mark.parametrize("name", ["nowhere.jsonl", "nowhere.jsonl.gz"])
+def test_a_file_that_is_not_there_is_an_error_of_the_library(
+    read: Callable[[str], Any], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(em.DataError, match=re.escape(name)):
+        read(name)
 
 
 def test_a_kind_in_the_plural_is_named() -> None:

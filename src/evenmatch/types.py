@@ -242,8 +242,11 @@ class Scores:
         flags = [sorted(s.flags) for s in self.segments]
         return _frame_library(library).DataFrame({**known, "flags": flags})
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return "\n".join(f"{name:<9}  {shown}" for name, shown in self._summary())
+
+    def __repr__(self) -> str:
+        return f"<Scores: {', '.join(f'{name} {shown}' for name, shown in self._summary())}>"
 
     def _repr_html_(self) -> str:
         cells = (
@@ -275,7 +278,7 @@ def _as_array(numbers: list[float | None]) -> Array:
 def _frame_library(name: str) -> Any:
     known = ("polars", "pandas")
     if name and name not in known:
-        raise InputError(f"there are frames of polars and pandas, not of {name!r}")
+        raise InputError(f"library must be 'polars' or 'pandas', got {name!r}")
     wanted = [name] if name else [n for n in known if n in sys.modules] or list(known)
     for each in wanted:
         if find_spec(each):

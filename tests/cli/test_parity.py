@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from evenmatch.cli.main import COMMANDS, build_app
 from tests.cli.conftest import Command
 from tests.support.small_training import write_table
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "score": em.score,
     "align": em.align,
     "compare": em.compare,

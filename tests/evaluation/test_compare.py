@@ -208,7 +208,7 @@ def test_sources_and_several_references_reach_the_metric() -> None:
     ("given", "message"),
     [
         ({"systems": [["a"], ["b"]]}, "systems must be a dictionary of candidates by name"),
-        ({"systems": {"a": ["a"]}}, "1 systems to compare; give at least two"),
+        ({"systems": {"a": ["a"]}}, "a comparison needs at least two systems, got 1"),
         ({"systems": {"a": ["a"], "": ["b"]}}, "name must be a non-empty string, got ''"),
         ({"systems": {"a": ["a"], "b": []}}, "system 'b': 0 candidates but 1 reference"),
         ({"systems": {"a": [], "b": []}, "references": []}, "the test set has no segment"),

@@ -53,7 +53,13 @@ def test_printed_scores_show_a_summary_and_no_segments() -> None:
         "flagged    1 (1 empty_candidate)",
         f"signature  {SCORES.signature}",
     ]
-    assert repr(SCORES) == str(SCORES)
+
+
+def test_scores_in_a_dictionary_take_a_line_each() -> None:
+    assert repr(SCORES) == (
+        "<Scores: mean 0.5333, precision 0.5556, recall 0.5556, segments 3, "
+        f"flagged 1 (1 empty_candidate), signature {SCORES.signature}>"
+    )
 
 
 def test_a_corpus_score_is_shown() -> None:
@@ -91,7 +97,7 @@ def test_a_frame_is_of_the_library_that_is_imported(monkeypatch: pytest.MonkeyPa
 
 
 def test_other_frames_are_refused() -> None:
-    with pytest.raises(em.InputError, match="frames of polars and pandas, not of 'arrow'"):
+    with pytest.raises(em.InputError, match="library must be 'polars' or 'pandas', got 'arrow'"):
         SCORES.to_frame("arrow")
 
 

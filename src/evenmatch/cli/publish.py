@@ -117,8 +117,8 @@ def serve(
     allow_host: list[str] | None = opt.repeatable(
         None,
         "--allow-host NAME",
-        "Name or address by which clients reach the server, as in their Host header. Loopback names "
-        "and --host are always allowed",
+        "Name or address by which clients reach the server, as in their Host header. Loopback "
+        "names and --host are always allowed",
     ),
     *,
     bounds: LimitOptions,

@@ -384,13 +384,19 @@ def local_path(path: str) -> str:
 @contextmanager
 def open_location(path: str) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, by path or URL."""
-    if not is_url(path):
-        with open(local_path(path), "rb") as file:
-            yield file
-        return
-    store, place = resolve_filesystem(path)
-    with store.open(place, "rb") as file:
+    try:
+        file = _open_file(path)
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from error
+    with file:
         yield file
+
+
+def _open_file(path: str) -> IO[bytes]:
+    if not is_url(path):
+        return open(local_path(path), "rb")
+    store, place = resolve_filesystem(path)
+    return cast(IO[bytes], store.open(place, "rb"))
 
 
 def list_files(address: str) -> list[str]:

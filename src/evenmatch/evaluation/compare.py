@@ -322,7 +322,7 @@ def _check_systems(systems: Mapping[str, Texts]) -> None:
             "write {'A': [...], 'B': [...]}"
         )
     if len(systems) < 2:
-        raise InputError(f"{len(systems)} systems to compare; give at least two")
+        raise InputError(f"a comparison needs at least two systems, got {len(systems)}")
     for name in systems:
         if not isinstance(name, str) or not name:
             raise InputError(f"a system's name must be a non-empty string, got {name!r}")

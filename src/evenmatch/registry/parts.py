@@ -275,6 +275,13 @@ def check_positive(**values: float) -> None:
             raise InputError(f"{name} must be above 0, got {value}")
 
 
+# Settings of other libraries that have no counterpart of a similar name.
+_FOREIGN_SETTINGS = {
+    "lang": "the model decides the language, as in model='xlm-roberta-base'",
+    "rescale_with_baseline": "`evenmatch baseline` prints a rescaled metric",
+}
+
+
 def suggest_name(name: str, known: Iterable[str]) -> str:
     """Return a question that names the closest known name, or '' if none is close.
 
@@ -283,6 +290,8 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     >>> suggest_name("epoch", ["batch", "epochs"]), suggest_name("learning_rate", ["rate", "seed"])
     ("did you mean 'epochs'? ", "did you mean 'rate'? ")
     """
+    if name in _FOREIGN_SETTINGS:
+        return f"{_FOREIGN_SETTINGS[name]}; "
     names, words = list(known), set(name.split("_"))
     near = difflib.get_close_matches(name, names, n=1) or [
         each for each in names if words <= (own := set(each.split("_"))) or own <= words
