@@ -201,6 +201,16 @@ def test_of_equal_phrases_the_later_one_comes_first_in_the_released_rules() -> N
     assert FineGrained("paper")(similarity, cells, x, y).value == pytest.approx(0.5 / 3)
 
 
+def test_of_equal_phrases_the_earlier_one_comes_first_in_the_papers_rules() -> None:
+    """All score 0.5; the reference has the words a and b once."""
+    x, y = phrases("a-b", "a", "b"), phrases("a-x", "b-y", "z")
+    similarity = np.array([[0.5, 0, 0], [0.5, 0, 0], [0, 0.5, 0]])
+    cells = plan([(0, 0), (1, 0), (2, 1)], (3, 3))
+    # paper: a-b uses up a and b; released: b and a come before it
+    assert FineGrained("paper")(similarity, cells, x, y).value == pytest.approx(0.5 / 3)
+    assert FineGrained()(similarity, cells, x, y).value == pytest.approx(1.0 / 3)
+
+
 def test_credit_beyond_the_cutoff_moves_to_an_equal_phrase_before_it() -> None:
     """Both phrases equal the reference, and the solver chose the second one."""
     found = F1At(1)(np.ones((2, 1)), plan([(1, 0)], (2, 1)), phrases("a", "a"), phrases("a"))
