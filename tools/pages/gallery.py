@@ -3,7 +3,8 @@
     python -m tools.pages.gallery [NAME ...]
 
 Needs MiniLM, the parser, and Debian's chromium. The numbers are those of the sample and of the
-pairs that come with evenmatch; the picture of agreement is made where EVENMATCH_DATA has WMT17.
+pairs that come with evenmatch; the pictures of agreement and keyphrases are made where
+EVENMATCH_DATA has WMT17 and kp-predictions.
 """
 
 from __future__ import annotations
@@ -21,13 +22,19 @@ from typing import Any
 
 from evenmatch.data.catalogue.catalogue import data_set
 from evenmatch.data.pairs import read_everyday_sample
-from tools.pages import ROOT
+from tools.pages import RESULTS, ROOT
 
 FOLDER = ROOT / "docs" / "gallery"
 METRICS = ("-m", "bertscore", "-m", "f_disc", "-m", "chrf")
 REFERENCE = "A cat was sitting on the mat."
 STUTTER, GOOD = "The cat the cat sat on the mat.", "The cat sat on the mat."
-RATED = "wmt17-da"
+LONG = (
+    "Although it had rained all week, the children next door built a small boat in the garden.",
+    "Despite a week of rain, the neighbours' children made a little wooden boat in their garden.",
+)
+RATED, PREDICTED = "wmt17-da", "kp-predictions"
+NEEDS = {"meta": RATED, "keyphrases": PREDICTED}
+STUDY = RESULTS / "alignments" / "alignment.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +57,12 @@ SHOTS = (
     Shot("compare-phone", "compare", width=390, high=900),
     Shot("audit", "audit", dark=True),
     Shot("meta", "meta", dark=True),
-    Shot("viewer-links", "viewer", high=900),
+    Shot("keyphrases", "keyphrases", high=760),
+    Shot("study", "study", high=760, dark=True),
+    Shot("viewer-links", "viewer", width=1280, high=940),
     Shot("viewer-map", "viewer", width=900, high=620, dark=True, view="map"),
     Shot("viewer-phone", "viewer", width=390, high=900, dark=True),
-    Shot("viewer-trees", "trees", high=620, view="trees"),
+    Shot("viewer-trees", "trees", width=1280, high=1000, view="trees"),
 )
 
 
@@ -65,8 +74,8 @@ def main(wanted: Sequence[str]) -> None:
         folder = Path(temporary)
         write_texts(folder)
         for page in dict.fromkeys(shot.page for shot in shots):
-            if page == "meta" and not data_set(RATED).present:
-                sys.stdout.write(f"left out: {data_set(RATED).missing_message}\n")
+            if page in NEEDS and not data_set(NEEDS[page]).present:
+                sys.stdout.write(f"left out: {data_set(NEEDS[page]).missing_message}\n")
                 continue
             make(page, folder)
             for shot in shots:
@@ -90,13 +99,18 @@ def make(page: str, folder: Path) -> None:
     """Write the page of that name, by the commands a person would give."""
     align = ("align", STUTTER, REFERENCE, "--against", GOOD, "--plot")
     systems = [word for name in ("terse", "repetitive", "good") for word in ("-c", f"{name}.txt")]
+    if page == "keyphrases":
+        shutil.copy(data_set(PREDICTED).folder / "nus.jsonl.gz", folder)
+    generators = ("--pred", "humaneval-mle", "--pred", "humaneval-rl")
     commands: dict[str, list[Sequence[str]]] = {
         "score": [("score", "pairs.jsonl", *METRICS, "--segments", "--json")],
         "compare": [("compare", *systems, "-r", "references.txt", *METRICS, "--json")],
         "audit": [("audit", *METRICS, "--json")],
         "meta": [("meta", RATED, "--subset", "zh-en", "--level", "segment", *METRICS, "--json")],
+        "keyphrases": [("keyphrases", "nus.jsonl.gz", *generators, "--json")],
+        "study": [("report", str(STUDY), "-o", "study.html")],
         "viewer": [(*align, "viewer.html", "-m", "f_disc", "--also", "bertscore")],
-        "trees": [(*align, "trees.html", "-m", "struct_dep")],
+        "trees": [("align", *LONG, "--plot", "trees.html", "-m", "struct_dep_head")],
     }
     for command in commands[page]:
         printed = run(folder, *command)
