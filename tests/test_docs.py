@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from ast import literal_eval
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -25,6 +26,7 @@ import pytest
 
 import evenmatch as em
 from evenmatch.cli.main import COMMANDS, main
+from evenmatch.types import Run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -192,6 +194,14 @@ def test_every_field_of_tune_has_a_meaning() -> None:
 
     for settings in (em.TuneSettings, T5Shape):
         assert list(field_meanings(settings)) == [f.name for f in dataclasses.fields(settings)]
+
+
+def test_every_run_setting_is_explained() -> None:
+    page = (ROOT / "docs" / "reference" / "types.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `(.*?)` \|", page.partition("## Run settings")[2], re.M)
+    defaults = {f.name: f.default for f in dataclasses.fields(Run) if f.name != "check_cost"}
+    assert {name: literal_eval(default) for name, default in rows} == defaults
+    assert all(f"`{name}`" in (inspect.getdoc(em.score) or "") for name in defaults)
 
 
 HOW_TOS = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")}

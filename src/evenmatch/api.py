@@ -63,9 +63,12 @@ def score(
     Texts are lists of strings or columns of a polars or pandas frame. `metric` is a name, a spec, a
     folder, a part, or a list of those. The default, `bertscore`, is the best alignment metric, or
     close to it, in agreement with human ratings, also where lengths differ. The metrics of a list
-    share one pass over the texts, and the result is a dictionary of scores by metric. `run`
-    settings (device, threads, batch_tokens, cache, progress, on) control the execution and never
-    change a score.
+    share one pass over the texts, and the result is a dictionary of scores by metric.
+
+    `run` settings control the execution: `device`, such as 'cuda:0'; `threads`; `batch_tokens`, the
+    size of a forward pass; `cache`, which stores vectors on disk (True: rounded, changes most
+    scores by less than 1e-5; 'exact'; or a folder); `progress`, True or a function of (done,
+    total); `on`, a session of workers. None but a rounding cache changes a score.
 
     >>> round(score(["a b"], ["a b c"], "align(vectors=hashed, alignment=lsa)").mean, 6)
     0.8
