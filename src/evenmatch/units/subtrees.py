@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from evenmatch.errors import InputError
 from evenmatch.protocols import Parser
@@ -29,9 +29,47 @@ _WORD = re.compile(r"\S+")
 TreeUnit: TypeAlias = tuple[tuple[int, ...], str, int]
 
 
+class TreeSplitter(Protocol):
+    """A splitter into units of parse trees; `tree_units` defines them."""
+
+    parser: Parser
+    weight: UnitWeight
+    most_words: int
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.most_words < 1:
+            raise InputError(f"most_words must be at least 1, got {self.most_words}")
+
+    def tree_units(self, parse: Parse, /) -> list[TreeUnit]: ...
+
+    def __call__(self, text: str) -> Units:
+        """Split one text."""
+        return self.split_batch([text])[0]
+
+    def split_batch(self, texts: Sequence[str]) -> list[Units]:
+        """Split several texts; those not in the parse cache are parsed as one batch."""
+        parses = parse_cached(self.parser, [truncate_text(text, self.most_words) for text in texts])
+        return [self._make_units(t, p) for t, p in zip(texts, parses, strict=True)]
+
+    def _make_units(self, text: str, parse: Parse) -> Units:
+        units, most_words = self.tree_units(parse), self.most_words
+        truncated = len(parse.words) > most_words or len(parse.text.rstrip()) < len(text.rstrip())
+        groups = tuple(group for group, _, _ in units)
+        return Units(
+            text,
+            parse.words[:most_words],
+            parse.spans[:most_words],
+            groups,
+            tuple(label for _, label, _ in units),
+            weights=_log_length_weights(groups) if self.weight == "log_length" else (),
+            flags=frozenset({"truncated"}) if truncated else NO_FLAGS,
+        )
+
+
 @register("units", "subtrees")
 @dataclass(frozen=True)
-class Subtrees:
+class Subtrees(TreeSplitter):
     """Parts of dependency trees: words, paths down to a leaf, words with all their descendants.
 
     `nodes`, `paths` and `descendants` select these three kinds. Each unit is labelled with its
@@ -51,18 +89,9 @@ class Subtrees:
     most_words: int = 1000
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        super().__post_init__()
         if not (self.nodes or self.paths or self.descendants):
             raise InputError("subtrees needs at least one of nodes, paths and descendants")
-        _check_most_words(self.most_words)
-
-    def __call__(self, text: str) -> Units:
-        """Split one text."""
-        return self.split_batch([text])[0]
-
-    def split_batch(self, texts: Sequence[str]) -> list[Units]:
-        """Split several texts; those not in the parse cache are parsed as one batch."""
-        return _split_texts(self, texts)
 
     def tree_units(self, parse: Parse) -> list[TreeUnit]:
         """Return the units of the trees of a parse, in order."""
@@ -85,7 +114,7 @@ class Subtrees:
 
 @register("units", "constituents")
 @dataclass(frozen=True)
-class Constituents:
+class Constituents(TreeSplitter):
     """Every constituent of a phrase tree, including single words.
 
     `label` selects the label of a unit: the phrase label (the tag of a single word), or the head
@@ -99,18 +128,6 @@ class Constituents:
     lower: bool = False
     weight: UnitWeight = "uniform"
     most_words: int = 1000
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-        _check_most_words(self.most_words)
-
-    def __call__(self, text: str) -> Units:
-        """Split one text."""
-        return self.split_batch([text])[0]
-
-    def split_batch(self, texts: Sequence[str]) -> list[Units]:
-        """Split several texts; those not in the parse cache are parsed as one batch."""
-        return _split_texts(self, texts)
 
     def tree_units(self, parse: Parse) -> list[TreeUnit]:
         """Return the constituents of the trees of a parse, in order."""
@@ -144,32 +161,6 @@ def truncate_text(text: str, most_words: int) -> str:
 def all_nodes(parse: Parse) -> list[Tree]:
     """Return the nodes of all trees of a parse, sentence by sentence."""
     return [node for tree in parse.trees for node in iter_nodes(tree)]
-
-
-def _split_texts(splitter: Subtrees | Constituents, texts: Sequence[str]) -> list[Units]:
-    most_words = splitter.most_words
-    parses = parse_cached(splitter.parser, [truncate_text(text, most_words) for text in texts])
-    return [_make_units(splitter, t, p) for t, p in zip(texts, parses, strict=True)]
-
-
-def _make_units(splitter: Subtrees | Constituents, text: str, parse: Parse) -> Units:
-    units, most_words = splitter.tree_units(parse), splitter.most_words
-    truncated = len(parse.words) > most_words or len(parse.text.rstrip()) < len(text.rstrip())
-    groups = tuple(group for group, _, _ in units)
-    return Units(
-        text,
-        parse.words[:most_words],
-        parse.spans[:most_words],
-        groups,
-        tuple(label for _, label, _ in units),
-        weights=_log_length_weights(groups) if splitter.weight == "log_length" else (),
-        flags=frozenset({"truncated"}) if truncated else NO_FLAGS,
-    )
-
-
-def _check_most_words(most_words: int) -> None:
-    if most_words < 1:
-        raise InputError(f"most_words must be at least 1, got {most_words}")
 
 
 def _paths(nodes: Sequence[Tree]) -> dict[int, list[tuple[int, ...]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from evenmatch.metrics.keyphrases.phrase_lists import (
     select_phrases,
     split_pair,
 )
-from evenmatch.metrics.keyphrases.phrase_reducers import Counts, FineGrained
+from evenmatch.metrics.keyphrases.phrase_reducers import CountingReducer, Counts, FineGrained
 from evenmatch.metrics.ngram.tokens import library_version
 from evenmatch.protocols import BatchSimilarity, Encoder, Reducer, Similarity, Solver
 from evenmatch.registry import CallContext, check_settings, register
@@ -157,18 +157,6 @@ class KeyphraseMetric(EngineMetric):
     def resolve(self, context: CallContext) -> tuple[KeyphraseMetric, tuple[str, ...]]:
         """Return the metric with the version of the stemmer's library."""
         return self, (library_version("nltk"),) if self.units.stem == "porter" else ()
-
-
-@runtime_checkable
-class CountingReducer(Protocol):
-    """A reducer that scores a corpus from counts summed over its documents."""
-
-    def count_matches(
-        self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded, /
-    ) -> Counts: ...
-    def score_counts(self, counts: Counts, x: Embedded, y: Embedded, /) -> Score: ...
-    def score_totals(self, totals: Array, /) -> Array: ...
-    def precision_recall(self, totals: Array, /) -> tuple[Array, Array]: ...
 
 
 def _choose_variants(similarity: Array, x: Embedded, y: Embedded) -> tuple[Array, EmbeddedPhrases]:

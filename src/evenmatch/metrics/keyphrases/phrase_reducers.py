@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -98,9 +98,25 @@ def quantity_penalty(predicted: int, expected: int) -> float:
     return 1 - (expected - predicted) ** 2 / max(expected, predicted) ** 2
 
 
+@runtime_checkable
+class CountingReducer(Protocol):
+    """A reducer that scores a corpus from counts summed over its documents."""
+
+    def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
+        """Score one document, flagged where a list is empty or nothing matches."""
+        return self.score_counts(self.count_matches(similarity, alignment, x, y), x, y)
+
+    def count_matches(
+        self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded, /
+    ) -> Counts: ...
+    def score_counts(self, counts: Counts, x: Embedded, y: Embedded, /) -> Score: ...
+    def score_totals(self, totals: Array, /) -> Array: ...
+    def precision_recall(self, totals: Array, /) -> tuple[Array, Array]: ...
+
+
 @register("scoring", "f1_at")
 @dataclass(frozen=True)
-class F1At:
+class F1At(CountingReducer):
     """F1@k of the candidate phrases, with the similarity to its partner as a phrase's credit.
 
     `k` is a number, 'M' for all phrases, 'O' for as many as the reference has, or 'G' for all but
@@ -120,10 +136,6 @@ class F1At:
         check_settings(self)
         if isinstance(self.k, int) and self.k < 1:
             raise InputError(f"f1_at's k must be at least 1, or 'M', 'G' or 'O', got {self.k}")
-
-    def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
-        """Score one document, flagged where a list is empty or nothing matches."""
-        return self.score_counts(self.count_matches(similarity, alignment, x, y), x, y)
 
     def score_counts(self, counts: Counts, x: Embedded, y: Embedded) -> Score:
         """Score one document from its counts."""
@@ -180,8 +192,7 @@ class F1At:
 
 def _credit(similarity: Array, alignment: Alignment) -> Array:
     """The credit of each candidate phrase; a negative one would be worse than a wrong phrase."""
-    credit: Array = np.maximum((alignment.rows * similarity).sum(1), 0.0)
-    return credit
+    return np.maximum((alignment.rows * similarity).sum(1), 0.0)
 
 
 def _ranked_credit(similarity: Array, alignment: Alignment) -> Array:
@@ -317,17 +328,13 @@ def _check_cutoff(k: int | Literal["M"]) -> None:
 
 @register("scoring", "best_match")
 @dataclass(frozen=True)
-class BestMatch:
+class BestMatch(CountingReducer):
     """Precision, recall and F1 of the best matches of each phrase, with corpus scores.
 
     Precision is the mean similarity of the candidate phrases to their partners, and recall that of
     the reference phrases. With `greedy`, several phrases may have the same partner. Corpus scores
     are means over documents. A document with an empty side scores 0.
     """
-
-    def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
-        """Score one document, flagged where a list is empty or nothing matches."""
-        return self.score_counts(self.count_matches(similarity, alignment, x, y), x, y)
 
     def score_counts(self, counts: Counts, x: Embedded, y: Embedded) -> Score:
         """Score one document from its counts."""
@@ -359,17 +366,13 @@ class BestMatch:
 
 @register("scoring", "token_match")
 @dataclass(frozen=True)
-class TokenMatch:
+class TokenMatch(CountingReducer):
     """Token F1, precision and recall of each candidate phrase and its partner, averaged.
 
     This is table 2 of Luo et al. (2021). In the corpus score all phrases of all documents count
     equally. If a list is empty, the document scores as under `fine_grained`; a document without
     candidate phrases adds nothing to the corpus score.
     """
-
-    def __call__(self, similarity: Array, alignment: Alignment, x: Embedded, y: Embedded) -> Score:
-        """Score one document, flagged where a list is empty or nothing matches."""
-        return self.score_counts(self.count_matches(similarity, alignment, x, y), x, y)
 
     def score_counts(self, counts: Counts, x: Embedded, y: Embedded) -> Score:
         """Score one document from its counts."""
