@@ -257,10 +257,9 @@ def study_lisa(
         lengths=tuple(length or LENGTHS),
         algorithms=tuple(algorithm or ALGORITHMS),
     )
-    sentences = load_sentence_pairs(
+    sentences = _load_pairs(
         data, pairs, seed, sources=sources, human=human, languages=language or (), hard=True
     )
-    print_message(f"{len(sentences)} pairs of {sentences.name}")
     folder = make_study_folder(out)
     with running.settings() as settings:
         runs = run_lisa_grid(sentences, grid, folder, seed=seed, **settings)
@@ -348,10 +347,9 @@ def study_lisa_gradient(
         )
         for padding, name, each in product(length or [0], method or METHODS, seed or [0])
     ]
-    sentences = load_sentence_pairs(
+    sentences = _load_pairs(
         data, pairs, 0, sources=sources, languages=language or (), max_words=words
     )
-    print_message(f"{len(sentences)} pairs of {sentences.name}")
     folder = make_study_folder(out)
     found = train_through_metric(sentences, Transformer(model), settings, folder, log=print_message)
     report = gradient_report(found, sentences)
@@ -425,7 +423,7 @@ def study_repetition(
     finish_study(repetition_report(found), out, {"rows": repetition_rows(found)} if json else None)
 
 
-def _load_pairs(data: str, pairs: int, seed: int) -> SentencePairs:
-    found = load_sentence_pairs(data, pairs, seed)
+def _load_pairs(data: str, pairs: int, seed: int, **how: Any) -> SentencePairs:
+    found = load_sentence_pairs(data, pairs, seed, **how)
     print_message(f"{len(found)} pairs of {found.name}")
     return found

@@ -43,6 +43,7 @@ _MAX_SIDE = 14.0  # inches
 _CELL_WIDTH, _CELL_HEIGHT = 0.62, 0.42  # inches, if they fit
 _MAX_FONT, _MIN_FONT = 10.0, 4.5  # points
 _POINTS_PER_INCH = 72.0
+_PIXELS_PER_INCH = 100.0  # of the layout of trees
 
 _HATCHED: dict[str, Any] = {
     "facecolor": "none",
@@ -334,11 +335,6 @@ def replace_undrawable(text: str) -> str:
     return "".join(
         c if any(ord(c) in characters for characters in known) else f"[{ord(c):04X}]" for c in text
     )
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-_PIXELS_PER_INCH = 100.0  # of the layout
 
 
 def _draw_link(axes: Axes, link: TreeLink) -> None:
