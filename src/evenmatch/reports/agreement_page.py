@@ -192,14 +192,12 @@ def _to_pixels(x: Floats, y: Floats) -> Floats:
     """Scale both coordinates from their range to the plot area."""
     across = _PLOT_MARGIN + _min_max_scale(x) * (_PLOT_WIDTH - 2 * _PLOT_MARGIN)
     down = _PLOT_HEIGHT - _PLOT_MARGIN - _min_max_scale(y) * (_PLOT_HEIGHT - 2 * _PLOT_MARGIN)
-    points: Floats = np.stack([across, down], axis=-1)
-    return points
+    return np.stack([across, down], axis=-1)
 
 
 def _min_max_scale(values: Floats) -> Floats:
     spread = np.ptp(values) if values.size else 0.0
-    shares: Floats = (values - values.min()) / spread if spread else np.full(values.shape, 0.5)
-    return shares
+    return (values - values.min()) / spread if spread else np.full(values.shape, 0.5)
 
 
 def _circles(points: Floats, names: list[str]) -> str:

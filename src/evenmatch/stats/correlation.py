@@ -52,8 +52,7 @@ def pearson_from_sums(
     x_variance, y_variance = n * xx - x * x, n * yy - y * y
     varies = (x_variance > _ROUNDING * n * xx) & (y_variance > _ROUNDING * n * yy)
     scale = np.sqrt(np.where(varies, x_variance * y_variance, 1.0))
-    r: Floats = np.where(varies, (n * xy - x * y) / scale, np.nan).clip(-1.0, 1.0)
-    return r
+    return np.where(varies, (n * xy - x * y) / scale, np.nan).clip(-1.0, 1.0)
 
 
 def centre_and_scale(x: Floats) -> Floats:
@@ -70,8 +69,7 @@ def centre_and_scale(x: Floats) -> Floats:
     half, middle = high / 2 - low / 2, high / 2 + low / 2
     inside = np.where(varies, x - middle, 0.0) / np.where(half > 0, half, 1.0)
     mean = inside.sum(-1, keepdims=True) / np.maximum(known.sum(-1, keepdims=True), 1)
-    centred: Floats = np.where(varies, inside - mean, 0.0)
-    return centred
+    return np.where(varies, inside - mean, 0.0)
 
 
 def prepare_spearman(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
@@ -88,8 +86,7 @@ def prepare_spearman(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
         xx, yy, xy = (np.einsum("...i,...i,...i->...", counts, a, b) for a, b in products)
         scale = np.sqrt(xx * yy)
         varies = scale > 0
-        rho: Floats = np.where(varies, xy / np.where(varies, scale, 1.0), np.nan).clip(-1.0, 1.0)
-        return rho
+        return np.where(varies, xy / np.where(varies, scale, 1.0), np.nan).clip(-1.0, 1.0)
 
     return spearman
 

@@ -60,5 +60,4 @@ def residuals(x: Floats, given: Floats) -> Floats:
     mean = x.sum(-1, keepdims=True) / max(x.shape[-1], 1)
     size = abs(x - mean).max(-1, keepdims=True, initial=0.0)
     explained = abs(left).max(-1, keepdims=True, initial=0.0) <= _ROUNDING * size
-    kept: Floats = np.where(explained, 0.0, left)
-    return kept
+    return np.where(explained, 0.0, left)

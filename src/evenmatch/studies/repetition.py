@@ -92,8 +92,7 @@ class AttackScores:
         damaged = self.scores[base, attack, count, metric]
 
         def lost(weights: Floats) -> Floats:
-            share: Floats = 1 - weights @ damaged / np.maximum(weights @ clean, 1e-9)
-            return share
+            return 1 - weights @ damaged / np.maximum(weights @ clean, 1e-9)
 
         return bootstrap_interval(lost, len(self.sentences))
 

@@ -228,5 +228,4 @@ def _nearest_texts(texts: Sequence[str], wanted: Array) -> Array:
     norms = np.sqrt(counts.multiply(counts).sum(1))
     cosines = (counts[wanted] @ counts.T).toarray() / np.maximum(norms, 1e-9)
     cosines[np.arange(len(wanted)), wanted] = -1
-    nearest: Array = cosines.argmax(1)
-    return nearest
+    return cosines.argmax(1)

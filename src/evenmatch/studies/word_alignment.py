@@ -101,18 +101,15 @@ class LinkCounts:
     def f1(self, weights: Floats) -> Floats:
         """Harmonic mean of precision and recall against all human links."""
         total = weights @ (self.found + self.links)
-        value: Floats = 2 * (weights @ self.hits) / np.maximum(total, 1e-9)
-        return value
+        return 2 * (weights @ self.hits) / np.maximum(total, 1e-9)
 
     def precision(self, weights: Floats) -> Floats:
         """Share of the links found that people drew."""
-        value: Floats = weights @ self.hits / np.maximum(weights @ self.found, 1e-9)
-        return value
+        return weights @ self.hits / np.maximum(weights @ self.found, 1e-9)
 
     def recall(self, weights: Floats) -> Floats:
         """Share of all human links that are found."""
-        value: Floats = weights @ self.hits / np.maximum(weights @ self.links, 1e-9)
-        return value
+        return weights @ self.hits / np.maximum(weights @ self.links, 1e-9)
 
     def aer(self, weights: Floats) -> Floats:
         """Alignment error rate, 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|) (Och & Ney 2003).
@@ -120,8 +117,7 @@ class LinkCounts:
         P are all links, S the sure ones; lower is better.
         """
         total = weights @ (self.found + self.sure)
-        value: Floats = 1 - weights @ (self.sure_hits + self.hits) / np.maximum(total, 1e-9)
-        return value
+        return 1 - weights @ (self.sure_hits + self.hits) / np.maximum(total, 1e-9)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

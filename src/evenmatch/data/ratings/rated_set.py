@@ -140,8 +140,7 @@ def z_score_by_rater(values: Floats, raters: Indexes, *, degrees: int = 1) -> Fl
     variance = np.bincount(raters, centred**2) / np.maximum(count - degrees, 1)
     # the standard deviation of equal numbers may be a rounding error instead of 0
     deviation = np.where(low < high, np.sqrt(variance), np.nan)
-    scores: Floats = centred / deviation[raters]
-    return scores
+    return centred / deviation[raters]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +280,7 @@ def _mean_ratings(judgements: Judgements, shape: tuple[int, int], degrees: int |
     size = shape[0] * shape[1]
     count = np.bincount(cell, minlength=size)
     total = np.bincount(cell, values[known], minlength=size)
-    means: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(shape)
-    return means
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(shape)
 
 
 def _by_system(scores: Mapping[str, float], systems: Sequence[str]) -> Floats:
