@@ -42,8 +42,7 @@ from evenmatch.distributed.processes import Processes
 from evenmatch.distributed.shards import (
     Shard,
     ShardLoader,
-    hash_content,
-    pairs_to_jsonl,
+    make_shard,
     parse_shard_pairs,
     plan_shards,
 )
@@ -230,13 +229,13 @@ class PartialScores:
         manifest = self._manifest()
         if number not in manifest.done:
             return None
-        manifest.check_shard(self._shard(number, first, pairs))
+        manifest.check_shard(make_shard(number, first, self._source, pairs))
         self.resumed_rows += len(pairs)
         return unpack_scores(manifest.part_path(number, PACKED_SUFFIX).read_bytes())
 
     def save(self, first: int, pairs: Sequence[Pair], scores: Sequence[Scores]) -> None:
         """Store the scores of the chunk that was last asked for."""
-        shard = self._shard(self._count - 1, first, pairs)
+        shard = make_shard(self._count - 1, first, self._source, pairs)
         self._manifest().add_shard(shard, pack_scores(scores), {"form": PACKED_SUFFIX})
 
     def _manifest(self) -> Manifest:
@@ -244,7 +243,3 @@ class PartialScores:
             opened = open_manifest(self._folder, self._header(), None, resume=True)
             self._opened = self._stack.enter_context(opened)
         return self._opened
-
-    def _shard(self, number: int, first: int, pairs: Sequence[Pair]) -> Shard:
-        place = (first, self._source, first, len(pairs), (first, len(pairs)))
-        return Shard(number, *place, hash_content(pairs_to_jsonl(pairs)))

@@ -17,7 +17,7 @@ from evenmatch.distributed.driver import Driver, RunMetrics, fit_idf, manifest_h
 from evenmatch.distributed.manifest import open_manifest
 from evenmatch.distributed.pool import Runner, WorkerJob, WorkerPool
 from evenmatch.distributed.run import RETRIES, SHARD_ROWS
-from evenmatch.distributed.shards import Shard, hash_content, pairs_to_jsonl
+from evenmatch.distributed.shards import hash_content, make_shard, pairs_to_jsonl
 from evenmatch.distributed.worker import (
     PACKED_SUFFIX,
     concatenate_scores,
@@ -91,7 +91,11 @@ class WorkerSession:
     ) -> list[list[Scores]]:
         """Score all shards and return their parts in order."""
         header = manifest_header(metrics, PACKED_SUFFIX, self.shard_rows, run)
-        shards = list(_split_pairs(pairs, self.shard_rows))
+        size = self.shard_rows
+        shards = [
+            make_shard(number, first, _PSEUDO_FILE, pairs[first : first + size])
+            for number, first in enumerate(range(0, len(pairs), size))
+        ]
         # A subfolder for these pairs and metrics, so that one folder can serve many calls.
         content = json.dumps([header, [shard.content_hash for shard in shards]])
         folder = Path(self.folder) / hash_content(content.encode())
@@ -149,11 +153,3 @@ def _check_corpus_scores(metrics: Mapping[str, Metric]) -> None:
             raise InputError(
                 f"the corpus score of {name} cannot be computed from shards; score it without --on"
             )
-
-
-def _split_pairs(pairs: Sequence[Pair], rows: int) -> Iterator[Shard]:
-    """Split pairs into shards, as of a JSONL file."""
-    for number, first in enumerate(range(0, len(pairs), rows)):
-        part = pairs[first : first + rows]
-        place = (first, len(part), (first, len(part)))
-        yield Shard(number, first, _PSEUDO_FILE, *place, hash_content(pairs_to_jsonl(part)))

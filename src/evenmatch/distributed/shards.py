@@ -149,6 +149,12 @@ def parse_shard_pairs(data: bytes, shard: Shard) -> Iterator[Pair]:
         yield pair_from_record(record, f"{shard.file} row {number}")
 
 
+def make_shard(number: int, first: int, name: str, pairs: Sequence[Pair]) -> Shard:
+    """Return pairs in memory as a shard that begins at row `first` of a file called `name`."""
+    position, content_hash = (first, len(pairs)), hash_content(pairs_to_jsonl(pairs))
+    return Shard(number, first, name, first, len(pairs), position, content_hash)
+
+
 def pairs_to_jsonl(pairs: Sequence[Pair]) -> bytes:
     """Return the texts of pairs as JSONL."""
     records = (
