@@ -213,6 +213,20 @@ def test_values_appear_at_the_cursor(page: str, visit: Open) -> None:
     assert not tip.is_visible()
 
 
+def test_pointing_at_a_unit_dims_the_links_of_others(long_texts: str, visit: Open) -> None:
+    seen = visit(long_texts, width=1280)
+    seen.locator(".unit").nth(3).hover()
+    figure = seen.locator(".viewer figure").first
+    opacity = "links => links.map((link) => Number(getComputedStyle(link).opacity))"
+    lit, others = (figure.locator(f"path.link{rest}") for rest in (".lit", ":not(.lit)"))
+    assert lit.evaluate_all(opacity) == [1]
+    end = time.monotonic() + 10
+    while max(others.evaluate_all(opacity)) > 0.13 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert max(others.evaluate_all(opacity)) < 0.13
+    assert others.count() == 39
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_values_at_the_edge_stay_on_the_screen(long_texts: str, visit: Open, width: int) -> None:
     seen = visit(long_texts, width=width)

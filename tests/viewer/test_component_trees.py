@@ -74,6 +74,7 @@ def test_trees_are_named_and_their_links_say_their_values(page: str, visit: Open
     joint = seen.locator("svg.trees .joint").first
     joint.dispatch_event("pointerover")
     assert seen.locator(".tip").inner_text() == joint.locator("title").text_content()
+    assert seen.locator("svg.trees .joint.lit").count() == 1
 
 
 def test_pointing_at_a_node_marks_its_links(page: str, visit: Open) -> None:

@@ -73,6 +73,7 @@ Object.assign(Viewer.prototype, {
     const node = target?.closest(".node"), joint = target?.closest(".joint");
     if (node)
       for (const link of figure.querySelectorAll(`.joint[data-${node.dataset.tree}="${node.dataset.at}"]`)) link.classList.add("lit");
+    joint?.classList.add("lit");
     if (alignment && joint) this.tell(joint.querySelector("title").textContent, joint, event);
     const part = alignment && target.closest(".unit, .link, td.heat");
     if (!part) return;
