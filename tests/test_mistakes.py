@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ MISTAKES = {
     "F1@5": "unknown metric 'F1@5'; did you mean 'f1_at_5'?",
     "ROUGE-L": "unknown metric 'ROUGE-L'; did you mean 'rougeL'?",
     "BERT-Score": "unknown metric 'BERT-Score'; did you mean 'bertscore'?",
+    "comet": "unknown metric 'comet'; COMET is not included; for a metric fitted to ratings, use",
+    "./parts.py": "./parts.py is a module; install it as a package with an entry point",
     "sacrebleu": "did you mean 'bleu'?",
     "align(alignment=lssa)": "unknown alignment 'lssa'; did you mean 'lsa'?",
 }
@@ -52,6 +55,33 @@ def test_a_mistake_says_what_to_write(given: str, command: Command) -> None:
     said = command("score", "-c", "c.txt", "-r", "r.txt", "-m", given)
     assert (said.code, said.out) == (1, "")
     assert said.err == f"evenmatch: {caught.value}\n"
+
+
+def test_all_is_for_the_command_score() -> None:
+    with pytest.raises(em.UnknownNameError, match="only `evenmatch score` takes all; name the"):
+        em.compare({"a": ["a"], "b": ["b"]}, ["a"], "all")
+
+
+@dataclass(frozen=True)
+class Dropping:
+    """A metric that leaves out empty candidates, or returns something else."""
+
+    plain: bool = False
+    signature: str = "dropping"
+    bounds: tuple[float, float] = (0.0, 1.0)
+    higher_is_better: bool = True
+
+    def __call__(self, pairs: Sequence[em.Pair]) -> Any:
+        found = tuple(em.Score(1.0) for pair in pairs if pair.candidate)
+        return list(found) if self.plain else em.Scores(found, self.signature)
+
+
+def test_a_metric_that_drops_a_pair_is_refused() -> None:
+    texts: Any = ["", "a", "b"], ["a", "a", "b"]
+    with pytest.raises(em.PromiseError, match="one segment per pair, got 2 scores for 3 pairs"):
+        em.score(*texts, Dropping())
+    with pytest.raises(em.PromiseError, match="one segment per pair, got list for 3 pairs"):
+        em.score(*texts, Dropping(plain=True))
 
 
 def test_an_unknown_metric_offers_metrics_only() -> None:

@@ -24,7 +24,13 @@ from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenmatch import protocols
-from evenmatch.errors import InputError, MissingExtraError, UnknownNameError
+from evenmatch.errors import (
+    EvenmatchError,
+    InputError,
+    MissingExtraError,
+    PromiseError,
+    UnknownNameError,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -85,6 +91,9 @@ def register(kind: str, name: str) -> Callable[[Factory], Factory]:
             raise InputError(
                 f"the name {name!r} is taken by {known.factory.__module__}; choose another name"
             )
+        point = _entry_points().get(name)
+        if point and point.module.split(".")[0] != factory.__module__.split(".")[0]:
+            raise InputError(f"the name {name!r} is taken by {point.module}; choose another name")
         _entries[name] = RegistryEntry(name, kind, factory)
         return factory
 
@@ -99,7 +108,7 @@ def names(kind: str | None = None) -> tuple[str, ...]:
     for name, point in _entry_points().items():
         if name not in _entries:
             # A package that cannot be imported must not hide the parts of other packages.
-            with suppress(MissingExtraError):
+            with suppress(EvenmatchError):
                 _load_entry_point(point)
     return tuple(sorted(n for n, e in _entries.items() if kind in (None, e.kind)))
 
@@ -117,6 +126,10 @@ def find_entry(name: str, kind: str | None = None) -> RegistryEntry:
         _load_entry_point(_entry_points()[name])
     if name not in _entries:
         known = names(kind)
+        if name in _entries:  # registered by a module that another entry point names
+            return _entries[name]
+        if name in _UNAVAILABLE_NAMES:
+            raise UnknownNameError(f"unknown {kind or 'name'} {name!r}; {_UNAVAILABLE_NAMES[name]}")
         near = [n for n in known if _plain_name(n) == _plain_name(name)]
         near = _OTHER_NAMES.get(name.lower(), near)
         plain = name.lower().replace("-", "_")
@@ -134,6 +147,13 @@ _OTHER_NAMES: Mapping[str, list[str]] = {
     "chrf++": ["chrf(word_order=2)"],
     "sacrebleu": ["bleu"],
     "f1": ["f1_at_m", "sem_f1"],
+}
+
+
+# Names that stand for no part, and what to write instead.
+_UNAVAILABLE_NAMES: Mapping[str, str] = {
+    "all": "only `evenmatch score` takes all; name the metrics",
+    "comet": "COMET is not included; for a metric fitted to ratings, use wmt_blend",
 }
 
 
@@ -386,7 +406,9 @@ def _entry_points() -> Mapping[str, EntryPoint]:
     # Imported here because it takes a sixth of the time to import evenmatch.
     from importlib.metadata import entry_points
 
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    points = entry_points(group=ENTRY_POINT_GROUP)
+    # No package can take a name of evenmatch.
+    return {p.name: p for p in sorted(points, key=lambda p: p.value.startswith("evenmatch."))}
 
 
 def _load_entry_point(point: EntryPoint) -> None:
@@ -397,6 +419,13 @@ def _load_entry_point(point: EntryPoint) -> None:
             f"the part {point.name!r} cannot be loaded from {point.value} ({error}); "
             "install what it needs, or remove its package"
         ) from None
+    except EvenmatchError:
+        raise
+    except Exception as error:  # a package may raise anything when it is imported
+        raise PromiseError(
+            f"the part {point.name!r} cannot be loaded from {point.value} "
+            f"({type(error).__name__}: {error}); correct or remove its package"
+        ) from error
 
 
 def _is_number(value: Any, numeric: type) -> bool:

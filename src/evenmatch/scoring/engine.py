@@ -29,6 +29,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from evenmatch.alignment.assignment import solver_threads
+from evenmatch.errors import PromiseError
 from evenmatch.models.loading import torch_is_loaded, trim_memory
 from evenmatch.protocols import BatchSplitter, Encoder, Metric, Splitter
 from evenmatch.registry import CallContext, make_signature
@@ -121,7 +122,7 @@ class OpenMetrics:
                 run.progress(done + len(order), total or len(pairs))
         parts, back = iter(found), np.argsort(order)
         return [
-            each.whole(pairs)
+            _call_metric(each.whole, pairs)
             if each.whole
             else _join_chunks(each, sign_reference_count(signature, pairs), next(parts), back)
             for each, signature in self._ready
@@ -134,9 +135,21 @@ def open_metric(metric: Any, context: CallContext) -> ReadyMetric:
         ready: ReadyMetric = context.open(metric)
         return ready
     return ReadyMetric(
-        lambda chunk: (metric(chunk.pairs).segments, None),
+        lambda chunk: (_call_metric(metric, chunk.pairs).segments, None),
         facts=tuple(metric.signature.split(" · ")[1:]),
         whole=metric,
+    )
+
+
+def _call_metric(metric: Metric, pairs: Sequence[Pair]) -> Scores:
+    """Score the pairs with a metric that is not built from parts; check that no pair is missing."""
+    found: object = metric(pairs)
+    if isinstance(found, Scores) and len(found) == len(pairs):
+        return found
+    got = f"{len(found)} scores" if isinstance(found, Scores) else type(found).__name__
+    raise PromiseError(
+        f"{type(metric).__name__} must return Scores with one segment per pair, got {got} for "
+        f"{len(pairs)} pairs; `check_metric` shows more"
     )
 
 

@@ -303,6 +303,11 @@ def _find_paths(spec: str) -> list[tuple[int, int, Path]]:
 def read_metric(given: str) -> Any:
     """Load the metric saved in a folder; the path of its `metric.json` works as well."""
     path = Path(given).expanduser()
+    if path.suffix == ".py":
+        raise InputError(
+            f"{given} is a module; install it as a package with an entry point in the group "
+            "evenmatch, and give the name of its metric"
+        )
     file = path / METRIC_FILE if path.is_dir() else path
     if not file.is_file():
         raise DataError(
