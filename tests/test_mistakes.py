@@ -77,11 +77,13 @@ class Dropping:
 
 
 def test_a_metric_that_drops_a_pair_is_refused() -> None:
-    texts: Any = ["", "a", "b"], ["a", "a", "b"]
+    texts = ["", "a", "b"], ["a", "a", "b"]
+    wrong: Any = Dropping()
     with pytest.raises(em.PromiseError, match="one segment per pair, got 2 scores for 3 pairs"):
-        em.score(*texts, Dropping())
+        em.score(*texts, wrong)
+    wrong = Dropping(plain=True)
     with pytest.raises(em.PromiseError, match="one segment per pair, got list for 3 pairs"):
-        em.score(*texts, Dropping(plain=True))
+        em.score(*texts, wrong)
 
 
 def test_an_unknown_metric_offers_metrics_only() -> None:

@@ -170,3 +170,26 @@ def test_a_promise_that_a_solver_does_not_make_can_be_excused() -> None:
     check_solver(Diagonal(), excused=["permutation"])
     with pytest.raises(InputError, match="no promise called 'permutations'"):
         check_solver(Diagonal(), excused=["permutations"])
+
+
+@dataclass(frozen=True)
+class Misunderstood:
+    """A solver that returns arrays, or takes a single problem."""
+
+    single: bool = False
+
+    def __call__(self, given: Any) -> Any:
+        return given.similarity if self.single else [each.similarity for each in given]
+
+
+@pytest.mark.parametrize(
+    ("single", "got"),
+    [(False, "got list of ndarray"), (True, "but it raised AttributeError: 'list' object has no")],
+)
+def test_a_solver_of_another_form_is_told_what_to_return(
+    registry: None, single: bool, got: str
+) -> None:
+    em.register("alignment", "misunderstood")(Misunderstood)
+    message = f"take a list of problems and return a list of em.Alignment, {got}"
+    with pytest.raises(em.PromiseError, match=message):
+        em.check_solver(Misunderstood(single))

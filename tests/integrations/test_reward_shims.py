@@ -187,10 +187,18 @@ def test_the_files_can_be_named_to_trainers_as_they_are() -> None:
         ("<|im_start|>Who?<|im_end|>A cat.<|im_end|>", "Who?<|im_end|>", "A cat."),
         ("A cat. Who? A dog.", "Who?", "A cat. Who? A dog."),
         ("a < b and b > a", "", "a < b and b > a"),
+        ("Who?A cat.<｜end▁of▁sentence｜>", "Who?", "A cat."),
+        ("[PAD][PAD]Who? A cat.[PAD]", "Who?", "A cat."),
+        ("see [1] and [this]", "", "see [1] and [this]"),
     ],
 )
 def test_a_response_is_what_comes_after_the_prompt(query: str, prompt: str, response: str) -> None:
     assert extract_response(query, prompt) == response
+
+
+def test_a_message_that_only_calls_a_tool_is_no_text() -> None:
+    call = {"role": "assistant", "tool_calls": [{"function": {"name": "find"}}]}
+    assert for_trl(LSA)(completions=[[call]], references=["a dog"]) == [0.0]
 
 
 def test_a_conversation_without_an_answer_is_no_text() -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,6 +90,25 @@ def test_a_metric_that_cannot_run_at_all_says_so() -> None:
 def test_what_is_no_text_is_refused() -> None:
     with pytest.raises(em.InputError, match="candidate of row 0 must be a string"):
         em.reward(LSA)([em.Pair(None, ("a",))])  # type: ignore[arg-type]  # on purpose
+
+
+def test_rewards_are_negated_divided_and_clipped_as_numbers_are() -> None:
+    overlap, pairs = em.reward(LSA), [em.Pair("a b", ("a b c",))]
+    [value] = overlap(pairs)
+    changed: dict[str, tuple[Any, float]] = {
+        "-r": (-overlap, -value),
+        "r / 2": (overlap / 2, value / 2),
+        "mean": (sum([overlap, overlap]) / 2, value),
+        "numpy": (np.float64(0.5) * overlap, value / 2),
+        "clip": ((2 * overlap).clip(), 1.0),
+    }
+    for made, wanted in changed.values():
+        assert made(pairs) == [pytest.approx(wanted)]
+    for wrong in (0, overlap):
+        with pytest.raises(em.InputError, match="divided by a number other than 0"):
+            overlap / wrong  # type: ignore[operator]  # the wrong value is the point
+    with pytest.raises(em.InputError, match="rewards and finite numbers, got array"):
+        np.array([0.5, 1.0]) * overlap
 
 
 def test_clipping_upside_down_is_refused() -> None:

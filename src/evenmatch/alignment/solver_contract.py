@@ -30,6 +30,19 @@ def check_solver(solver: Solver, *, excused: Collection[str] = ()) -> None:
     check_promises(solver, "alignment", _PROMISES, excused)
 
 
+def _check_call(solver: Solver) -> Iterator[str]:
+    given = sample_problems()[:2]
+    expected = "it must take a list of problems and return a list of em.Alignment"
+    try:
+        found: object = solver(given)
+    except (AttributeError, TypeError, ValueError, LookupError) as error:
+        yield f"{expected}, but it raised {type(error).__name__}: {error}"
+        return
+    if not isinstance(found, list) or not all(isinstance(each, Alignment) for each in found):
+        kinds = {type(each).__name__ for each in found} if isinstance(found, list) else ()
+        yield f"{expected}, got {type(found).__name__}{f' of {min(kinds)}' if kinds else ''}"
+
+
 def sample_problems(seed: int = 0) -> list[Problem]:
     """Return random problems without ties, of several shapes, half of them with unequal masses."""
     random = np.random.default_rng(seed)
@@ -163,6 +176,7 @@ def _is_one_to_one(alignment: Alignment) -> bool:
 
 
 _PROMISES = (
+    Promise("call", "it takes problems and returns alignments", _check_call),
     Promise("empty", "an empty list of problems and empty sides are solved too", _check_empty),
     Promise("shapes", "one alignment per problem, of the similarity's shape", _check_shapes),
     Promise("shares", "shares are not negative and sum to at most 1 per unit", _check_shares),

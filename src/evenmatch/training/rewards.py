@@ -1,8 +1,8 @@
 """Rewards for reinforcement learning: metrics scaled to 0..1 and combined by operators.
 
 `reward` wraps a metric, `length_term` and `repetition_term` reward the form of a text, and
-`+`, `-`, `*` and `clip` combine rewards. Texts that cannot be scored get 0 and are listed; they
-never raise an error, so that nothing a policy writes can stop its training.
+`+`, `-`, `*`, `/` and `clip` combine rewards. Texts that cannot be scored get 0 and are listed;
+they never raise an error, so that nothing a policy writes can stop its training.
 
 A reward is an expression tree. Its leaves score texts: `MetricTerm`, `LengthTerm` and
 `RepetitionTerm`; all other terms compute with the values of the leaves. The last functions extract
@@ -30,9 +30,11 @@ from evenmatch.version import __version__
 # Such texts get no reward. In particular a policy gains nothing by matching an empty reference.
 _ODD_FLAGS = frozenset({"empty_candidate", "empty_reference", "unknown_only"})
 
-# Special tokens in decoded text, such as <|im_end|>, </s> and <eos>.
+# Special tokens in decoded text, such as <|im_end|>, </s>, <eos> and [PAD]; DeepSeek's have
+# fullwidth bars.
 _SPECIAL_TOKENS = re.compile(
-    r"<\|[^<>|]{1,40}\|>|</?s>|<(?:bos|eos|pad|unk|end_of_turn|start_of_turn)>"
+    r"<[|｜][^<>|｜]{1,40}[|｜]>|</?s>|<(?:bos|eos|pad|unk|end_of_turn|start_of_turn)>"
+    r"|\[(?:PAD|CLS|SEP|BOS|EOS)\]"
 )
 
 _EXPECTED = "strings or lists of messages with 'role' and 'content'"
@@ -80,9 +82,11 @@ def repetition_term(size: int = 2) -> Reward:
 
 @dataclass(frozen=True)
 class Reward:
-    """A function from pairs to rewards; `+`, `-`, `*` and `clip` make new rewards."""
+    """A function from pairs to rewards; `+`, `-`, `*`, `/` and `clip` make new rewards."""
 
     term: RewardTerm
+
+    __array_ufunc__ = None  # numpy numbers leave the operators to the reward
 
     def __call__(self, pairs: Sequence[Pair]) -> list[float]:
         """Return one finite number per pair, in order."""
@@ -111,7 +115,7 @@ class Reward:
         every = dict.fromkeys([f"evenmatch {__version__}", *facts])
         return " · ".join([term_expression(self.term), *every])
 
-    def clip(self, low: float, high: float) -> Reward:
+    def clip(self, low: float = 0.0, high: float = 1.0) -> Reward:
         """Return the reward limited to the range from `low` to `high`."""
         bounds = (float(low), float(high))
         if not low <= high:
@@ -135,6 +139,14 @@ class Reward:
 
     def __rmul__(self, other: float) -> Reward:
         return _combine("*", other, self)
+
+    def __neg__(self) -> Reward:
+        return _combine("*", -1.0, self)
+
+    def __truediv__(self, other: float) -> Reward:
+        if not isinstance(other, (int, float)) or not other:
+            raise InputError(f"a reward can be divided by a number other than 0, got {other!r}")
+        return _combine("*", self, 1 / other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,10 +398,11 @@ def completion_text(completion: Any) -> str:
     if not isinstance(completion, Sequence) or isinstance(completion, bytes):
         raise InputError(f"completions must be {_EXPECTED}, got {type(completion).__name__}")
     for message in reversed(completion):
-        if not isinstance(message, Mapping) or "content" not in message:
+        # A message that only calls a tool has no content.
+        if not isinstance(message, Mapping) or not {"content", "tool_calls"} & message.keys():
             raise InputError(f"completions must be {_EXPECTED}, got {message!r} among messages")
         if message.get("role", "assistant") == "assistant":
-            content = message["content"]
+            content = message.get("content")
             if isinstance(content, str) or content is None:
                 return content or ""
             texts = (part.get("text", "") for part in content if isinstance(part, Mapping))
