@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment, linprog
+from tools.pages.graph_to_text import judge_overfitting
 
 import evenmatch as em
 from evenmatch.data.graphs import GraphText, Triples
@@ -29,7 +30,6 @@ from evenmatch.studies.graph_claims import (
     describe_power,
     judge_claim,
     judge_likeness,
-    judge_overfitting,
 )
 from evenmatch.studies.graph_to_text import (
     ALL_ARMS,

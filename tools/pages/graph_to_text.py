@@ -20,7 +20,17 @@ from typing import Any
 
 from evenmatch.data.tables import TextTable
 from evenmatch.reports.plots import line_plot_svg
-from evenmatch.studies.experiment import Claim, Experiment, format_interval, run_name
+from evenmatch.studies.experiment import (
+    NOT_DECIDED,
+    NOT_SEEN,
+    SEEN,
+    Claim,
+    Experiment,
+    RunResult,
+    format_interval,
+    results_by_arm,
+    run_name,
+)
 from evenmatch.studies.graph_claims import (
     BLEU,
     CHRF,
@@ -29,10 +39,10 @@ from evenmatch.studies.graph_claims import (
     REPETITION,
     check_graph_claims,
     describe_power,
-    judge_overfitting,
 )
 from evenmatch.studies.graph_to_text import (
     GRAPH_ARMS,
+    XENT,
     GraphStudy,
     load_webnlg,
     make_graph_design,
@@ -235,6 +245,33 @@ def claim_lines(claims: Mapping[str, Claim], runs: GraphExperiment) -> Iterator[
         "in the paper's table, and not seen if it lies outside."
     )
     yield ""
+
+
+def judge_overfitting(results: Sequence[RunResult]) -> str:
+    """Judge the claim that F_DISC goes on to improve validation BLEU after cross-entropy overfits.
+
+    Nothing is decided unless the best step of XENT comes before its last one, for every seed.
+    """
+    arms = results_by_arm(results, (XENT, "F_DISC"))
+    runs = {arm: {each.run.seed: each for each in own} for arm, own in arms.items()}
+    shared = sorted(set(runs.get(XENT, {})) & set(runs.get("F_DISC", {})))
+    if not shared:
+        return "not run"
+    later, overfitted = 0, 0
+    for seed in shared:
+        plain, rewarded = (runs[arm][seed].evaluations for arm in (XENT, "F_DISC"))
+        best = max(plain, key=lambda each: each[1])[0]
+        overfitted += best < plain[-1][0]
+        later += max(rewarded, key=lambda each: each[1])[0] > best
+    of = f"of {len(shared)} seed{'s' if len(shared) > 1 else ''}"
+    if len(shared) < 2 or overfitted < len(shared):
+        verdict = NOT_DECIDED
+    else:
+        verdict = SEEN if later == len(shared) else NOT_SEEN
+    return (
+        f"{verdict} (XENT is best before its last step for {overfitted} {of}, F_DISC at a later "
+        f"step than XENT for {later})"
+    )
 
 
 def speed_verdict() -> str:

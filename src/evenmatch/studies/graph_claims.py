@@ -18,8 +18,6 @@ from evenmatch.studies.experiment import (
     SEEN,
     ArmScores,
     Claim,
-    RunResult,
-    results_by_arm,
 )
 from evenmatch.studies.graph_to_text import ALL_ARMS, XENT
 
@@ -136,33 +134,6 @@ def judge_likeness(
         return difference, SEEN
     outside = difference.low > margin or difference.high < -margin
     return difference, NOT_SEEN if outside else NOT_DECIDED
-
-
-def judge_overfitting(results: Sequence[RunResult]) -> str:
-    """Judge the claim that F_DISC goes on to improve validation BLEU after cross-entropy overfits.
-
-    Nothing is decided unless the best step of XENT comes before its last one, for every seed.
-    """
-    arms = results_by_arm(results, (XENT, "F_DISC"))
-    runs = {arm: {each.run.seed: each for each in own} for arm, own in arms.items()}
-    shared = sorted(set(runs.get(XENT, {})) & set(runs.get("F_DISC", {})))
-    if not shared:
-        return "not run"
-    later, overfitted = 0, 0
-    for seed in shared:
-        plain, rewarded = (runs[arm][seed].evaluations for arm in (XENT, "F_DISC"))
-        best = max(plain, key=lambda each: each[1])[0]
-        overfitted += best < plain[-1][0]
-        later += max(rewarded, key=lambda each: each[1])[0] > best
-    of = f"of {len(shared)} seed{'s' if len(shared) > 1 else ''}"
-    if len(shared) < 2 or overfitted < len(shared):
-        verdict = NOT_DECIDED
-    else:
-        verdict = SEEN if later == len(shared) else NOT_SEEN
-    return (
-        f"{verdict} (XENT is best before its last step for {overfitted} {of}, F_DISC at a later "
-        f"step than XENT for {later})"
-    )
 
 
 def describe_power(found: Sequence[ArmScores]) -> Iterator[str]:
