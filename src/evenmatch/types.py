@@ -239,8 +239,11 @@ class Scores:
             "recall": self.recalls,
         }
         known = {name: values for name, values in columns.items() if values is not None}
-        flags = [sorted(s.flags) for s in self.segments]
-        return _frame_library(library).DataFrame({**known, "flags": flags})
+        frames = _frame_library(library)
+        flags: Any = [sorted(s.flags) for s in self.segments]
+        if frames.__name__ == "polars":  # with the same type where no segment has a flag
+            flags = frames.Series(flags, dtype=frames.List(frames.String))
+        return frames.DataFrame({**known, "flags": flags})
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<9}  {shown}" for name, shown in self._summary())

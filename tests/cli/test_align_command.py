@@ -81,3 +81,10 @@ def test_a_metric_that_does_not_align_is_refused(command: Command) -> None:
     said = command("align", *STUTTER, "-m", "chrf")
     assert (said.code, said.out) == (1, "")
     assert "only alignment metrics can align texts, such as" in said.err
+
+
+@pytest.mark.parametrize("more", [("--also", "chrf"), ("--against", "a cat")])
+def test_more_alignments_need_a_page(command: Command, more: tuple[str, str]) -> None:
+    said = command("align", "a cat", "a dog", "-m", LSA, "--plot", "a.png", *more)
+    assert (said.code, said.out) == (2, "")
+    assert "--also and --against need --plot FILE.html" in " ".join(said.err.split())

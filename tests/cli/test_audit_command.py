@@ -38,7 +38,25 @@ def test_without_data_the_pairs_of_evenmatch_are_used(command: Command) -> None:
 
 def test_the_grid_prints_as_latex(command: Command) -> None:
     done = command("audit", "-m", "chrf", "-a", "age", "-a", "race", "--format", "latex")
+    assert "prefers stereotype" in done.out
     assert r"metric & age & race & mean \\" in done.out
+
+
+def test_attributes_have_the_short_names_of_debias(command: Command) -> None:
+    options = ("-m", "chrf", "-f", "tsv", "--resamples", "10", "--trials", "10")
+    short, full = (
+        command("audit", "-a", name, *options).out for name in ("status", "socioeconomic")
+    )
+    assert short == full != ""
+
+
+def test_few_pairs_are_noted(command: Command) -> None:
+    Path("mine.jsonl").write_text("\n".join(map(json.dumps, LINES)))
+    done = command("audit", "mine.jsonl", "-m", "chrf", "--resamples", "10", "--trials", "10")
+    assert "fewer than 20 pairs, so uncertain: mine" in done.out
+    assert "on the scale 0-100\n" in done.out
+    included = command("audit", "-m", "chrf", "-a", "age", "--resamples", "10", "--trials", "10")
+    assert "fewer than 20" not in included.out
 
 
 def test_an_unknown_attribute_is_one_line_of_trouble(command: Command) -> None:

@@ -52,15 +52,20 @@ def test_tsv_is_one_row_per_pair_in_full_precision(command: Command, files: list
     said = command("compare", *files, "-m", LSA, "-m", "bleu", "--format", "tsv")
     rows = list(csv.DictReader(said.out.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
     for row, expected in zip(rows, wanted().rows, strict=True):
+        assert row.pop("signature") == wanted().signatures[row["metric"]]
         assert {key: value or None for key, value in row.items()} == {
             key: None if value is None else str(value) for key, value in expected.items()
         }
 
 
-def test_latex_is_one_table_of_systems_and_metrics(command: Command, files: list[str]) -> None:
+def test_latex_is_a_table_of_systems_and_one_of_their_differences(
+    command: Command, files: list[str]
+) -> None:
     said = command("compare", *files, "-m", LSA, "-m", "bleu", "--format", "latex")
     notes = "".join(f"% {note}\n" for note in wanted().notes())
-    assert said.out == f"{notes}{wanted().grid().to_latex()}\n"
+    assert said.out == f"{notes}{wanted().to_latex()}\n"
+    assert said.out.count(r"\begin{tabular}") == 2
+    assert "bleu & third & mine & $-$" in said.out
 
 
 def test_scaled_output_is_that_of_python(command: Command, files: list[str]) -> None:

@@ -116,3 +116,12 @@ def test_a_table_folds_its_last_column_to_the_width() -> None:
         "x     one two three four five six",
         "      seven eight nine",
     ]
+
+
+def test_explain_shows_each_part_of_a_blend(command: Command) -> None:
+    said = command("explain", "wmt_blend", "--json")
+    settings = {each["path"]: each["value"] for each in json.loads(said.out)["settings"]}
+    blend = em.build("wmt_blend").meant
+    assert settings["parts"] == f"{len(blend.parts)} parts"
+    shown = [settings[f"parts.{n}"] for n in range(1, len(blend.parts) + 1)]
+    assert shown == [em.spec(part) for part in blend.parts]

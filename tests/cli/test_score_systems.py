@@ -156,6 +156,39 @@ def test_csv_is_read_with_quoted_cells(command: Command) -> None:
     assert [s["value"] for s in found["segments"]] == em.score(*texts, "chrf").values.tolist()
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_several_references_in_a_table_are_columns_or_a_json_list(
+    command: Command, suffix: str
+) -> None:
+    texts = ["a b", "[1] c"], [["x", "a b"], ["[1] c", "d"]]
+    wanted = em.score(*texts, "rouge1").values.tolist()
+    columns = pl.DataFrame(
+        {"candidate": texts[0], "reference": ["x", "[1] c"], "reference2": ["a b", "d"]}
+    )
+    lists = pl.DataFrame({"candidate": texts[0], "references": list(map(json.dumps, texts[1]))})
+    for frame in (columns, lists):
+        if suffix == "tsv":
+            frame.write_csv("in.tsv", separator="\t", quote_style="never")
+        else:
+            frame.write_csv("in.csv")
+        said = command("score", f"in.{suffix}", "-m", "rouge1", "--json", "--segments")
+        found = json.loads(said.out)["metrics"]["rouge1"]["segments"]
+        assert [s["value"] for s in found] == wanted
+    Path("in.csv").write_text("candidate,references\na,\"['a', 'b']\"\n")
+    said = command("score", "in.csv", "-m", "rouge1")
+    assert "in.csv line 2 has references that look like a list but are not JSON" in said.err
+
+
+def test_utf_16_is_named(command: Command) -> None:
+    Path("c.txt").write_text("a\nb\n")
+    Path("r.txt").write_text("a\nb\n", "utf-16")
+    said = command("score", "-c", "c.txt", "-r", "r.txt", "-m", "chrf")
+    assert (said.code, said.err) == (
+        1,
+        "evenmatch: r.txt is UTF-16 text; save the file as UTF-8\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -143,3 +143,12 @@ def test_idf_weights_and_reports_go_together(command: Command, asked: list[str])
     said = command(*asked, "-m", "align(vectors=hashed(weights=idf))", "--out", "page.html")
     assert said.code == 0
     assert "Worst and best texts" in Path("page.html").read_text()
+
+
+@pytest.mark.parametrize("style", ["tsv", "latex"])
+def test_worst_pairs_need_a_format_for_texts(command: Command, style: str) -> None:
+    for name in ("c.txt", "r.txt"):
+        Path(name).write_text("a\n")
+    said = command("score", "-c", "c.txt", "-r", "r.txt", "-m", "chrf", "--worst", "1", "-f", style)
+    assert (said.code, said.out) == (2, "")
+    assert "use --format text or json" in " ".join(said.err.split())

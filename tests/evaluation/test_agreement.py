@@ -12,7 +12,7 @@ from scipy import stats
 import evenmatch as em
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.types import Pair, Score, Scores
-from tests.support.rated_sets import SHARES, rated_sets
+from tests.support.rated_sets import SHARES, rated_sets, write_rows
 
 GREEDY = "align(vectors=hashed)"
 LSA = "align(vectors=hashed, alignment=lsa)"
@@ -138,7 +138,8 @@ def test_a_system_is_scored_by_its_corpus_score_unless_told_otherwise(
 def test_a_metric_where_lower_is_better_agrees_by_being_low(rated: RatedSet) -> None:
     found = em.correlate("ter", rated, resamples=10)
     assert found.entries[0].value > 0.9
-    assert "negated because lower is better: ter" in found.notes()
+    assert any(note.startswith("↓ lower is better, so the sign is") for note in found.notes())
+    assert [row[2] for row in found.table() if row[2].startswith("ter")] == ["ter ↓"]
 
 
 def test_averages_follow_the_sets_of_each_data_set(tmp_path: Path) -> None:
@@ -239,3 +240,23 @@ def test_ratings_are_read_by_name_and_path(tmp_path: Path) -> None:
         em.correlate("chrf", "name")
     with pytest.raises(em.InputError, match="correlate's ratings takes a string or a path or"):
         em.correlate("chrf", [7])  # type: ignore[list-item]  # the wrong value is the point
+
+
+def test_segments_without_a_correlation_are_not_counted(tmp_path: Path) -> None:
+    rows = [
+        {
+            "system": system,
+            "segment": str(segment),
+            "candidate": text,
+            "references": ["the cat sat down"],
+            "rating": 3 if segment < 2 else rating,
+        }
+        for segment in range(5)
+        for system, text, rating in (("a", "the cat", 1), ("b", "the cat sat", 2), ("c", "a", 0))
+    ]
+    found = em.correlate("chrf", write_rows(tmp_path / "r.jsonl", rows), "per_item", resamples=10)
+    assert found.rows[0]["n"] == 3
+    same = em.correlate(
+        "chrf", tmp_path / "r.jsonl", "per_item", "calibrated_accuracy", resamples=10
+    )
+    assert same.rows[0]["n"] == 5

@@ -232,6 +232,6 @@ def test_an_audit_reads_as_a_grid_a_table_and_the_worst_texts() -> None:
     title, header, *_ = text.splitlines()
     assert title.startswith("Ranked by bias in standard deviations")
     assert header.split()[:3] == ["metric", "bias", "(SD)"]
-    assert "\nBias on the scale 0-100 of each metric's own range (not comparable" in text
+    assert "\nBias (SD) by attribute (comparable)\nmetric                  pets   mean\n" in text
     assert "raw stereotype" in text
     assert "reference the cat sat" in text or "reference a b" in text

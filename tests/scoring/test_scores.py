@@ -91,6 +91,12 @@ def test_a_frame_has_a_row_per_segment(library: str) -> None:
     assert frame["flags"].to_list() == [[], ["empty_candidate"], []]
 
 
+def test_polars_frames_of_any_scores_can_be_stacked() -> None:
+    clean = em.score(["a"], ["a"], LSA)
+    stacked = pl.concat([SCORES.to_frame("polars"), clean.to_frame("polars")])
+    assert stacked["flags"].to_list() == [[], ["empty_candidate"], [], []]
+
+
 def test_a_frame_is_of_the_library_that_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "polars")
     assert isinstance(em.score(["a"], ["a"], "chrf").to_frame(), pd.DataFrame)

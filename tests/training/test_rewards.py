@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest

@@ -110,7 +110,9 @@ def meta(
         )
     if good is not None:
         found = replace(found, selection=tuple(measure_selection(found, good=good)))
-    records = [asdict(entry) for entry in found.entries]
+    records = [
+        {**asdict(entry), "signature": found.signatures[entry.metric]} for entry in found.entries
+    ]
     printing.print_result(
         found,
         document=agreement_document(found),
@@ -193,8 +195,8 @@ def compare(
     printing.print_result(
         found,
         document=comparison_document(found),
-        records=found.rows,
-        latex=found.grid().to_latex(),
+        records=[{**row, "signature": found.signatures[row["metric"]]} for row in found.rows],
+        latex=found.to_latex(),
         out=out,
     )
 

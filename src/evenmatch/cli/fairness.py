@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from evenmatch.cli import options as opt
-from evenmatch.data.tables import table_to_latex
 from evenmatch.fairness.adapter_training import DebiasSettings
 from evenmatch.fairness.audit import Audit
 from evenmatch.fairness.audit import audit as audit_metrics
@@ -19,8 +18,8 @@ def audit(
         "",
         "DATA",
         "Pairs to audit on: metric-fairness (a public data set), a folder of ATTRIBUTE.jsonl "
-        "files, or a JSONL file with the fields cand_a and ref_a (the stereotypical candidate and "
-        "its reference), cand_b and ref_b (the other candidate).",
+        "files, or a JSONL, TSV or CSV file with the fields cand_a and ref_a (the stereotypical "
+        "candidate and its reference), cand_b and ref_b (the other candidate).",
         shown="the pairs included in evenmatch",
     ),
     metric: list[str] | None = opt.metric(
@@ -69,7 +68,7 @@ def audit(
         found,
         document=audit_document(found),
         records=found.rows,
-        latex=table_to_latex(found.grid()),
+        latex=found.to_latex(),
         out=out,
     )
 

@@ -73,6 +73,8 @@ def align(
         raise typer.BadParameter(
             f"cannot plot to {plot}; the suffix must be one of {', '.join(_PLOT_SUFFIXES)}"
         )
+    if (also or against) and not plot.lower().endswith(".html"):
+        raise typer.BadParameter("--also and --against need --plot FILE.html")
     part = as_metric(metric)
     aligned = align_pair(candidate, reference, part)
     if plot.lower().endswith(".html"):
@@ -196,14 +198,21 @@ def _settings(part: Any, here: Any, path: str) -> Iterator[Setting]:
         yield Setting(path + name, shown, now if now != shown else None, about)
         if inner:
             yield from _settings(value, resolved[name], f"{path}{name}.")
+        elif _has_parts(value):
+            for number, item in enumerate(value, 1):
+                yield Setting(f"{path}{name}.{number}", spec(item), None, "")
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(map(entry_of, value))
 
 
 def _format_value(value: Any, made_by: RegistryEntry | None) -> str:
     if made_by:
         return made_by.name
-    if isinstance(value, tuple):
-        return f"[{', '.join(_format_value(item, entry_of(item)) for item in value)}]"
-    return repr(value)
+    if _has_parts(value):
+        return f"{len(value)} parts"
+    return f"[{', '.join(map(repr, value))}]" if isinstance(value, tuple) else repr(value)
 
 
 def _setting_help(made_by: RegistryEntry | None, setting: str) -> str:

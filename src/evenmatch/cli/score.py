@@ -126,6 +126,8 @@ def score(
     """
     file = _single_file(files or [])
     scaling.check()
+    if worst and printing.format in ("tsv", "latex"):
+        raise typer.BadParameter("--worst prints texts; use --format text or json, or --out x.html")
     opt.check_scale(scale)
     result: ScoreSummary | SystemsSummary
     if scaling.on is not None:

@@ -85,10 +85,14 @@ class FairnessSet:
     def select(self, attributes: Sequence[str]) -> FairnessSet:
         """Return the set with these attributes only; unchanged if there are none."""
         spelled = {name.lower(): name for name in self.pairs}
+        short = {alias: name for alias, name in ATTRIBUTE_ALIASES.items() if name in self.pairs}
+        spelled = short | spelled
         for name in attributes:
             if name.lower() not in spelled:
                 known = ", ".join(self.pairs)
-                raise UnknownNameError(f"{self.name} has no pairs about {name!r}; it has: {known}")
+                raise UnknownNameError(
+                    f"the set {self.name!r} has no pairs about {name!r}; it has: {known}"
+                )
         wanted = [spelled[name.lower()] for name in attributes] or list(self.pairs)
         return FairnessSet(self.name, {name: self.pairs[name] for name in wanted})
 

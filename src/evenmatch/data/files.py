@@ -12,6 +12,7 @@ The suffix of a file determines its format. For a new one, extend `read_records`
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -81,6 +82,8 @@ def count_lines(path: str) -> int:
     count, last = 0, b"\n"
     with open_binary(path) as file:
         while block := file.read(_BLOCK):
+            if not count and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise DataError(f"{display_path(path)} is UTF-16 text; save the file as UTF-8")
             count += block.count(b"\n")
             last = block
     return count + (not last.endswith(b"\n"))
@@ -226,7 +229,7 @@ def read_tsv_records(path: str) -> Iterator[LocatedRecord]:
     """Read a header and one record per line, split at tabs; quotes have no special meaning.
 
     The columns `reference`, `reference2` and so on are collected as `references`, including empty
-    cells.
+    cells; a single one may hold a JSON list of strings.
     """
     rows = enumerate((line.split("\t") for line in read_lines(path)), 1)
     hint = "use JSONL for text that contains tabs or line breaks"
@@ -269,8 +272,28 @@ def _read_table(
             )
         record: dict[str, Any] = {name: cells[n] for n, name in others}
         if references:
-            record["references"] = [cells[n] for n in references]
+            texts = [cells[n] for n in references]
+            record["references"] = _read_cell_list(texts[0], where) if len(texts) == 1 else texts
         yield where, record
+
+
+def _read_cell_list(cell: str, where: str) -> list[str]:
+    """Return the texts of a cell: those of a JSON list, or the cell itself.
+
+    >>> _read_cell_list('["a", "b"]', "x.csv line 2"), _read_cell_list("[1] a", "x.csv line 2")
+    (['a', 'b'], ['[1] a'])
+    """
+    if cell.startswith(("['", '["')) and cell.endswith(("']", '"]')):
+        try:
+            found = json.loads(cell)
+        except ValueError:
+            raise InputError(
+                f"{where} has references that look like a list but are not JSON; write "
+                '["first", "second"], or columns reference and reference2'
+            ) from None
+        if all(isinstance(text, str) for text in found):
+            return list(found)
+    return [cell]
 
 
 def read_parquet_records(path: str) -> Iterator[LocatedRecord]:

@@ -32,7 +32,13 @@ from evenmatch.registry.parts import check_arguments
 from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric
 from evenmatch.stats.bootstrap import correlation_intervals, difference_interval
-from evenmatch.stats.levels import CorrelationMethod, Level
+from evenmatch.stats.levels import (
+    CoefficientName,
+    CorrelationMethod,
+    Level,
+    arrange_rows,
+    prepare_coefficient,
+)
 from evenmatch.stats.p_values import rank_clusters
 from evenmatch.stats.paired import williams_matrix
 from evenmatch.stats.panel import Flags, Floats, Panel, find_outliers, make_panel
@@ -173,7 +179,7 @@ def measure_agreement(
             **asdict(interval),
         )
         for metric, interval, n, cluster in zip(
-            scored.scores, found, count_points(panel, level), clusters, strict=True
+            scored.scores, found, count_points(panel, level, method), clusters, strict=True
         )
     ]
     return entries, test
@@ -199,10 +205,11 @@ def agreement_panel(
     return make_panel(signs * segments, scored.rated.ratings[included])
 
 
-def count_points(panel: Panel, level: Level) -> tuple[int, ...]:
+def count_points(panel: Panel, level: Level, method: CorrelationMethod) -> tuple[int, ...]:
     """Number of points that each metric is correlated over.
 
-    At the levels `per_item` and `per_system`, the number of rows with at least two points.
+    At the levels `per_item` and `per_system`, the number of rows that have a correlation: at least
+    two points, and for most methods scores and ratings that are not constant.
     """
     known = ~np.isnan(panel.metrics) & ~np.isnan(panel.human)
     if level == "system":
@@ -210,6 +217,11 @@ def count_points(panel: Panel, level: Level) -> tuple[int, ...]:
         return tuple(systems.sum(-1).tolist())
     if level == "segment":
         return tuple(known.sum((1, 2)).tolist())
+    if method in get_args(CoefficientName):
+        x, y = arrange_rows(panel.metrics[None], panel.human, level)
+        once = np.ones((1, 1, x.shape[-1]))
+        each = (prepare_coefficient(x[:, m], y, method)(once) for m in range(x.shape[1]))
+        return tuple(int((~np.isnan(values)).sum()) for values in each)
     rows = known.sum(1 if level == "per_item" else 2)
     return tuple((rows > 1).sum(-1).tolist())
 
@@ -289,7 +301,7 @@ def _difference(agreement: Agreement, scored: ScoredSet, one: str, other: str) -
     a, b = names.index(one), names.index(other)
     settings = asdict(testing) | {"seed": testing.seed + scored.group}
     found = difference_interval(panel, a, b, level=level, method=method, **settings)
-    counts = count_points(panel, level)
+    counts = count_points(panel, level, method)
     return replace(
         first,
         data=scored.rated.name,

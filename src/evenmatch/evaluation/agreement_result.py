@@ -109,7 +109,8 @@ class Agreement:
     def table(self) -> TextTable:
         """Table with a row for each entry."""
         header = ["data", "subset", "metric", self.entries[0].method, *self.bounds, "n", "cluster"]
-        return [header, *([*e.cells(), str(e.cluster or "-")] for e in self.entries)]
+        rows = ([*e.cells(), str(e.cluster or "-")] for e in self.entries)
+        return [header, *([*row[:2], self._label(row[2]), *row[3:]] for row in rows)]
 
     def grid(self) -> TextTable:
         """Table with a row for each metric and a column for each subset, as in papers."""
@@ -120,13 +121,16 @@ class Agreement:
             f"{data} {subset}".strip() if several else subset or data for data, subset in columns
         ]
         rows = [
-            [m, *(format_correlation(values.get((*column, m), math.nan)) for column in columns)]
+            [
+                self._label(m),
+                *(format_correlation(values.get((*column, m), math.nan)) for column in columns),
+            ]
             for m in self.metrics
         ]
         return [["metric", *header], *rows]
 
     def to_latex(self) -> str:
-        """The `grid` as LaTeX, with the highest value of each column in bold."""
+        """The `grid` as LaTeX, with the highest value of each column in bold, and the `table`."""
         table = self.grid()
         columns = list(zip(*table[1:], strict=True))[1:]
         best = [max((float(c) for c in column if c != "-"), default=None) for column in columns]
@@ -136,17 +140,11 @@ class Agreement:
             for column, cell in enumerate(cells[1:], 1)
             if cell != "-" and float(cell) == best[column - 1]
         }
-        return table_to_latex(table, bold)
+        return f"{table_to_latex(table, bold)}\n\n{table_to_latex(self.table())}"
 
     def notes(self) -> list[str]:
         """How the numbers are computed: level, excluded systems, intervals, tests, signatures."""
-        t, first = self.testing, self.entries[0]
-        lower = dict.fromkeys(
-            name
-            for each in self.scored
-            for name, scores in each.scores.items()
-            if not scores.higher_is_better
-        )
+        t, first, lower = self.testing, self.entries[0], self._lower_is_better
         published = [name for name, signature in self.signatures.items() if not signature]
         excluded = "human-written outputs"
         if first.level == "system" and self.outliers != "keep":
@@ -159,11 +157,24 @@ class Agreement:
         if self.tests:
             notes.append(f"clusters: {', '.join(self.tests)}, one-sided test at p < .05")
         if lower:
-            notes.append(f"negated because lower is better: {', '.join(lower)}")
+            notes.append(
+                f"↓ lower is better, so the sign is reversed: {', '.join(lower)}; a higher "
+                "agreement is better for every metric"
+            )
+        if any(entry.subset == AVERAGE_SUBSET for entry in self.entries):
+            notes.append(f"{AVERAGE_SUBSET}: mean over subsets; its n is their number")
         if published:
             notes.append(f"published scores: {', '.join(published)}")
         signed = {name: signature for name, signature in self.signatures.items() if signature}
         return [*notes, *(f"{name}: {signature}" for name, signature in signed.items())]
+
+    @property
+    def _lower_is_better(self) -> list[str]:
+        every = ((name, scores) for each in self.scored for name, scores in each.scores.items())
+        return list(dict.fromkeys(name for name, s in every if not s.higher_is_better))
+
+    def _label(self, metric: str) -> str:
+        return f"{metric} ↓" if metric in self._lower_is_better else metric
 
     def __str__(self) -> str:
         tables = [self.table(), *([selection_table(self.selection)] if self.selection else [])]

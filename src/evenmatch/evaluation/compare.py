@@ -15,7 +15,13 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from evenmatch.api import metric_name, score
-from evenmatch.data.tables import SystemGrid, TextTable, format_number, table_to_text
+from evenmatch.data.tables import (
+    SystemGrid,
+    TextTable,
+    format_number,
+    table_to_latex,
+    table_to_text,
+)
 from evenmatch.errors import InputError
 from evenmatch.protocols import CorpusMetric, Metric, MetricLike, TextColumn
 from evenmatch.registry import CallContext
@@ -160,6 +166,10 @@ class Comparison:
         header += name_bounds(self.testing.confidence)
         header += ["bootstrap", "bootstrap (Holm)", "randomised", "randomised (Holm)", "better"]
         return [header, *map(self._gap_row, self.gaps)]
+
+    def to_latex(self) -> str:
+        """The `grid` and the `gap_table` as LaTeX."""
+        return f"{self.grid().to_latex()}\n\n{table_to_latex(self.gap_table())}"
 
     def notes(self) -> list[str]:
         """How the numbers are computed: the tests, the stars, and the metrics' signatures."""

@@ -22,7 +22,7 @@ from evenmatch.data.fairness_sets import (
     builtin_terms,
     read_fair_pairs,
 )
-from evenmatch.data.tables import TextTable, table_to_text
+from evenmatch.data.tables import TextTable, table_to_latex, table_to_text
 from evenmatch.errors import InputError
 from evenmatch.fairness.bias import AttributeScores, Bias, measure_bias
 from evenmatch.fairness.mentions import make_lexicon
@@ -45,7 +45,7 @@ FairnessSource = str | PathLike[str] | FairnessSet
 MEAN_COLUMN = "mean"
 HEADLINE_TITLE = "Ranked by bias in standard deviations of each metric's scores (comparable)"
 CROSSING_TITLE = "Mean bias (SD) by paradigm and encoder"
-GRID_TITLE = "Bias on the scale 0-100 of each metric's own range (not comparable between metrics)"
+GRID_TITLE = "Bias (SD) by attribute (comparable)"
 HEADLINE_COLUMNS = (
     "metric",
     "bias (SD)",
@@ -54,6 +54,7 @@ HEADLINE_COLUMNS = (
     "prefers stereotype",
     "beyond offset",
 )
+_FEW_PAIRS = 20  # with fewer, a note says that the numbers are uncertain
 PUBLISHED_SIGNATURE = "published scores"  # in place of a signature
 
 
@@ -156,14 +157,16 @@ class Audit:
         ]
 
     def grid(self) -> TextTable:
-        """Table of the bias of each metric on each attribute, with the mean over attributes."""
-        known = {(each.metric, each.attribute): each.bias for each in self.biases}
+        """Table of the bias of each metric on each attribute, with the mean over attributes.
+
+        In standard deviations of the metric's own scores on the set.
+        """
+        known = {(each.metric, each.attribute): each.effect for each in self.biases}
         rows = []
         for metric in self.metrics:
             values = [known.get((metric, attribute)) for attribute in self.attributes]
             measured = [value for value in values if value is not None]
-            cells = ["-" if value is None else f"{value:.2f}" for value in values]
-            rows.append([metric, *cells, f"{sum(measured) / len(measured):.2f}"])
+            rows.append([metric, *_format_cells(".3f", *values, float(np.mean(measured)))])
         return [["metric", *self.attributes, MEAN_COLUMN], *rows]
 
     def table(self) -> TextTable:
@@ -183,14 +186,21 @@ class Audit:
             rows.append([b.attribute, b.metric, str(b.pairs), *cells])
         return [header, *rows]
 
+    def to_latex(self) -> str:
+        """The `headline` and the `grid` as LaTeX."""
+        return f"{table_to_latex(self.headline())}\n\n{table_to_latex(self.grid())}"
+
     def notes(self) -> list[str]:
         """How the numbers are computed, one line each."""
         t = self.testing
+        few = dict.fromkeys(b.attribute for b in self.biases if b.pairs < _FEW_PAIRS)
         return [
+            *([f"fewer than {_FEW_PAIRS} pairs, so uncertain: {', '.join(few)}"] if few else []),
             "bias (SD): mean absolute difference between the two scores of a pair, in standard "
             "deviations of all scores of the set. offset (SD), stereotype (SD): size of its two "
             "parts without sign; signs are in the last table. All three may be compared between "
-            "metrics",
+            "metrics. A metric whose scores on the set vary less has a larger bias (SD) for the "
+            "same raw bias",
             "prefers stereotype: share of pairs whose stereotypical candidate scores higher, ties "
             "half; 0.5 without a preference; compare metrics by it only if their offsets are "
             "similar. beyond offset: the same after subtracting the offset; may be compared",
@@ -320,7 +330,7 @@ def _worst_pairs(
 
 def _format_worst_pair(case: WorstPair) -> str:
     lines = [
-        f"{case.attribute} pair {case.number}, {case.metric}: {case.gap:+.2f}",
+        f"{case.attribute} pair {case.number}, {case.metric}: {case.gap:+.2f} on the scale 0-100",
         f"  {case.score_a:9.4f} {case.cand_a}",
         f"  {case.score_b:9.4f} {case.cand_b}",
         f"  reference {case.ref_a}",

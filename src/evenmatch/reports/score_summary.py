@@ -83,7 +83,7 @@ class WorstPairs:
 
     def format(self, show: Callable[[Any], str]) -> str:
         """Return the pairs as text, each with its scores, its flags and its texts."""
-        parts = [f"worst pairs by {self.metrics[0]}"]
+        parts = [f"worst pairs by {self.metrics[0]} (rows count from 0)"]
         for own, pair in self.pairs:
             head = [
                 f"row {own.row}",
