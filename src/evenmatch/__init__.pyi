@@ -49,6 +49,7 @@ from .training.metrics.fit import fit
 from .training.rewards import Reward, length_term, repetition_term, reward
 from .types import Alignment, Cache, Embedded, Pair, Problem, Score, Scores, Units
 from .units.constituency.converter import PhraseTrees
+from .units.keyphrases import join_phrases
 from .units.parsers.spacy import Spacy
 from .units.subtrees import Constituents, Subtrees
 from .units.text import Pieces, Words
@@ -137,6 +138,7 @@ __all__ = [
     "for_trl",
     "for_verl",
     "generate",
+    "join_phrases",
     "length_term",
     "measure_baseline",
     "names",

@@ -28,7 +28,7 @@ METRIC = "align(vectors=hashed)"
         (["a", None], ["a", "b"], "the candidate of row 1 must be a string, got None"),
         (["a", 3.5], ["a", "b"], r"the candidate of row 1 must be a string, got 3\.5"),
         ([b"a", "b"], ["a", "b"], "the candidate of row 0 must be a string, got b'a'"),
-        ([["a"], "b"], ["a", "b"], r"the candidate of row 0 must be a string, got \['a'\]"),
+        ([["a"], "b"], ["a", "b"], r"must be a string, got \['a'\]; join keyphrases with em.join_"),
         (["a", "b"], ["a", None], r"references mix strings and lists: row 1 differs"),
         (["a", "b"], ["a", 7], r"references mix strings and lists: row 1 differs"),
         (["a"], [None], "the reference of row 0 must be a string or a list .*, got NoneType"),
@@ -54,6 +54,30 @@ def test_a_wrong_shape_is_refused_in_words(candidates: Any, references: Any, wor
     with pytest.raises(InputError, match=words) as raised:
         em.score(candidates, references, METRIC)
     assert "\n" not in str(raised.value)
+
+
+PHRASES = r"row 1 has 2 references without ';', .* join them with ';', as em.join_phrases does"
+
+
+@pytest.mark.parametrize(
+    "metric", ["fg", "f1_at_m", "sem_f1", "keyphrase_map", "align(units=phrases, vectors=hashed)"]
+)
+def test_phrases_given_as_references_are_refused(metric: str) -> None:
+    candidates, references = ["a", "neural net; parsing"], [["a"], ["neural net", "parsing"]]
+    with pytest.raises(InputError, match=PHRASES):
+        em.score(candidates, references, ["bleu", metric])
+    with pytest.raises(InputError, match=PHRASES):
+        em.reward(metric)([Pair(c, tuple(r)) for c, r in zip(candidates, references, strict=True)])
+    joined = em.score(candidates, [em.join_phrases(each) for each in references], metric)
+    assert list(joined.values) == [1, 1]
+
+
+def test_alternative_lists_of_phrases_have_a_separator() -> None:
+    found = em.score(["net", "net"], [["net;", "parsing;"], ["net; parsing", "net"]], "f1_at_m")
+    assert list(found.values) == [1, 1]
+    barred = "keyphrases(units=phrases(separator='|'))"
+    with pytest.raises(InputError, match=r"row 0 has 2 references without '\|'"):
+        em.score(["net"], [["net;", "parsing;"]], barred)
 
 
 def test_references_may_differ_in_number() -> None:

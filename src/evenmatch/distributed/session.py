@@ -73,7 +73,7 @@ class WorkerSession:
 
         The scores are equal to those of a local run.
         """
-        check_pairs(pairs)
+        check_pairs(pairs, metrics)
         named = {spec(metric): metric for metric in metrics}
         if not named:
             return []

@@ -86,6 +86,7 @@ class OpenMetrics:
     """
 
     def __init__(self, metrics: Sequence[Any], pairs: Iterable[Pair], run: Run) -> None:
+        self._metrics = metrics
         self._context = CallContext(run, pairs)
         self._ready: list[tuple[ReadyMetric, str]] = []  # with their signatures
         for metric in [count_idf(each, self._context) for each in metrics]:
@@ -103,7 +104,7 @@ class OpenMetrics:
 
         Progress is reported as part of a job of `total` pairs with `done` already complete.
         """
-        check_pairs(pairs)
+        check_pairs(pairs, self._metrics)
         run, embedder = self._context.run, TextEmbedder()
         chunked = [metric for metric, _ in self._ready if not metric.whole]
         found: list[list[ChunkScores]] = [[] for _ in chunked]

@@ -13,7 +13,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from evenmatch.registry import part_settings
 from evenmatch.registry.opening import StandsFor
 from evenmatch.registry.parts import check_at_least, check_values
 from evenmatch.types import Cache, Pair, Run, Scores
+from evenmatch.units.keyphrases import Phrases
 from evenmatch.vectors.transformer import Transformer
+
+P = TypeVar("P")
 
 ENGLISH_ONLY = frozenset(
     "minilm sentence-transformers/all-MiniLM-L6-v2 bert-base-uncased bert-large-uncased "
@@ -104,8 +107,8 @@ def column_values(given: Any) -> Any:
     return given
 
 
-def check_pairs(pairs: Sequence[Pair]) -> None:
-    """Raise InputError for malformed pairs; those from `make_pairs` always pass."""
+def check_pairs(pairs: Sequence[Pair], metrics: Sequence[Any] = ()) -> None:
+    """Raise InputError for malformed pairs, and for references that the metrics may misread."""
     if isinstance(pairs, (str, bytes, Mapping)) or not isinstance(pairs, Sequence):
         raise InputError(f"expected a list of pairs, got {type(pairs).__name__}")
     for row, pair in enumerate(pairs):
@@ -122,6 +125,21 @@ def check_pairs(pairs: Sequence[Pair]) -> None:
                 "write (reference,)"
             )
         _check_references(references, row)
+    for separator in {units.separator for metric in metrics for units in _parts(metric, Phrases)}:
+        _check_phrase_lists(pairs, separator)
+
+
+def _check_phrase_lists(pairs: Sequence[Pair], separator: str) -> None:
+    """Raise InputError for references that may be the phrases of one list, given one by one."""
+    for row, pair in enumerate(pairs):
+        count = len(pair.references)
+        if count > 1 and not any(separator in reference for reference in pair.references):
+            raise InputError(
+                f"row {row} has {count} references without {separator!r}, for a metric that reads "
+                f"each as a list of phrases; if they are the phrases of one list, join them with "
+                f"{separator!r}, as em.join_phrases does; if each is a list of one phrase, end it "
+                f"with {separator!r}"
+            )
 
 
 def _check_list(name: str, value: Any) -> None:
@@ -184,7 +202,8 @@ def _check_references(value: Any, row: int) -> tuple[str, ...]:
 def _check_text(value: Any, what: str, row: int) -> str:
     if not isinstance(value, str):
         shown = repr(value) if len(repr(value)) < 40 else type(value).__name__
-        raise InputError(f"the {what} of row {row} must be a string, got {shown}")
+        how = "; join keyphrases with em.join_phrases" if isinstance(value, (list, tuple)) else ""
+        raise InputError(f"the {what} of row {row} must be a string, got {shown}{how}")
     return value
 
 
@@ -258,7 +277,7 @@ def _print_progress(done: int, total: int) -> None:
 
 def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> None:
     """Warn once per call if an English-only model is given references in another language."""
-    models = {encoder.model for metric in metrics for encoder in _transformers(metric)}
+    models = {encoder.model for metric in metrics for encoder in _parts(metric, Transformer)}
     english = sorted(models & ENGLISH_ONLY)
     if not english:
         return
@@ -327,13 +346,13 @@ def likely_other_language(text: str) -> str | None:
     return best if best != "English" and hits[best] > 2 * hits["English"] + 2 else None
 
 
-def _transformers(part: Any) -> Iterator[Transformer]:
-    """Yield the transformer encoders among a part and the parts it is made of."""
-    if isinstance(part, Transformer):
+def _parts(part: Any, kind: type[P]) -> Iterator[P]:
+    """Yield the instances of a class among a part and the parts it is made of."""
+    if isinstance(part, kind):
         yield part
     elif isinstance(part, StandsFor):
-        yield from _transformers(part.meant)
+        yield from _parts(part.meant, kind)
     elif dataclasses.is_dataclass(part) and not isinstance(part, type):
         for value in part_settings(part).values():
             for inner in value if isinstance(value, tuple) else (value,):
-                yield from _transformers(inner)
+                yield from _parts(inner, kind)

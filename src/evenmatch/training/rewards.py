@@ -97,6 +97,7 @@ class Reward:
 
         In such a row every metric counts as 0, so nothing a policy writes stops the training.
         """
+        self.check(pairs)
         leaf_values = _score_leaf_terms(leaf_terms(self.term), pairs)
         rows = range(len(pairs))
         odd = [row for row in rows if any(each[row] is None for each in leaf_values.values())]
@@ -104,14 +105,21 @@ class Reward:
             tuple(term_value(self.term, leaf_values, row) for row in rows), tuple(odd)
         )
 
+    def check(self, pairs: Sequence[Pair]) -> None:
+        """Raise InputError for malformed pairs, and for references that a metric may misread."""
+        check_pairs(pairs, self._metrics)
+
     def __str__(self) -> str:
         return term_expression(self.term)
 
     @property
+    def _metrics(self) -> list[Metric]:
+        return [leaf.metric for leaf in leaf_terms(self.term) if isinstance(leaf, MetricTerm)]
+
+    @property
     def signature(self) -> str:
         """The reward's expression, then the versions and hashes that its metrics depend on."""
-        metrics = [leaf.metric for leaf in leaf_terms(self.term) if isinstance(leaf, MetricTerm)]
-        facts = [fact for metric in metrics for fact in metric.signature.split(" · ")[1:]]
+        facts = [fact for metric in self._metrics for fact in metric.signature.split(" · ")[1:]]
         every = dict.fromkeys([f"evenmatch {__version__}", *facts])
         return " · ".join([term_expression(self.term), *every])
 
@@ -164,7 +172,6 @@ def _score_leaf_terms(
 
     Metrics with equal run settings share one scoring pass.
     """
-    check_pairs(pairs)
     valid = [_replace_surrogates(pair) for pair in pairs]
     metrics = [leaf for leaf in leaves if isinstance(leaf, MetricTerm)]
     found: dict[LeafTerm, list[float | None]] = {

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias
 
 from evenmatch.errors import InputError, needs_extra
 from evenmatch.registry import check_settings, register
+from evenmatch.registry.parts import check_arguments
 from evenmatch.types import Units
 from evenmatch.units.text import Words
 
@@ -116,12 +117,15 @@ class Phrases:
             at += len(part)
 
 
-def join_phrases(phrases: Iterable[str | Sequence[str]]) -> str:
-    """Join phrases to a text that `Phrases` splits into the same phrases.
+@check_arguments
+def join_phrases(phrases: Sequence[str | Sequence[str]]) -> str:
+    """Join phrases with `;`, to the text of a phrase list that keyphrase metrics read.
 
-    A phrase may be a list of its variants, each of which becomes a unit; `variant_groups` tells
-    which units belong together.
+    A phrase may contain `;`. A phrase may be a list of its variants, each of which becomes a unit;
+    `variant_groups` tells which units belong together.
 
+    >>> join_phrases(["neural nets", "parsing"])
+    'neural nets; parsing'
     >>> Phrases(stem="none")(join_phrases(["q&amp;a; fast", "parsing"])).items
     ('q&amp;a; fast', 'parsing')
     """
