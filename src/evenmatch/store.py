@@ -279,11 +279,9 @@ class _Segments:
             return
         count = len(data) // _RECORD.itemsize
         records = np.frombuffer(data, _RECORD, count)
-        columns = [records[name].tolist() for name in _RECORD.names or ()]
-        self.places.update(
-            (key, _Place(segment, offset, size, checksum, number))
-            for key, segment, offset, size, checksum in zip(*columns, strict=True)
-        )
+        keys, *columns = (records[name].tolist() for name in _RECORD.names or ())
+        places = zip(*columns, [number] * count, strict=True)
+        self.places.update(zip(keys, map(_Place._make, places), strict=True))
         self.read_sizes[number] = known + count * _RECORD.itemsize
 
     @contextmanager

@@ -111,7 +111,7 @@ class OpenEncoder:
 
     Encoders with equal `vectors_key` give equal vectors, and may differ in weights and mass.
     `facts` are added to a signature. `readable` returns units as readable text where the encoder
-    splits texts itself.
+    splits texts itself. One with `no_model` is as fast on few texts as on many.
     """
 
     encode: Callable[[Sequence[Units]], list[Embedded]]
@@ -119,6 +119,7 @@ class OpenEncoder:
     pad_to: int = 0  # texts are padded to that many tokens
     facts: tuple[str, ...] = ()
     readable: Callable[[Units], Units] | None = None
+    no_model: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -56,13 +56,14 @@ def test_chunks_read_from_a_cache_are_small_until_the_model_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(engine, "MAX_CHARACTERS", 40)
-    monkeypatch.setattr(engine, "MAX_CACHED_CHARACTERS", 10)
+    monkeypatch.setattr(engine, "MAX_SMALL_CHARACTERS", 10)
     monkeypatch.setattr(engine, "trim_memory", lambda: None)
     pairs = [Pair(f"can {i}", (f"ref {i}",)) for i in range(8)]
     for has_run, sizes in ((False, [1] * 8), (True, [4, 4])):
         monkeypatch.setattr(engine, "torch_is_loaded", lambda has_run=has_run: has_run)
         assert [len(chunk) for chunk, _ in chunk_pairs(pairs, cached=True)] == sizes
         assert [len(chunk) for chunk, _ in chunk_pairs(pairs)] == [4, 4]
+        assert [len(chunk) for chunk, _ in chunk_pairs(pairs, no_model=True)] == [1] * 8
     monkeypatch.setattr(engine, "torch_is_loaded", lambda: False)
     cut = chunk_pairs(pairs, cached=True)
     assert len(next(cut)[0]) == 1

@@ -47,7 +47,7 @@ class HiddenStates:
     token_ids: Array  # (tokens,)
     spans: Array  # (tokens, 2) character offsets
     special_tokens: Mapping[int, str]  # position and name of opening, closing and padding tokens
-    layers: Mapping[int, Array] = field(default_factory=dict)  # layer number to (tokens, dim)
+    layers: dict[int, Array] = field(default_factory=dict)  # layer number to (tokens, dim)
     flags: frozenset[str] = NO_FLAGS
 
 
@@ -70,10 +70,9 @@ class ModelTokenizer:
         """How many tokens of text fit between the special tokens."""
         return self.max_tokens - len(self.opening_tokens) - len(self.closing_tokens)
 
-    def special_token_positions(self, length: int) -> dict[int, str]:
+    def special_token_positions(self, length: int) -> Mapping[int, str]:
         """Return the positions of opening and closing tokens in a sequence of that length."""
-        last = length - len(self.closing_tokens)
-        return dict(enumerate(self.opening_tokens)) | dict(enumerate(self.closing_tokens, last))
+        return _special_token_positions(self.opening_tokens, self.closing_tokens, length)
 
     def __call__(self, texts: Sequence[str], *, spans: bool = True) -> list[HiddenStates]:
         """Tokenize each text without padding or truncation; the result has no layers yet.
@@ -82,8 +81,9 @@ class ModelTokenizer:
         """
         if not spans:
             ids = self.token_ids(texts)
+            nothing = np.zeros((max(map(len, ids), default=0), 2), dtype=np.int32)
             return [
-                self._make_tokenized(text, own, np.zeros((len(own), 2), dtype=np.int32))
+                self._make_tokenized(text, own, nothing[: len(own)])
                 for text, own in zip(texts, ids, strict=True)
             ]
         clean = [replace_surrogates(text).strip() for text in texts]
@@ -120,27 +120,31 @@ class ModelTokenizer:
         if len(self.word_caches[0]) > _MAX_CACHED_WORDS:
             self.word_caches[0] = {}  # another thread may still read the old one
         known = self.word_caches[0]
-        new = [word for word in dict.fromkeys(chain.from_iterable(texts)) if word not in known]
+        new = list(set(chain.from_iterable(texts)).difference(known))
         encodings = self.backend.encode_batch_fast(new, add_special_tokens=False)
         known.update((word, e.ids) for word, e in zip(new, encodings, strict=True))
         opening, closing = (
             [self.backend.token_to_id(token) for token in tokens]
             for tokens in (self.opening_tokens, self.closing_tokens)
         )
-        return [
-            np.array(
-                [*opening, *chain.from_iterable([known[w] for w in words]), *closing], np.int64
-            )
-            for words in texts
-        ]
+        ids = (chain.from_iterable(map(known.__getitem__, words)) for words in texts)
+        return [np.array([*opening, *inner, *closing], np.int64) for inner in ids]
 
     def _make_tokenized(self, text: str, ids: Array, spans: Array) -> HiddenStates:
-        first, last = len(self.opening_tokens), len(ids) - len(self.closing_tokens)
-        inner, unknown = ids[first:last], self.unknown_id
-        unknown_only = unknown is not None and inner.size > 0 and (inner == unknown).all()
+        unknown, last = self.unknown_id, len(ids) - len(self.closing_tokens)
+        inner = ids[len(self.opening_tokens) : last]
+        # Nearly always the first token is known, and then the others need not be compared.
+        unknown_only = len(inner) > 0 and inner[0] == unknown and (inner == unknown).all()
         flags = frozenset({"unknown_only"}) if unknown_only else NO_FLAGS
         special = self.special_token_positions(len(ids))
         return HiddenStates(text, ids, spans, special, flags=flags)
+
+
+@lru_cache(maxsize=4096)  # texts of one length have the same ones
+def _special_token_positions(
+    opening: tuple[str, ...], closing: tuple[str, ...], length: int
+) -> Mapping[int, str]:
+    return dict(enumerate(opening)) | dict(enumerate(closing, length - len(closing)))
 
 
 @lru_cache(maxsize=4)

@@ -48,13 +48,15 @@ class ReadyMetric:
     """A metric that was opened for one call.
 
     `score_chunk` scores the pairs of a chunk. `score_totals` computes the corpus score from the
-    summed counts. `facts` are added to the signature. A metric that cannot be opened, such as a
-    plug-in, is `whole`: its corpus score may depend on all pairs, so it is called with all of them.
+    summed counts. `facts` are added to the signature. A metric that runs `no_model` is faster on
+    small chunks. A metric that cannot be opened, such as a plug-in, is `whole`: its corpus score
+    may depend on all pairs, so it is called with all of them.
     """
 
     score_chunk: Callable[[Chunk], ChunkScores]
     score_totals: Callable[[Array], Array] | None = None
     pad_to: int = 0
+    no_model: bool = False
     facts: tuple[str, ...] = ()
     whole: Metric | None = None
 
@@ -110,7 +112,9 @@ class OpenMetrics:
         found: list[list[ChunkScores]] = [[] for _ in chunked]
         order: list[int] = []
         pad_to = max((metric.pad_to for metric in chunked), default=0)
-        for rows, reused in chunk_pairs(pairs if chunked else [], pad_to, run.cache is not None):
+        no_model = all(metric.no_model for metric in chunked)
+        chunks = chunk_pairs(pairs if chunked else [], pad_to, run.cache is not None, no_model)
+        for rows, reused in chunks:
             own = [pairs[row] for row in rows]
             self._context.start_chunk()
             embedder.start_chunk({text for pair in own for text in texts_of_pair(pair)} | reused)
@@ -324,23 +328,34 @@ def small_matrix_threads(run: Run) -> Iterator[None]:
     """
     torch = sys.modules.get("torch")
     threads = run.threads or (torch.get_num_threads() if torch else 1)
-    with _blas_controller().limit(limits=1), solver_threads(threads):
-        yield
+    libraries = _blas_libraries()
+    before = [library.get_num_threads() for library in libraries]
+    try:
+        for library in libraries:
+            library.set_num_threads(1)
+        with solver_threads(threads):
+            yield
+    finally:
+        for library, count in zip(libraries, before, strict=True):
+            library.set_num_threads(count)
 
 
 @cache
-def _blas_controller() -> Any:
+def _blas_libraries() -> list[Any]:
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController().select(user_api="blas")
+    # its own context manager takes 0.1 ms, as long as two pairs
+    found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return found
 
 
 # The vectors of about 50,000 tokens are held at a time: enough that most text lengths fill a batch.
 MAX_TEXTS = 2048
 MAX_CHARACTERS = 200_000
 
-# Cached texts fill no batches. Chunks of a quarter were read 10 % faster: memory is reused.
-MAX_CACHED_CHARACTERS = 50_000
+# Without a model there are no batches to fill, and a small chunk reuses memory instead of asking
+# for more: static vectors then take a tenth less time.
+MAX_SMALL_CHARACTERS = 32_000
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -349,20 +364,25 @@ MAX_AREA = 128_000_000
 
 
 def chunk_pairs(
-    pairs: Sequence[Pair], pad_to: int = 0, cached: bool = False
+    pairs: Sequence[Pair], pad_to: int = 0, cached: bool = False, no_model: bool = False
 ) -> Iterator[tuple[list[int], set[str]]]:
     """Yield chunks as the indexes of their pairs, each with the earlier texts to keep for reuse.
 
     Pairs with the same first reference come together. So when many systems are scored on one test
     set, each reference is embedded once, however large the set. Texts that are padded to `pad_to`
-    tokens count as at least that long. With a cache, chunks are small until the first text is
-    missing in it and the model is loaded.
+    tokens count as at least that long. Chunks are small if there is `no_model`; with a cache, until
+    the first text is missing in it and the model is loaded.
     """
     min_size = pad_to * CHARACTERS_PER_TOKEN
     remaining = Counter(text for pair in pairs for text in texts_of_pair(pair))
     reused: list[str] = []
-    for number, chunk in enumerate(_chunk_indexes(pairs, min_size, cached)):
-        if number and torch_is_loaded():
+
+    def max_characters() -> int:
+        small = no_model or (cached and not torch_is_loaded())
+        return MAX_SMALL_CHARACTERS if small else MAX_CHARACTERS
+
+    for number, chunk in enumerate(_chunk_indexes(pairs, min_size, max_characters)):
+        if number and torch_is_loaded() and not no_model:
             # A model leaves the heap fragmented; the next chunk's arrays would be added to that.
             trim_memory()
         yield chunk, set(reused)
@@ -377,14 +397,16 @@ def texts_of_pair(pair: Pair) -> tuple[str, ...]:
     return (pair.candidate, *pair.references)
 
 
-def _chunk_indexes(pairs: Sequence[Pair], min_size: int, cached: bool) -> Iterator[list[int]]:
+def _chunk_indexes(
+    pairs: Sequence[Pair], min_size: int, max_characters: Callable[[], int]
+) -> Iterator[list[int]]:
     first: dict[str, int] = {}
     for index, pair in enumerate(pairs):
         first.setdefault(pair.references[0], index)
     chunk: list[int] = []
     held: set[str] = set()
     size = area = 0
-    max_size = _max_characters(cached)
+    max_size = max_characters()
     for index in sorted(range(len(pairs)), key=lambda i: first[pairs[i].references[0]]):
         own = set(texts_of_pair(pairs[index]))
         sizes = {text: max(len(text), min_size) for text in own}
@@ -394,17 +416,13 @@ def _chunk_indexes(pairs: Sequence[Pair], min_size: int, cached: bool) -> Iterat
         count = len(held) + len(own - held)
         if chunk and (count > MAX_TEXTS or size > max_size or area > MAX_AREA):
             yield chunk
-            max_size = _max_characters(cached)
+            max_size = max_characters()
             chunk, held = [], set()
             size, area = sum(sizes.values()), own_area
         chunk.append(index)
         held |= own
     if chunk:
         yield chunk
-
-
-def _max_characters(cached: bool) -> int:
-    return MAX_CACHED_CHARACTERS if cached and not torch_is_loaded() else MAX_CHARACTERS
 
 
 def _take_one_chunk(texts: Iterable[str], min_size: int) -> list[str]:

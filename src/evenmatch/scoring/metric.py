@@ -118,6 +118,7 @@ class AlignMetric(EngineMetric):
             lambda chunk: (self._score_chunk(chunk, sides), None),
             pad_to=max(side.pad_to for side in sides),
             facts=sides[0].facts,
+            no_model=all(side.no_model for side in sides),
         )
 
     def open_sides(self, context: CallContext) -> tuple[OpenEncoder, OpenEncoder]:

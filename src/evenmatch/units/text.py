@@ -197,7 +197,7 @@ def _sentence_ends(text: str) -> Iterator[int]:
 
 def replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which cannot be encoded and which tokenizers reject."""
-    return _SURROGATES.sub("\ufffd", text)
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def _normalize_combining_marks(text: str) -> str:

@@ -73,6 +73,7 @@ class Lookup:
             lambda batch: embed(lookup, batch, self.weights, self.mass),
             dataclasses.replace(self, weights=Uniform(), mass=Uniform()),
             readable=lambda units: readable_units(units, lookup([units.text], True)[0]),
+            no_model=True,
         )
         return encoder, encoder
 
@@ -105,7 +106,7 @@ def _load_lookup(table: str, model: str) -> LookupFunction:
         return read_word_table(find_word_table(table))
     found = find_checkpoint(model)
     tokenizer = load_model_tokenizer(found, trust_remote_code=False)
-    return partial(_lookup_tokens, tokenizer, load_input_embeddings(found).__getitem__)
+    return partial(_lookup_tokens, tokenizer, partial(load_input_embeddings(found).take, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +147,12 @@ def _lookup_tokens(
     tokenized = tokenizer(texts, spans=spans)
     if not tokenized:
         return []
-    found = rows(np.concatenate([t.token_ids for t in tokenized]))
-    ends = np.cumsum([len(t.token_ids) for t in tokenized])
-    vectors = np.split(found, ends[:-1])
-    return [
-        HiddenStates(t.text, t.token_ids, t.spans, t.special_tokens, {0: v}, t.flags)
-        for t, v in zip(tokenized, vectors, strict=True)
-    ]
+    vectors = rows(np.concatenate([t.token_ids for t in tokenized]))
+    stop = 0
+    for t in tokenized:
+        start, stop = stop, stop + len(t.token_ids)
+        t.layers[0] = vectors[start:stop]
+    return tokenized
 
 
 def _embed_batch(

@@ -34,7 +34,7 @@ def embed_units(
     counts = weights(ids, vectors)
     if units.special_tokens and not _is_empty(states):
         # By id, not by position: "[SEP]" written in a text gets no weight either.
-        for special_id in {int(ids[at]) for at in states.special_tokens}:
+        for special_id in {ids.item(at) for at in states.special_tokens}:
             counts = counts * (ids != special_id)
     return Embedded(units, vectors, counts, mass(ids, vectors), states.flags)
 

@@ -133,7 +133,7 @@ class IdfTable:
         """Return log((N + 1) / (df + 1)) for each key."""
         keys = np.asarray(keys)
         if self._by_key is not None:  # the same as below, in a fifth of the time
-            return self._by_key[np.minimum(keys, len(self._by_key) - 1)]
+            return self._by_key.take(keys, mode="clip")
         if not self.keys.size:
             return np.full(keys.shape, self._unknown_idf)
         at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
