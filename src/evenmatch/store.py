@@ -87,7 +87,8 @@ class Store:
         except OSError as error:
             raise DataError(
                 f"cannot use the cache in {self.folder} ({error.strerror or error}); "
-                "remove it with: evenmatch cache clear, or score without a cache"
+                "name a folder that can be written with EVENMATCH_CACHE, empty this one with: "
+                "evenmatch cache clear, or score without a cache"
             ) from None
 
 

@@ -57,9 +57,19 @@ def test_a_generator_is_trained_and_predicts_into_a_file_that_can_be_scored(
     said = command("catseq", "predict", "made/stage-1", "documents.jsonl", "-o", "predicted.jsonl")
     assert said.code == 0, said.err
     assert "wrote 6 documents to predicted.jsonl" in said.err
+    outside = command("catseq", "predict", "made", "documents.jsonl", "-o", "predicted.jsonl").err
+    assert "name one inside it: made/likelihood, made/stage-1" in outside
     rows = [json.loads(line) for line in Path("predicted.jsonl").read_text().splitlines()]
     assert [row["text"] for row in rows] == [f"we study {kind} nets ." for kind in "abcdef"]
     assert command("keyphrases", "predicted.jsonl", "-m", "fg").code == 0
+
+
+def test_a_wrong_reward_is_told_before_any_training(command: Command, plan: str) -> None:
+    Path(plan).write_text(PLAN.replace('"f1"', '"fgg"'))
+    said = command("catseq", "train", plan, "-o", "made")
+    assert (said.code, said.out) == (1, "")
+    assert "unknown metric 'fgg'; did you mean 'fg'" in said.err
+    assert not Path("made").exists()
 
 
 def test_a_folder_without_a_generator_is_one_line(command: Command, plan: str) -> None:

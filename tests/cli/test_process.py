@@ -8,10 +8,12 @@ import json
 import os
 import pty
 import resource
+import signal
 import struct
 import subprocess
 import sys
 import termios
+import time
 from pathlib import Path
 
 import evenmatch as em
@@ -138,3 +140,21 @@ def _everything(terminal: int) -> str:
         while piece := screen.read(4096):
             shown += piece
     return shown.decode()
+
+
+def test_an_interrupted_run_says_that_it_can_be_continued(tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"candidate": f"a {n}", "reference": "a"}) + "\n" for n in range(9))
+    (tmp_path / "in.jsonl").write_text(rows * 2000)
+    asked = ["score", "in.jsonl", "-m", "ter", "--out", "o.tsv", "--shard-rows", "20"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evenmatch", *asked], cwd=tmp_path, stderr=subprocess.PIPE
+    )
+    manifest = tmp_path / "o.tsv.partial" / "manifest.jsonl"
+    while process.poll() is None and not manifest.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert said.decode() == (
+        "evenmatch: interrupted; the same command continues a run that saves its state\n"
+    )

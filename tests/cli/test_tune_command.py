@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import evenmatch as em
+from evenmatch.files import hold_lock
 from evenmatch.training.generator.decoding import generate_texts
 from evenmatch.training.generator.policy import load_policy
 from tests.cli.conftest import Command
@@ -64,6 +65,38 @@ def test_tune_says_that_patience_ended_the_run(command: Command, tmp_path: Path)
         done.err,
     )
     assert re.match(r"step 1  BLEU 0\.\d{4}  cross-entropy ", done.out)
+
+
+def test_tune_logs_each_evaluation_where_there_is_no_terminal(
+    command: Command, tmp_path: Path
+) -> None:
+    write_examples(tmp_path / "train.jsonl", 8, seed=1)
+    write_examples(tmp_path / "valid.jsonl", 2, seed=2)
+    (tmp_path / "run.toml").write_text("look_every = 2\n" + CONFIG)
+    said = command("tune", "run.toml", "--json")
+    steps = [row["step"] for row in json.loads(said.out)["looks"]]
+    logged = re.findall(r"step (\d+) of \d+: cross-entropy", said.err)
+    assert [int(step) for step in logged] == steps
+    assert "cross-entropy" not in command("tune", "run.toml", "--no-progress").err
+
+
+def test_two_runs_do_not_write_to_one_folder(command: Command, tmp_path: Path) -> None:
+    write_examples(tmp_path / "train.jsonl", 4, seed=1)
+    write_examples(tmp_path / "valid.jsonl", 2, seed=2)
+    (tmp_path / "run.toml").write_text(CONFIG)
+    (tmp_path / "out").mkdir()
+    with hold_lock(tmp_path / "out" / ".lock"):
+        said = command("tune", "run.toml")
+    assert (said.code, said.err.count("\n")) == (1, 1)
+    assert "another run is writing to out; wait, or name another out" in said.err
+    (tmp_path / "file.toml").write_text(CONFIG.replace('"out"', '"train.jsonl"'))
+    assert "out is the file train.jsonl; name a folder" in command("tune", "file.toml").err
+
+
+def test_generate_writes_json_lines_only(command: Command) -> None:
+    said = command("generate", "out/model", "valid.jsonl", "-o", "texts.txt")
+    assert (said.code, said.out) == (2, "")
+    assert "name the file .jsonl, not texts.txt" in " ".join(said.err.split())
 
 
 def test_generate_writes_texts_that_can_be_scored(command: Command, tmp_path: Path) -> None:

@@ -57,6 +57,11 @@ def test_an_unknown_metric_is_refused(loaded: Any) -> None:
         loaded.compute(predictions=["a"], references=["a"], metric="bertscre")
 
 
+def test_a_list_of_metrics_is_refused(loaded: Any) -> None:
+    with pytest.raises(em.InputError, match="metric takes one name or spec, got"):
+        loaded.compute(predictions=["a"], references=["a"], metric=["chrf", "bleu"])
+
+
 def test_without_evaluate_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "evaluate", None)
     with pytest.raises(em.MissingExtraError, match=r"pip install 'evenmatch\[evaluate\]'"):

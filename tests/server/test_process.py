@@ -89,9 +89,10 @@ def test_a_public_address_without_a_token_is_one_line(command: Command) -> None:
 
 def test_a_taken_port_is_one_line(command: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        said = command("serve", "-m", LSA, "--port", str(taken.getsockname()[1]))
+        port = taken.getsockname()[1]
+        said = command("serve", "-m", LSA, "--port", str(port))
     assert (said.code, said.err.count("\n")) == (1, 1)
-    assert "in use" in said.err
+    assert f"cannot listen on port {port} of 127.0.0.1: Address already in use" in said.err
 
 
 @pytest.mark.slow

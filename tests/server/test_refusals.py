@@ -213,3 +213,23 @@ def test_what_is_refused_is_not_sent_back(serve: Serve) -> None:
     answer = serve().post("/score", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 422
     assert "private" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "detail"),
+    [
+        ('{"candidates": ["a"], "references": ["a"]}', "", "header content-type: application/json"),
+        ('{"candidates": ', "application/json", "the body is not JSON (at character 15)"),
+        ('{"candidates": ["a"], "references": [[]]}', "application/json", "references.0: List"),
+        ('{"candidates": ["a"], "references": [["a", 3]]}', "application/json", "references.0.1: "),
+        ('{"candidates": ["a"]}', "application/json", "references: Field required"),
+    ],
+)
+def test_a_wrong_body_is_told_without_terms_of_the_schema(
+    serve: Serve, content: str, kind: str, detail: str
+) -> None:
+    headers = {"content-type": kind} if kind else {}
+    response = serve().post("/score", content=content, headers=headers)
+    assert response.status_code == 422
+    assert detail in response.json()["detail"]
+    assert "[" not in response.json()["detail"]

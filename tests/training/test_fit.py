@@ -184,7 +184,9 @@ def test_invalid_settings_are_refused(settings: dict[str, float], words: str) ->
 
 
 def test_ratings_cannot_all_be_set_apart(rated: list[RatedSet], tiny: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a share of 1\.0 of 6 segments cannot be held out"):
+    with pytest.raises(
+        InputError, match=r"a share of 1\.0 of the segments \(6\) cannot be held out"
+    ):
         em.fit(rated, tmp_path / "m", model=tiny, hold_out=1.0)
 
 

@@ -23,6 +23,7 @@ from evenmatch.errors import DataError, EvenmatchError
 
 _SECONDS_BETWEEN_LINES = 5.0
 _MAX_LINE = 500  # characters of a message
+_INTERRUPTED = 130  # exit code after Ctrl-C
 
 
 _current_command: ContextVar[str] = ContextVar("command", default="")
@@ -98,6 +99,10 @@ def report_errors(*, debug: bool = False) -> Iterator[None]:
                 raise
             print_message(_error_line(error))
             sys.exit(1)
+        except SystemExit as end:
+            if end.code == _INTERRUPTED:
+                print_message("interrupted; the same command continues a run that saves its state")
+            raise
 
 
 def _error_line(error: Exception) -> str:

@@ -20,6 +20,7 @@ import typer
 from evenmatch.cli import options as opt
 from evenmatch.cli.console import print_message, print_output, print_text_or_json
 from evenmatch.data.documents import Document, read_documents
+from evenmatch.data.files import is_json
 from evenmatch.data.graphs import GraphText, read_graphs
 from evenmatch.data.ratings.reading import read_ratings
 from evenmatch.data.scores import replace_file
@@ -238,15 +239,22 @@ def _evaluation_lines(tuned: TuneResult) -> str:
 
 
 def _progress_printer(wanted: bool | None) -> Callable[[History[StepMetrics]], None]:
-    """Return a callback that shows each step: on a terminal as one updated line, else as a log."""
+    """Return a callback that shows each step: on a terminal as one updated line, else as a log.
+
+    By default, the log has a line for each evaluation.
+    """
     terminal = sys.stderr.isatty()
-    if wanted is False or (wanted is None and not terminal):
+    if wanted is False:
         return lambda history: None
-    last = time.monotonic()
+    last, evaluations = time.monotonic(), -1
 
     def line(history: History[StepMetrics]) -> None:
-        nonlocal last
-        if terminal:
+        nonlocal last, evaluations
+        if wanted is None and not terminal:
+            if len(history.evaluations) > evaluations >= 0:
+                print_message(_step_line(history))
+            evaluations = len(history.evaluations)
+        elif terminal:
             sys.stderr.write(f"\r\x1b[K{_step_line(history)}" + ("\n" if history.ended else ""))
             sys.stderr.flush()
         elif history.ended or time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
@@ -282,6 +290,8 @@ def generate(
 
     References in DATA are kept, so that `evenmatch score` can score the texts.
     """
+    if not is_json(out):
+        raise typer.BadParameter(f"the texts are JSON lines; name the file .jsonl, not {out}")
     graphs = read_graphs(data, need_texts=False)
     sources = [each.graph.line for each in graphs]
     with training_threads(threads) if threads else nullcontext():

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenmatch.api import score
-from evenmatch.errors import needs_extra
+from evenmatch.errors import InputError, needs_extra
 from evenmatch.integrations.frames import score_columns
 
 with needs_extra("this needs evaluate; install it with: pip install 'evenmatch[evaluate]'"):
@@ -54,6 +54,8 @@ class EvenmatchEvaluateMetric(evaluate.Metric):  # type: ignore[misc]  # evaluat
         metric: str = "bertscore",
         **run: Any,
     ) -> dict[str, Any]:
+        if not isinstance(metric, str):
+            raise InputError(f"metric takes one name or spec, got {metric!r}; load one for each")
         found = score(predictions, references, metric, **run)
         corpus = {} if found.corpus is None else {"corpus": found.corpus}
         columns = score_columns(found)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import warnings
@@ -228,12 +229,12 @@ def _download_from_hub(model: str) -> Path:
                 f"embedded models: {', '.join(PACKAGES)}"
             ) from None
         except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
-            reason = str(error).strip().splitlines()[0][:160]
+            reason = re.split(r"[.\n] ", str(error).strip())[0].splitlines()[0][:160]
     if not _downloads_allowed.get():
         raise DataError(f"the model {model!r} is not on this machine, and downloads are disabled")
     raise DataError(
         f"the model {model!r} is not on this machine and cannot be downloaded ({reason}); "
-        "give a folder that holds it, or use the embedded 'minilm'"
+        "give a folder that holds it, or an embedded model (evenmatch models list)"
     )
 
 

@@ -225,7 +225,18 @@ def _add_exception_handlers(app: FastAPI) -> None:
 def _validation_message(error: RequestValidationError) -> str:
     """Describe the first validation error, without the input, which may be unprintable."""
     first = error.errors()[0]
-    where = ".".join(str(step) for step in first["loc"] if step != "body")
+    if first["type"] == "json_invalid":
+        return f"the body is not JSON (at character {first['loc'][-1]})"
+    if first["type"] in ("model_attributes_type", "dict_type") and first["loc"] == ("body",):
+        return (
+            "the body is not a JSON object; send it with the header content-type: application/json"
+        )
+    # Of the alternatives for a field, the one that fits best fails last.
+    alike = (each for each in error.errors() if each["loc"][:2] == first["loc"][:2])
+    first = max(alike, key=lambda each: (len(each["loc"]), each["type"] == "too_short"))
+    # Steps such as list[function-after[…]] are of the schema and not of the request.
+    steps = [str(step) for step in first["loc"] if step != "body" and "[" not in str(step)]
+    where = ".".join(steps)
     text = f"{where}: {first['msg']}" if where else str(first["msg"])
     return text.encode("ascii", "backslashreplace").decode()[:500]
 

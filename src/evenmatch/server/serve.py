@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from evenmatch.errors import InputError, MissingExtraError
+from evenmatch.errors import DataError, InputError, MissingExtraError
 from evenmatch.scoring.inputs import make_run
 from evenmatch.server.security import Limits, allowed_hosts
 
@@ -86,7 +86,12 @@ def _bound_socket(host: str, port: int) -> Iterator[socket.socket]:
     )[0]
     with socket.socket(family, kind, protocol) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
+        try:
+            sock.bind(address)
+        except OSError as error:
+            raise DataError(
+                f"cannot listen on port {port} of {host}: {error.strerror}; choose another port"
+            ) from error
         yield sock
 
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from evenmatch.data.graphs import GraphText, read_graphs
 from evenmatch.data.scores import replace_file
-from evenmatch.errors import DataError, needs_extra
+from evenmatch.errors import DataError, InputError, needs_extra
+from evenmatch.files import hold_lock
 from evenmatch.metrics.ngram.sacrebleu import Bleu, Chrf
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.registry.parts import check_arguments
@@ -46,7 +47,7 @@ from evenmatch.training.rewards import lowercase_words, repeated_share
 from evenmatch.types import Pair
 
 MODEL_FOLDER, LAST_FOLDER, LOG_FOLDER = "model", "last", "logs"
-RESULT_FILE, EVALUATIONS_FILE = "result.json", "evaluations.json"
+RESULT_FILE, EVALUATIONS_FILE, LOCK_FILE = "result.json", "evaluations.json", ".lock"
 StepCallback: TypeAlias = Callable[[History[StepMetrics]], None]
 _EXCLUDED_SETTINGS = ("train", "valid", "out", "keep_every", "keep_last")  # not of the run itself
 _SORTED_BATCHES = 100  # batches whose examples are sorted by length together, to limit padding
@@ -126,12 +127,29 @@ def tune(
     `on_step` is called with the history after every step; the run pauses when `should_stop`
     returns True.
     """
-    import torch
-
     config = settings if isinstance(settings, TuneSettings) else read_tune_settings(settings)
     graphs, valid = read_graphs(config.train), read_graphs(config.valid)
     folder = Path(config.out).expanduser()
+    if folder.is_file():
+        raise InputError(f"out is the file {folder}; name a folder")
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with hold_lock(folder / LOCK_FILE, wait=False):
+            return _tune(config, graphs, valid, folder, on_step, should_stop)
+    except BlockingIOError:
+        raise InputError(f"another run is writing to {folder}; wait, or name another out") from None
+
+
+def _tune(
+    config: TuneSettings,
+    graphs: Sequence[GraphText],
+    valid: Sequence[GraphText],
+    folder: Path,
+    on_step: StepCallback,
+    should_stop: Callable[[], bool],
+) -> TuneResult:
+    import torch
+
     policy = prepare_policy(config, graphs)
     policy.model.train()
     examples = TuneExamples(graphs, config, policy.tokenizer)

@@ -96,10 +96,13 @@ def load_generator(folder: str | PathLike[str]) -> KeyphraseGenerator:
     """Load a generator from the folder of a training run."""
     place = Path(folder).expanduser()
     if not is_generator(place):
-        raise DataError(
-            f"{place} holds no keyphrase generator; "
-            f"train one with: evenmatch catseq train CONFIG.toml -o {place}"
+        inside = sorted(each for each in place.glob("*/") if is_generator(each))
+        hint = (
+            f"name one inside it: {', '.join(map(str, inside))}"
+            if inside
+            else f"train one with: evenmatch catseq train CONFIG.toml -o {place}"
         )
+        raise DataError(f"{place} holds no keyphrase generator; {hint}")
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

@@ -186,6 +186,8 @@ def train_catseq(
     """
     parsed = plan if isinstance(plan, CatSeqPlan) else read_catseq_plan(plan)
     settings, folder = parsed.settings, Path(out).expanduser()
+    for stage in settings.stages:
+        reward_metric(stage.reward)  # report a wrong reward before any training
     documents, validation = (_read_documents(names) for names in (parsed.train, parsed.valid))
     data = prepare_catseq_data(documents, validation, settings)
     log(f"training: {data.training}")

@@ -177,8 +177,8 @@ def split_ratings(
     count = max(1, round(share * len(names)))
     if not 0 < share < 1 or count >= len(names):
         raise InputError(
-            f"a share of {share} of {len(names)} segments cannot be held out; "
-            "give a share between 0 and 1, or separate test data"
+            f"a share of {share} of the segments ({len(names)}) cannot be held out; give a share "
+            "between 0 and 1 that leaves one to train on, or separate test data"
         )
     sampled = np.random.default_rng(seed).permutation(len(names))[:count]
     test_names = {names[i] for i in sampled}
