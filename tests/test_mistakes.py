@@ -76,6 +76,22 @@ class Dropping:
         return list(found) if self.plain else em.Scores(found, self.signature)
 
 
+def test_a_folder_needs_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(em.UnknownNameError, match=r"for the folder of that name, write '\./mine'"):
+        em.score(["a"], ["a"], "mine")
+
+
+def test_the_folder_of_a_run_names_the_model_in_it(tmp_path: Path) -> None:
+    (tmp_path / "run" / "model").mkdir(parents=True)
+    (tmp_path / "run" / "model" / "config.json").write_text("{}")
+    with pytest.raises(
+        em.DataError, match=r"give the folder of a saved model, such as .*run/model"
+    ):
+        em.generate(tmp_path / "run", ["a"])
+
+
 def test_a_metric_that_drops_a_pair_is_refused() -> None:
     texts = ["", "a", "b"], ["a", "a", "b"]
     wrong: Any = Dropping()

@@ -204,7 +204,10 @@ def test_texts_beyond_the_limit_are_counted_at_the_end(command: Command) -> None
     Path("c.txt").write_text("word " * 600 + "\nshort\n")
     Path("r.txt").write_text("word\nshort\n")
     said = command("score", "-c", "c.txt", "-r", "r.txt", "-m", "f_disc")
-    assert said.err == "evenmatch: flagged rows: 1 truncated (of 2)\n"
+    assert said.err.splitlines() == [
+        "evenmatch: flagged rows: 1 truncated (of 2)",
+        "evenmatch: long='windows' reads texts to their end, as in f_disc(long='windows')",
+    ]
 
 
 def test_progress_is_silent_unless_asked_for(command: Command, texts: list[str]) -> None:

@@ -126,3 +126,9 @@ def test_a_missing_text_is_refused_with_its_row(make: Any) -> None:
 def test_what_is_no_frame_is_refused(frame: Any) -> None:
     with pytest.raises(em.InputError, match="expected a polars or pandas DataFrame, got"):
         score_frame(frame, metric=LSA)
+
+
+def test_a_missing_reference_of_several_columns_is_named() -> None:
+    frame = pd.DataFrame({"candidate": ["a", "b"], "r1": ["a", "b"], "r2": ["c", None]})
+    with pytest.raises(em.InputError, match="row 1 of the column 'r2' is not a text; if rows have"):
+        score_frame(frame, metric="chrf", reference=["r1", "r2"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -152,6 +153,16 @@ def test_equal_single_words_score_what_the_definitions_say() -> None:
     assert one("rain", "rain", "meteor").value == 0.5  # a chunk of one match is all penalty
     assert one("rain", "rain", "nist").value == 0  # the only word tells nothing
     assert one("rain", "rain", "rouge2").value == 0  # there is no pair of words
+
+
+def test_bleu_warns_of_text_without_spaces() -> None:
+    texts = ["我们都喜欢这只小猫", "今天会下雨", "火车又晚点了"]
+    with pytest.warns(UserWarning, match=r"use bleu\(tokenizer='zh'\) for Chinese"):
+        em.score(texts, texts, "bleu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        em.score(texts, texts, "bleu(tokenizer='zh')")
+        em.score([*texts, "a", "b", "c"], [*texts, "a", "b", "c"], "bleu")
 
 
 def test_chinese_is_compared_character_by_character() -> None:

@@ -436,5 +436,9 @@ def print_warnings(result: ScoreSummary | SystemsSummary) -> None:
             pairs = next(iter(summary.tallies.values())).count
             of = f" of {system}" if system else ""
             print_message(f"flagged rows{of}: {counts} (of {pairs})")
+            if "truncated" in summary.flagged:
+                print_message(
+                    "long='windows' reads texts to their end, as in f_disc(long='windows')"
+                )
     for name, why in result.absent.items():
         print_message(f"{name} cannot run: {why}")

@@ -354,12 +354,12 @@ def catseq_predict(
     data: str = opt.argument(opt.REQUIRED, "DATA", "Documents, as for: evenmatch keyphrases."),
     out: str = opt.value(opt.REQUIRED, "--out -o FILE.jsonl", "File for the predictions."),
     name: str = opt.value("catseq", "NAME", "Name of the predictions in the file."),
-    beam: int = opt.count(1, "Beam size; 1 is greedy decoding."),
+    beams: int = opt.count(1, "Number of beams of the search; 1 decodes greedily."),
 ) -> None:
     """Predict keyphrases and write a file for `evenmatch keyphrases`."""
     generator = load_generator(model)
     documents = [each for found in read_documents(data) for each in found.documents]
-    predicted = generator(documents, beam=beam)
+    predicted = generator(documents, beam=beams)
     lines = (
         _prediction_line(document, {name: phrases})
         for document, phrases in zip(documents, predicted, strict=True)

@@ -37,6 +37,13 @@ def score_frame(
     _check_columns(frame, [candidate, *several, *([source] if source else [])], list(metrics))
     columns: Any = frame
     references = [column_values(columns[name]) for name in several]
+    for name, texts in zip(several if len(several) > 1 else (), references, strict=False):
+        missing = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
+        if missing is not None:
+            raise InputError(
+                f"row {missing} of the column {name!r} is not a text; if rows have different "
+                "numbers of references, make one column of lists"
+            )
     if metrics and not len(columns[candidate]):
         empty: Frame = _with_columns(frame, library, {name: [] for name in metrics})
         return empty

@@ -112,7 +112,9 @@ def find_checkpoint(model: str) -> Checkpoint:
     folder = Path(model).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
-            raise DataError(f"{model} has no config.json; give the folder of a saved model")
+            inside = sorted(str(each.parent) for each in folder.glob("*/config.json"))
+            hint = f", such as {' or '.join(inside)}" if inside else ""
+            raise DataError(f"{model} has no config.json; give the folder of a saved model{hint}")
         digest = _checkpoint_digest(folder)
         return Checkpoint(remember_path("models", folder, digest), folder, digest)
     if folder.is_absolute() or model.startswith(("./", "../", "~")):

@@ -130,6 +130,10 @@ def find_entry(name: str, kind: str | None = None) -> RegistryEntry:
             return _entries[name]
         if name in _UNAVAILABLE_NAMES:
             raise UnknownNameError(f"unknown {kind or 'name'} {name!r}; {_UNAVAILABLE_NAMES[name]}")
+        if os.path.isdir(name):
+            raise UnknownNameError(
+                f"unknown {kind or 'name'} {name!r}; for the folder of that name, write './{name}'"
+            )
         near = [n for n in known if _plain_name(n) == _plain_name(name)]
         near = _OTHER_NAMES.get(name.lower(), near)
         plain = name.lower().replace("-", "_")
@@ -219,7 +223,7 @@ def check_values(
     for key, value in given.items():
         if key not in hints:
             near = suggest_name(key, (*hints, *others))
-            known = ", ".join(hints) or "none"
+            known = ", ".join((*hints, *others)) or "none"
             raise InputError(f"{owner} has no setting {key!r}; {near}known: {known}")
         if not matches_type(value, hints[key]):
             alone = isinstance(value, str) and matches_type([value], hints[key])

@@ -10,8 +10,10 @@ them to score thousands of resampled corpora at once, each a row of counts summe
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Literal
 
@@ -28,6 +30,10 @@ from evenmatch.types import Array, Pair, Score
 
 # A cell of TER's table counts as several of an alignment's: every shift computes the table again.
 _CELL_COST = 10
+
+
+# Several Chinese or Japanese characters, or Thai or Lao letters, in a row.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]{4}|[\u0e00-\u0eff]{8}")
 
 
 @register("metric", "bleu")
@@ -56,7 +62,13 @@ class Bleu(LibraryMetric, EngineMetric):
 
     def open(self, context: CallContext) -> ReadyMetric:
         """Load sacrebleu's scorer."""
-        return _open_overlap(self, self._scorer())
+        ready = _open_overlap(self, self._scorer())
+
+        def score_chunk(chunk: Chunk) -> ChunkScores:
+            _warn_of_unspaced_text(chunk.pairs, self.tokenizer)
+            return ready.score_chunk(chunk)
+
+        return replace(ready, score_chunk=score_chunk) if self.tokenizer == "13a" else ready
 
     def resolve(self, context: CallContext) -> tuple[Bleu, tuple[str, ...]]:
         """Return the metric with the fields of sacrebleu's signature."""
@@ -195,6 +207,18 @@ def _sacrebleu_facts(fields: str) -> tuple[str, ...]:
 
 def _yes_no(setting: bool) -> str:
     return "yes" if setting else "no"
+
+
+def _warn_of_unspaced_text(pairs: Sequence[Pair], tokenizer: str) -> None:
+    """Warn if most of several references are in a script without spaces between words."""
+    unspaced = sum(bool(_UNSPACED.search(pair.references[0])) for pair in pairs)
+    if unspaced > max(2, len(pairs) / 2):
+        warnings.warn(
+            f"the references look like text without spaces, and bleu's tokenizer {tokenizer!r} "
+            "reads a clause of it as one word; use bleu(tokenizer='zh') for Chinese, or "
+            "'ja-mecab' or 'char'",
+            stacklevel=2,
+        )
 
 
 def _open_overlap(metric: Bleu | Chrf, scorer: Any) -> ReadyMetric:

@@ -144,7 +144,7 @@ def read_catseq_plan(path: str | PathLike[str]) -> CatSeqPlan:
     if not isinstance(stages, list):
         raise InputError(f"stages in {where} must be tables, each under [[stages]]")
     parts["stages"] = tuple(_parse_stage(stage, f"[[stages]] of {where}") for stage in stages)
-    settings = replace_settings(CatSeqSettings(**parts), table, where, others=_DATA_KEYS)
+    settings = replace_settings(CatSeqSettings(**parts), table, where, others=(*_DATA_KEYS, *parts))
     return CatSeqPlan(train, valid, settings)
 
 
