@@ -3,15 +3,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import evenmatch as em
-from evenmatch.errors import InputError, MissingExtraError, UnknownNameError
-from evenmatch.registry import make_signature, parts
+from evenmatch.errors import InputError
+from evenmatch.registry import make_signature
 from evenmatch.types import Alignment, Problem
 
 
@@ -33,14 +31,6 @@ def lenient(registry: None) -> None:
 def test_a_taken_name_is_refused(registry: None) -> None:
     with pytest.raises(InputError, match=r"the name 'lsa' is taken by evenmatch\.alignment"):
         em.register("scoring", "lsa")(Lenient)
-
-
-def test_a_built_in_name_is_taken_before_it_is_loaded(
-    registry: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(parts._entries, "chrf", raising=False)
-    with pytest.raises(InputError, match=r"the name 'chrf' is taken by evenmatch\.metrics"):
-        em.register("scoring", "chrf")(Lenient)
 
 
 def test_a_module_that_is_loaded_again_may_register_again(lenient: None) -> None:
@@ -73,44 +63,6 @@ def test_a_factory_without_annotations_takes_settings(registry: None) -> None:
 
     em.register("scoring", "untyped")(make)
     assert em.build("untyped(slack=0.5)") == Lenient(0.5)
-
-
-def test_a_package_that_cannot_be_loaded_hides_no_other(
-    registry: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    point = EntryPoint("broken", "no_such_module_anywhere", parts.ENTRY_POINT_GROUP)
-    monkeypatch.setattr(parts, "_entry_points", lambda: {"broken": point})
-    assert "lsa" in em.names()
-    with pytest.raises(MissingExtraError, match="'broken' cannot be loaded from no_such_module"):
-        em.build("broken")
-    with pytest.raises(UnknownNameError, match="unknown name 'brken'"):
-        em.build("brken")
-
-
-def test_a_package_that_fails_in_any_way_hides_no_other(
-    registry: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "failing_part.py").write_text("raise RuntimeError('no licence')")
-    monkeypatch.syspath_prepend(tmp_path)
-    point = EntryPoint("failing", "failing_part", parts.ENTRY_POINT_GROUP)
-    monkeypatch.setattr(parts, "_entry_points", lambda: {"failing": point})
-    assert "lsa" in em.names()
-    message = r"'failing' cannot be loaded from failing_part \(RuntimeError: no licence\)"
-    with pytest.raises(em.PromiseError, match=message):
-        em.build("failing")
-
-
-def test_a_part_is_found_under_the_entry_point_of_another_name(
-    registry: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "other_name.py").write_text(
-        "import evenmatch as em\n\n\n"
-        "@em.register('scoring', 'jaccard')\ndef make() -> em.Prf:\n    return em.Prf()\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    point = EntryPoint("j1", "other_name", parts.ENTRY_POINT_GROUP)
-    monkeypatch.setattr(parts, "_entry_points", lambda: {"j1": point})
-    assert em.build("jaccard") == em.Prf()
 
 
 def test_a_part_created_in_python_is_checked_like_a_spec() -> None:

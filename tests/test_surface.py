@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
 import evenmatch as em
 from evenmatch.registry import find_entry
+from tests.support.program import run
 
 SOURCE = Path(em.__file__).parent
 HEAVY = ["torch", "transformers", "scipy.optimize", "matplotlib", "ot", "polars", "pandas", "nltk"]
-
-
-def run(program: str, **environment: str) -> str:
-    """Run a program in another process and return its output."""
-    process = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        env=os.environ | environment,
-    )
-    assert process.returncode == 0, process.stderr
-    return process.stdout
 
 
 def test_public_names_are_sorted_and_there() -> None:
@@ -150,85 +137,3 @@ def test_the_layers_point_one_way() -> None:
         cwd=SOURCE.parents[1],
     )
     assert process.returncode == 0, process.stdout
-
-
-SOLVER = '''
-from dataclasses import dataclass
-
-from evenmatch import Alignment, Greedy, register
-
-
-@register("alignment", "nearest")
-@dataclass(frozen=True)
-class Nearest:
-    """Pairs only units that are each other's nearest."""
-
-    def __call__(self, problems):
-        chosen = [Greedy()([p])[0] for p in problems]
-        plans = [c.rows * c.cols for c in chosen]
-        return [Alignment(plan, plan, exact=False) for plan in plans]
-'''
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """A folder with an installed package that registers one solver."""
-    (tmp_path / "nearest_package.py").write_text(SOLVER)
-    info = tmp_path / "nearest_package-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: nearest-package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[evenmatch]\nnearest = nearest_package\n")
-    return tmp_path
-
-
-def test_a_third_party_solver_takes_under_20_lines(plugin: Path) -> None:
-    assert len(SOLVER.strip().splitlines()) < 20
-
-
-def test_a_third_party_solver_is_found_by_name(plugin: Path) -> None:
-    program = """
-        import evenmatch as em
-
-        metric = "align(vectors=hashed, alignment=nearest)"
-        assert "nearest" in em.names("alignment")
-        scores = em.score(["a b b"], ["b a"], metric)
-        print(em.build(scores.signature.split(" · ")[0]) == em.build(metric))
-        print(em.align("a c", "c a d", metric).pairs)
-        print(em.solve([[1.0, 0.5], [0.9, 0.1]], "nearest").rows.tolist())
-        em.check_solver(em.build("nearest"))
-    """
-    lines = run(program, PYTHONPATH=str(plugin)).splitlines()
-    assert lines == ["True", "[(0, 1, 1.0), (1, 0, 1.0)]", "[[1.0, 0.0], [0.0, 0.0]]"]
-
-
-def test_a_package_cannot_take_a_registered_name(plugin: Path) -> None:
-    (plugin / "nearest_package.py").write_text(SOLVER.replace('"nearest"', '"lsa"'))
-    program = """
-        import evenmatch as em
-
-        try:
-            em.build("nearest")
-        except em.InputError as error:
-            print(error)
-    """
-    output = run(program, PYTHONPATH=str(plugin))
-    assert (
-        "the name 'lsa' is taken by evenmatch.alignment.assignment; choose another name" in output
-    )
-
-
-def test_a_package_that_cannot_be_imported_affects_no_other(plugin: Path) -> None:
-    (plugin / "nearest_package.py").write_text("import a_package_nobody_has\n")
-    program = """
-        import evenmatch as em
-
-        print(em.score(["a"], ["a"], "align(vectors=hashed)").mean > 0.99)
-        try:
-            em.build("nearest")
-        except em.MissingExtraError as error:
-            print(error)
-    """
-    output = run(program, PYTHONPATH=str(plugin)).splitlines()
-    assert output[0] == "True"
-    assert "'nearest' cannot be loaded from nearest_package" in output[1]
-    assert "a_package_nobody_has" in output[1]

@@ -3,7 +3,7 @@
 EvenmatchError
 ├── InputError          an invalid text, shape, option or spec
 ├── UnknownNameError    no part, model or data set has that name
-├── MissingExtraError   an optional package is needed and not installed
+├── MissingExtraError   an optional package is needed, or a plug-in cannot be imported
 ├── DataError           a file, model or download is missing, damaged or not the expected one
 └── PromiseError        a part violates the contract of its kind
 
@@ -27,7 +27,7 @@ class UnknownNameError(EvenmatchError, LookupError):
 
 
 class MissingExtraError(EvenmatchError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is needed and not installed, or a plug-in cannot be imported."""
 
 
 class DataError(EvenmatchError, OSError):

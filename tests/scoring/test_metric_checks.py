@@ -10,6 +10,8 @@ import pytest
 
 import evenmatch as em
 from evenmatch.errors import PromiseError
+from evenmatch.registry import CallContext
+from evenmatch.scoring.engine import EngineMetric, ReadyMetric
 from evenmatch.scoring.metric_contract import check_metric
 from evenmatch.types import Pair, Score, Scores
 from tests.support.parts import Row, rows
@@ -102,8 +104,27 @@ LastOnly = broken(
     "LastOnly",
     lambda p: scores([Pair(q.candidate, q.references[-1:]) for q in p], "lastonly"),
 )
+Numbers = broken("Numbers", lambda p: Scores(tuple(1.0 for _ in p), "numbers"))  # type: ignore[misc]  # the mistake
+Listing = broken("Listing", lambda p: [1.0 for _ in p])
+Unsigned = broken("Unsigned", lambda p: Scores(scores(p, "").segments, None))  # type: ignore[arg-type]  # the mistake
+
+
+@dataclass(frozen=True)
+class Opened(EngineMetric):
+    """Drops a row of each chunk."""
+
+    bounds = (0.0, 1.0)
+
+    def open(self, context: CallContext) -> ReadyMetric:
+        return ReadyMetric(lambda chunk: ([Score(1.0) for _ in chunk.pairs[1:]], None))
+
+
 BROKEN = (
     Whole,
+    Numbers,
+    Listing,
+    Unsigned,
+    Opened,
     Silent,
     Inverted,
     Dropping,
@@ -145,6 +166,26 @@ def test_a_sound_metric_without_alignment_passes() -> None:
 def test_a_broken_metric_is_caught_by_name(make: Any, promise: str, complaint: str) -> None:
     with pytest.raises(PromiseError, match=rf"breaks the promise '{promise}'.*{complaint}"):
         check_metric(make())
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("dropping", "the metric dropping returned 2 scores for 3 pairs; expected one per pair"),
+        ("opened", "the metric opened returned 2 scores for 3 pairs; expected one per pair"),
+        ("blend(parts=[dropping], weights=[1.0])", "dropping returned 2 scores for 3 pairs"),
+        ("numbers", "the metric numbers returned float as a score; expected em.Score"),
+        ("listing", "the metric listing returned list; expected em.Scores with a signature"),
+        ("unsigned", "the metric unsigned returned Scores; expected em.Scores with a signature"),
+        ("silent", "the metric silent lacks signature, higher_is_better, bounds or __call__"),
+    ],
+)
+def test_no_score_is_computed_with_a_metric_that_breaks_its_contract(
+    metric: str, message: str
+) -> None:
+    texts = ["", "abc", "abcde"]
+    with pytest.raises(em.EvenmatchError, match=message):
+        em.score(texts, texts, metric)
 
 
 def test_a_metric_that_defines_several_references_may_be_excused() -> None:

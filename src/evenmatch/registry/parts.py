@@ -2,8 +2,9 @@
 
 `register` adds a part class or a function under a name; `names` and `find_entry` look names up.
 Built-in parts and those of other packages are found through entry points and imported on first
-use. The second half reads the settings of a factory from its signature and checks values, also
-those of arguments (`check_arguments`).
+use, and the modules named by EVENMATCH_PLUGINS when a name is in none of them. The second half
+reads the settings of a factory from its signature and checks values, also those of arguments
+(`check_arguments`).
 """
 
 from __future__ import annotations
@@ -15,28 +16,27 @@ import math
 import numbers
 import os
 import re
+import sys
 import types
 import typing
+import warnings
 from collections import abc
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache, wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenmatch import protocols
-from evenmatch.errors import (
-    EvenmatchError,
-    InputError,
-    MissingExtraError,
-    PromiseError,
-    UnknownNameError,
-)
+from evenmatch.errors import InputError, MissingExtraError, UnknownNameError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _LARGEST_INTEGER = 2**53
 ENTRY_POINT_GROUP = "evenmatch"
+PLUGINS_VARIABLE = "EVENMATCH_PLUGINS"
+_OWN_MODULES = "evenmatch."
 
 KINDS: Mapping[str, type] = {
     "units": protocols.Splitter,
@@ -82,18 +82,11 @@ def register(kind: str, name: str) -> Callable[[Factory], Factory]:
                 f"the class of {name!r} must be a frozen dataclass; "
                 f"write @dataclass(frozen=True) above {factory.__name__}"
             )
-        known = _entries.get(name)
-        # A reloaded module may register its own names again, but not those of another module.
-        if known and (known.factory.__module__, known.factory.__qualname__) != (
-            factory.__module__,
-            factory.__qualname__,
-        ):
+        if owner := _other_owner(name, factory):
             raise InputError(
-                f"the name {name!r} is taken by {known.factory.__module__}; choose another name"
+                f"the name {name!r} is taken by {owner}; "
+                f"{factory.__module__} must choose another name"
             )
-        point = _entry_points().get(name)
-        if point and point.module.split(".")[0] != factory.__module__.split(".")[0]:
-            raise InputError(f"the name {name!r} is taken by {point.module}; choose another name")
         _entries[name] = RegistryEntry(name, kind, factory)
         return factory
 
@@ -105,11 +98,9 @@ def names(kind: str | None = None) -> tuple[str, ...]:
     if kind is not None and (not isinstance(kind, str) or kind not in KINDS):
         near = suggest_name(kind.lower(), KINDS) if isinstance(kind, str) else ""
         raise UnknownNameError(f"there is no kind {kind!r}; {near}known: {', '.join(KINDS)}")
-    for name, point in _entry_points().items():
-        if name not in _entries:
-            # A package that cannot be imported must not hide the parts of other packages.
-            with suppress(EvenmatchError):
-                _load_entry_point(point)
+    for point in _entry_points():
+        if failure := _load_entry_point(point):
+            warnings.warn(failure, stacklevel=2)
     return tuple(sorted(n for n, e in _entries.items() if kind in (None, e.kind)))
 
 
@@ -118,16 +109,16 @@ def find_entry(name: str, kind: str | None = None) -> RegistryEntry:
 
     `kind` is the kind of part that is expected, for the message about an unknown name.
     """
-    if name not in _entries and name not in _entry_points():
-        # An entry point has no kind before it is imported, so a name of any kind may match.
-        alike = (n for n in (*_entry_points(), *_entries) if n.lower() == name.lower())
-        name = next(alike, name)
-    if name not in _entries and name in _entry_points():
-        _load_entry_point(_entry_points()[name])
+    if name in _entries:
+        return _entries[name]
+    name = _match_case(name)
+    point = _find_entry_point(name)
+    if name not in _entries and point and (failure := _load_entry_point(point)):
+        raise MissingExtraError(failure)
     if name not in _entries:
-        known = names(kind)
-        if name in _entries:  # registered by a module that another entry point names
-            return _entries[name]
+        known = names(kind)  # packages may register more names than they have entry points
+        name = _match_case(name)
+    if name not in _entries:
         if name in _UNAVAILABLE_NAMES:
             raise UnknownNameError(f"unknown {kind or 'name'} {name!r}; {_UNAVAILABLE_NAMES[name]}")
         if os.path.isdir(name):
@@ -136,6 +127,8 @@ def find_entry(name: str, kind: str | None = None) -> RegistryEntry:
             )
         near = [n for n in known if _plain_name(n) == _plain_name(name)]
         near = _OTHER_NAMES.get(name.lower(), near)
+        if point:  # with the name of something else than the parts in its module
+            near = [n for n in known if _entries[n].factory.__module__ == _module_of(point)]
         plain = name.lower().replace("-", "_")
         near = near or difflib.get_close_matches(plain, known, n=3, cutoff=0.5)
         hint = f"known: {', '.join(known)}"
@@ -159,6 +152,13 @@ _UNAVAILABLE_NAMES: Mapping[str, str] = {
     "all": "only `evenmatch score` takes all; name the metrics",
     "comet": "COMET is not included; for a metric fitted to ratings, use wmt_blend",
 }
+
+
+def _match_case(name: str) -> str:
+    """Return the known name that equals `name` but for upper and lower case, or `name` itself."""
+    # An entry point has no kind before it is imported, so a name of any kind may match.
+    known = (*_entries, *(point.name for point in _entry_points()))
+    return name if name in known else next((n for n in known if n.lower() == name.lower()), name)
 
 
 def _plain_name(name: str) -> str:
@@ -406,30 +406,58 @@ def cast_setting(value: Any, hint: Any) -> Any:
 
 
 @cache
-def _entry_points() -> Mapping[str, EntryPoint]:
+def _entry_points() -> tuple[EntryPoint, ...]:
+    """Return all entry points, own ones first, and one for each module of EVENMATCH_PLUGINS."""
     # Imported here because it takes a sixth of the time to import evenmatch.
-    from importlib.metadata import entry_points
+    from importlib.metadata import EntryPoint, entry_points
 
-    points = entry_points(group=ENTRY_POINT_GROUP)
-    # No package can take a name of evenmatch.
-    return {p.name: p for p in sorted(points, key=lambda p: p.value.startswith("evenmatch."))}
+    installed = entry_points(group=ENTRY_POINT_GROUP)
+    modules = os.environ.get(PLUGINS_VARIABLE, "").replace(",", " ").split()
+    return (
+        *sorted(installed, key=lambda point: not point.value.startswith(_OWN_MODULES)),
+        *(EntryPoint(module, module, ENTRY_POINT_GROUP) for module in modules),
+    )
 
 
-def _load_entry_point(point: EntryPoint) -> None:
+def _find_entry_point(name: str) -> EntryPoint | None:
+    return next((point for point in _entry_points() if point.name == name), None)
+
+
+def _module_of(point: EntryPoint) -> str:
+    return point.value.partition(":")[0].strip()
+
+
+@cache
+def _load_entry_point(point: EntryPoint) -> str:
+    """Import the module of an entry point; return why that failed, or '' if it did not."""
+    before = set(_entries)
     try:
-        point.load()
-    except ImportError as error:
-        raise MissingExtraError(
-            f"the part {point.name!r} cannot be loaded from {point.value} ({error}); "
-            "install what it needs, or remove its package"
-        ) from None
-    except EvenmatchError:
-        raise
-    except Exception as error:  # a package may raise anything when it is imported
-        raise PromiseError(
-            f"the part {point.name!r} cannot be loaded from {point.value} "
-            f"({type(error).__name__}: {error}); correct or remove its package"
-        ) from error
+        import_module(_module_of(point))
+    except Exception as error:  # noqa: BLE001  a module may raise anything when it is imported
+        for name in _entries.keys() - before:
+            # Python forgets a module that cannot be imported, so its parts are forgotten as well.
+            if _entries[name].factory.__module__ not in sys.modules:
+                del _entries[name]
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else PLUGINS_VARIABLE
+        return (
+            f"the plug-in {point.name!r} of {package} cannot be loaded: "
+            f"{type(error).__name__}: {error}; repair or remove it"
+        )
+    return ""
+
+
+def _other_owner(name: str, factory: Callable[..., Any]) -> str:
+    """Return the module that owns the name, or '' if `factory` may be registered under it."""
+    known, module = _entries.get(name), factory.__module__
+    if known:
+        # A reloaded module may register its own names again, but not those of another module.
+        own = known.factory.__module__, known.factory.__qualname__
+        return "" if own == (module, factory.__qualname__) else own[0]
+    point = None if module.startswith(_OWN_MODULES) else _find_entry_point(name)
+    owner = _module_of(point) if point else ""
+    # The module of an entry point may register parts of other packages while it is imported.
+    may_register = owner in sys.modules or owner.split(".")[0] == module.split(".")[0]
+    return "" if may_register else owner
 
 
 def _is_number(value: Any, numeric: type) -> bool:

@@ -34,6 +34,7 @@ from evenmatch.models.loading import torch_is_loaded, trim_memory
 from evenmatch.protocols import BatchSplitter, Encoder, Metric, Splitter
 from evenmatch.registry import CallContext, make_signature
 from evenmatch.registry.opening import Openable, count_idf
+from evenmatch.registry.specs import display_spec
 from evenmatch.scoring.inputs import check_pairs
 from evenmatch.types import Array, Embedded, OpenEncoder, Pair, Run, Score, Scores, Units
 
@@ -108,19 +109,20 @@ class OpenMetrics:
         """
         check_pairs(pairs, self._metrics)
         run, embedder = self._context.run, TextEmbedder()
-        chunked = [metric for metric, _ in self._ready if not metric.whole]
+        chunked = [(metric, signature) for metric, signature in self._ready if not metric.whole]
         found: list[list[ChunkScores]] = [[] for _ in chunked]
         order: list[int] = []
-        pad_to = max((metric.pad_to for metric in chunked), default=0)
-        no_model = all(metric.no_model for metric in chunked)
+        pad_to = max((metric.pad_to for metric, _ in chunked), default=0)
+        no_model = all(metric.no_model for metric, _ in chunked)
         chunks = chunk_pairs(pairs if chunked else [], pad_to, run.cache is not None, no_model)
         for rows, reused in chunks:
             own = [pairs[row] for row in rows]
             self._context.start_chunk()
             embedder.start_chunk({text for pair in own for text in texts_of_pair(pair)} | reused)
             chunk = Chunk(own, rows, embedder, run)
-            for metric, into in zip(chunked, found, strict=True):
+            for (metric, signature), into in zip(chunked, found, strict=True):
                 into.append(metric.score_chunk(chunk))
+                _check_scores(into[-1][0], own, signature.split(" · ")[0])
             del chunk  # its matrices must not stay alive beside those of the next chunk
             order += rows
             if run.progress:
@@ -147,15 +149,26 @@ def open_metric(metric: Any, context: CallContext) -> ReadyMetric:
 
 
 def _call_metric(metric: Metric, pairs: Sequence[Pair]) -> Scores:
-    """Score the pairs with a metric that is not built from parts; check that no pair is missing."""
-    found: object = metric(pairs)
-    if isinstance(found, Scores) and len(found) == len(pairs):
-        return found
-    got = f"{len(found)} scores" if isinstance(found, Scores) else type(found).__name__
-    raise PromiseError(
-        f"{type(metric).__name__} must return Scores with one segment per pair, got {got} for "
-        f"{len(pairs)} pairs; `check_metric` shows more"
-    )
+    scores: Any = metric(pairs)
+    if not (isinstance(scores, Scores) and isinstance(scores.signature, str)):
+        raise PromiseError(
+            f"the metric {display_spec(metric)} returned {type(scores).__name__}; "
+            "expected em.Scores with a signature"
+        )
+    _check_scores(scores.segments, pairs, display_spec(metric))
+    return scores
+
+
+def _check_scores(scores: Sequence[Score], pairs: Sequence[Pair], name: str) -> None:
+    """Raise PromiseError unless there is one Score per pair."""
+    if len(scores) != len(pairs):
+        raise PromiseError(
+            f"the metric {name} returned {len(scores)} scores for {len(pairs)} pairs; "
+            "expected one per pair"
+        )
+    wrong = [type(each).__name__ for each in scores if not isinstance(each, Score)]
+    if wrong:
+        raise PromiseError(f"the metric {name} returned {wrong[0]} as a score; expected em.Score")
 
 
 def score_each_pair(score: Callable[[Pair], Score]) -> ReadyMetric:

@@ -46,6 +46,8 @@ from evenmatch.registry import (
     register,
     spec,
 )
+from evenmatch.registry.opening import Openable
+from evenmatch.registry.parts import PLUGINS_VARIABLE
 from evenmatch.scoring.engine import (
     Chunk,
     EngineMetric,
@@ -184,9 +186,15 @@ def as_metric(given: Any) -> Metric:
             f"expected a metric, got a class; create an instance: {metric.__name__}(...)"
         )
     kind = kind_of(metric)
-    # The registry is asked first: isinstance() with a protocol computes the metric's signature.
-    if kind == "metric" or (kind is None and isinstance(metric, Metric)):
+    # `Openable` is asked first: isinstance() with `Metric` computes the metric's signature.
+    is_metric = (kind == "metric" and isinstance(metric, Openable)) or isinstance(metric, Metric)
+    if kind in ("metric", None) and is_metric:
         return cast(Metric, metric)
+    if kind == "metric":
+        raise InputError(
+            f"the metric {spec(metric)} lacks signature, higher_is_better, bounds or __call__; "
+            "see the guide 'Write your own part'"
+        )
     what = f"the {kind} part {spec(metric)}" if kind else f"{type(metric).__name__}"
     raise InputError(f"expected a metric, got {what}; `evenmatch list metric` shows all metrics")
 
@@ -255,13 +263,15 @@ def _reason_unavailable(name: str, run: Run) -> str:
 def is_metric_path(given: str) -> bool:
     """Whether a metric is given as a path: it has a separator before any settings, or ~ or a dot.
 
+    A Python file is a path as well, so that `read_metric` can say how to use it.
+
     >>> is_metric_path("./mine"), is_metric_path("runs/7"), is_metric_path("bleu")
     (True, True, False)
     >>> is_metric_path("fitted(model='runs/7')")
     False
     """
     name = given.split("(", 1)[0]
-    return "/" in name or os.sep in name or name.startswith(("~", "."))
+    return "/" in name or os.sep in name or name.startswith(("~", ".")) or name.endswith(".py")
 
 
 def write_metric(folder: Path, spec: str) -> None:
@@ -306,8 +316,8 @@ def read_metric(given: str) -> Any:
     path = Path(given).expanduser()
     if path.suffix == ".py":
         raise InputError(
-            f"{given} is a module; install it as a package with an entry point in the group "
-            "evenmatch, and give the name of its metric"
+            f"{given} is a module; give the name of its metric and set {PLUGINS_VARIABLE}="
+            f"{path.stem}, with its folder in PYTHONPATH, or install it with an entry point"
         )
     file = path / METRIC_FILE if path.is_dir() else path
     if not file.is_file():
