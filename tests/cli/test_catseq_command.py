@@ -49,6 +49,12 @@ def test_a_generator_is_trained_and_predicts_into_a_file_that_can_be_scored(
     said = command("catseq", "train", plan, "-o", "made")
     assert said.code == 0, said.err
     assert "training: 6 of 6 documents used" in said.err
+    logged = [line.split(", validation ")[0] for line in said.err.splitlines() if "step" in line]
+    assert logged[:2] == [
+        "evenmatch: likelihood: step 2 of 4",
+        "evenmatch: likelihood: step 4 of 4",
+    ]
+    assert logged[-1].startswith("evenmatch: stage-1: step 2 of ")
     assert [line.split()[0] for line in said.out.splitlines()] == [
         "run",
         "likelihood",

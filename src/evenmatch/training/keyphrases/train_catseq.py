@@ -182,7 +182,7 @@ def train_catseq(
 
     The generators are in the folders `likelihood`, `stage-1`, `stage-2`, …, each with its history.
     `should_stop` is called after every step; training pauses when it returns True. `log` is told
-    how many documents are used and why others are left out.
+    how many documents are used and why others are left out, and each evaluation.
     """
     parsed = plan if isinstance(plan, CatSeqPlan) else read_catseq_plan(plan)
     settings, folder = parsed.settings, Path(out).expanduser()
@@ -192,14 +192,13 @@ def train_catseq(
     data = prepare_catseq_data(documents, validation, settings)
     log(f"training: {data.training}")
     log(f"validation: {data.validation}")
-    runs = [train_likelihood(data, settings, folder / "likelihood", should_stop=should_stop)]
+    told: dict[str, Any] = {"should_stop": should_stop, "log": log}
+    runs = [train_likelihood(data, settings, folder / "likelihood", **told)]
     for number, stage in enumerate(settings.stages, 1):
         before, place = runs[-1], folder / f"stage-{number}"
         if not before.history.ended:
             break
-        runs.append(
-            train_stage(data, stage, before.folder, place, settings.seed, should_stop=should_stop)
-        )
+        runs.append(train_stage(data, stage, before.folder, place, settings.seed, **told))
     return runs
 
 
@@ -226,7 +225,12 @@ def prepare_catseq_data(
 
 
 def train_likelihood(
-    data: CatSeqData, settings: CatSeqSettings, folder: Path, *, should_stop: Callable[[], bool]
+    data: CatSeqData,
+    settings: CatSeqSettings,
+    folder: Path,
+    *,
+    should_stop: Callable[[], bool],
+    log: Callable[[str], None] = lambda line: None,
 ) -> CatSeqRun:
     """Train on gold phrases by maximum likelihood, from scratch or from a checkpoint."""
     recipe = {
@@ -248,7 +252,7 @@ def train_likelihood(
         return generator, likelihood_objective(generator, data.validation.examples)
 
     checkpoint = CheckpointFile(folder, recipe)
-    return _train(start, data, settings.likelihood, settings.seed, checkpoint, should_stop)
+    return _train(start, data, settings.likelihood, settings.seed, checkpoint, should_stop, log)
 
 
 def train_stage(
@@ -259,6 +263,7 @@ def train_stage(
     seed: int,
     *,
     should_stop: Callable[[], bool],
+    log: Callable[[str], None] = lambda line: None,
 ) -> CatSeqRun:
     """Run one stage of reinforcement learning from the generator in the folder `before`."""
     metric = reward_metric(stage.reward)
@@ -279,7 +284,8 @@ def train_stage(
             train_reader=stage.training.train_reader,
         )
 
-    return _train(start, data, stage.training, seed, CheckpointFile(folder, recipe), should_stop)
+    checkpoint = CheckpointFile(folder, recipe)
+    return _train(start, data, stage.training, seed, checkpoint, should_stop, log)
 
 
 def _train(
@@ -289,6 +295,7 @@ def _train(
     seed: int,
     checkpoint: CheckpointFile,
     should_stop: Callable[[], bool],
+    log: Callable[[str], None],
 ) -> CatSeqRun:
     """Start or resume training; a run that has ended is saved with its history, and read again."""
     import torch
@@ -309,6 +316,15 @@ def _train(
         batch = [examples[i] for i in batch_at(number)]
         return objective.loss(batch, torch_generator(seed, number))
 
+    logged = 0
+
+    def log_evaluation(history: History[CatSeqStep]) -> None:
+        nonlocal logged
+        if len(history.evaluations) > logged:
+            logged = len(history.evaluations)
+            at, quality = history.evaluations[-1]
+            log(f"{folder.name}: step {at} of {history.steps}, validation {quality:.4f}")
+
     history: History[CatSeqStep] = run_training_loop(
         torch.optim.Adam(generator.model.parts.parameters(), lr=settings.rate),
         step,
@@ -323,6 +339,7 @@ def _train(
         ),
         checkpoint=checkpoint,
         make_metrics=CatSeqStep,
+        on_step=log_evaluation,
         should_stop=should_stop,
     )
     if history.ended:
