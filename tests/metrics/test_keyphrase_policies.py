@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -217,12 +216,3 @@ def test_every_policy_that_is_not_the_usual_one_is_in_the_signature() -> None:
     signature = em.build(f"fg({settings})").signature
     assert signature.startswith(f"keyphrases({settings}) · evenmatch ")
     assert " · nltk " in signature
-
-
-def test_phrases_given_as_references_cause_a_warning() -> None:
-    with pytest.warns(UserWarning, match="if they are one list, join its phrases: 'a b; c'"):
-        em.for_trl("fg", references="gold")(completions=["a b; c"], gold=[["a b", "c"]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert em.score(["a b; c"], ["a b; c"], "fg").mean == 1
-        em.score(["a b; c"], [["a b; c", "d"]], "fg")

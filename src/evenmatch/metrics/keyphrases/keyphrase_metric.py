@@ -7,7 +7,6 @@ similarities and alignments that several metrics of a call share are computed on
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -30,7 +29,7 @@ from evenmatch.registry import CallContext, check_settings, register
 from evenmatch.scoring.engine import Chunk, ChunkScores, EngineMetric, ReadyMetric, open_encoder
 from evenmatch.scoring.reducers import ratio, reducer_bounds
 from evenmatch.similarity.strings import PhraseStringSimilarity
-from evenmatch.types import Alignment, Array, Embedded, OpenEncoder, Pair, Problem, Score
+from evenmatch.types import Alignment, Array, Embedded, OpenEncoder, Problem, Score
 from evenmatch.units.keyphrases import Phrases, variant_groups
 from evenmatch.vectors.hashed import Bare
 
@@ -77,7 +76,6 @@ class KeyphraseMetric(EngineMetric):
         is_mean = not isinstance(self.scoring, CountingReducer) and self.no_reference == "count"
 
         def score_chunk(chunk: Chunk) -> ChunkScores:
-            _warn_of_split_lists(chunk.pairs, self.units.separator)
             found = self._score_lists(chunk, encoder)
             best = chunk.best_scores(found, lambda each: each[0].value)
             return [score for score, _ in best], np.array([row for _, row in best], np.float64)
@@ -159,20 +157,6 @@ class KeyphraseMetric(EngineMetric):
     def resolve(self, context: CallContext) -> tuple[KeyphraseMetric, tuple[str, ...]]:
         """Return the metric with the version of the stemmer's library."""
         return self, (library_version("nltk"),) if self.units.stem == "porter" else ()
-
-
-def _warn_of_split_lists(pairs: Sequence[Pair], separator: str) -> None:
-    """Warn if the phrases of one list seem to be given as several references."""
-    for pair in pairs:
-        if len(pair.references) > 1 and not any(separator in r for r in pair.references):
-            joined = f"{separator} ".join(pair.references)[:60]
-            warnings.warn(
-                f"a candidate has {len(pair.references)} references of one phrase each, which are "
-                f"alternative lists; if they are one list, join its phrases: {joined!r}",
-                UserWarning,
-                stacklevel=2,
-            )
-            return
 
 
 def _choose_variants(similarity: Array, x: Embedded, y: Embedded) -> tuple[Array, EmbeddedPhrases]:
