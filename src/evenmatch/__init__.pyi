@@ -6,7 +6,7 @@ from .alignment.transport import Emd, Sinkhorn
 from .api import align, score, solve, solve_batch
 from .data.cards import MetricCard
 from .data.documents import read_documents
-from .data.fairness_sets import FairnessSet, read_fair_pairs
+from .data.fairness_sets import FairnessSet, make_fairness_pair, read_fair_pairs
 from .data.graphs import read_graphs, write_graphs
 from .data.ratings.rated_set import RatedSet
 from .data.ratings.reading import read_ratings
@@ -31,6 +31,7 @@ from .fairness.adapter_training import DebiasSettings
 from .fairness.audit import Audit, audit
 from .fairness.counterfactuals import counterfactuals
 from .fairness.debias import debias
+from .fairness.explain import explain_pair
 from .integrations.lighteval import for_lighteval
 from .integrations.rl import for_openrlhf, for_trl, for_verl
 from .registry import build, names, register, spec
@@ -132,6 +133,7 @@ __all__ = [
     "counterfactuals",
     "debias",
     "distil",
+    "explain_pair",
     "fit",
     "for_lighteval",
     "for_openrlhf",
@@ -140,6 +142,7 @@ __all__ = [
     "generate",
     "join_phrases",
     "length_term",
+    "make_fairness_pair",
     "measure_baseline",
     "names",
     "read_documents",

@@ -157,6 +157,16 @@ def test_an_empty_text_contributes_as_a_whole() -> None:
     assert whole[0].first.contribution == 1.0
 
 
+def test_the_worst_pair_of_an_audit_is_explained() -> None:
+    worst = em.audit(HASHED, attributes=["gender"], worst=1, resamples=9, trials=9).worst[0]
+    found = em.explain_pair(worst, HASHED)
+    assert found.gap == pytest.approx(worst.score_a - worst.score_b, abs=1e-9)
+    pair = em.make_fairness_pair(
+        cand_a=worst.cand_a, ref_a=worst.ref_a, cand_b=worst.cand_b, ref_b=worst.ref_b
+    )
+    assert str(em.explain_pair(pair, HASHED)) == str(found)
+
+
 def test_what_cannot_be_explained_is_refused() -> None:
     pair = make_fairness_pair("a", "b", "c", "b")
     with pytest.raises(InputError, match="chrf is no alignment metric"):

@@ -20,6 +20,7 @@ from evenmatch.data.fairness_sets import (
     FairnessPair,
     FairnessSet,
     builtin_terms,
+    make_fairness_pair,
     read_fair_pairs,
 )
 from evenmatch.data.tables import TextTable, table_to_latex, table_to_text
@@ -251,6 +252,11 @@ class WorstPair:
     cand_b: str
     ref_a: str
     ref_b: str
+
+    @property
+    def pair(self) -> FairnessPair:
+        """The pair itself, with its first reference if there are several."""
+        return make_fairness_pair(self.cand_a, self.ref_a, self.cand_b, self.ref_b)
 
 
 @check_arguments

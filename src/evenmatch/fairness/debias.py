@@ -202,7 +202,8 @@ def compare_bias(
             ]
     cells = []
     for data, attribute, what, before, after in (row.values() for row in rows):
-        change = f"{100 * (after - before) / abs(before):+.1f} %" if before else "-"
+        # of the size, so that a signed measure that comes closer to 0 falls
+        change = f"{100 * (abs(after) / abs(before) - 1):+.1f} %" if before else "-"
         cells.append([data, attribute, what, f"{before:.4f}", f"{after:.4f}", change])
     return [["data", "attribute", "what", "before", "after", "change"], *cells], rows
 

@@ -22,6 +22,7 @@ import numpy as np
 from evenmatch.data.fairness_sets import FairnessPair
 from evenmatch.data.tables import table_to_text
 from evenmatch.errors import InputError
+from evenmatch.fairness.audit import WorstPair
 from evenmatch.protocols import Metric, Reducer
 from evenmatch.registry.parts import check_arguments, check_at_least
 from evenmatch.scoring.aligned import Aligned, align_texts
@@ -139,14 +140,17 @@ class PairExplanation:
 
 @check_arguments
 def explain_pair(
-    pair: FairnessPair, metric: str | Metric = "bertscore", *, most: int = 8
+    pair: FairnessPair | WorstPair, metric: str | Metric = "bertscore", *, most: int = 8
 ) -> PairExplanation:
     """Explain how an alignment metric scores the two candidates of a pair differently.
 
-    The result holds the `most` largest contributions; 0 keeps all of them, and then they add up to
-    the difference of the scores.
+    `pair` is a result of `make_fairness_pair`, one of a `FairnessSet`, or one of the pairs with the
+    largest differences that an audit reports (`Audit.worst`). The result holds the `most` largest
+    contributions; 0 keeps all of them, and then they add up to the difference of the scores.
     """
     check_at_least(0, most=most)
+    if isinstance(pair, WorstPair):
+        pair = pair.pair
     built = as_metric(metric)
     if not isinstance(built, AlignMetric):
         raise InputError(

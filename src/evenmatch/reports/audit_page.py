@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from evenmatch.data.fairness_sets import make_fairness_pair
 from evenmatch.errors import EvenmatchError
 from evenmatch.fairness.audit import MEAN_COLUMN, PUBLISHED_SIGNATURE, Audit, WorstPair
 from evenmatch.fairness.bias import Bias
@@ -215,9 +214,7 @@ def _explain_case(audit: Audit, case: WorstPair) -> PairExplanation | None:
     if not isinstance(metric, AlignMetric):
         return None
     try:
-        return explain_pair(
-            make_fairness_pair(case.cand_a, case.ref_a, case.cand_b, case.ref_b), metric
-        )
+        return explain_pair(case, metric)
     except EvenmatchError:  # the model is not installed
         return None
 
