@@ -188,6 +188,17 @@ def test_the_plural_of_an_argument_is_named() -> None:
         em.score(["a"], ["a"], **wrong)
 
 
+def test_a_misspelt_argument_is_not_taken_for_a_run_setting() -> None:
+    wrong: Any = {"resample": 10}
+    for call in (
+        lambda: em.score_keyphrases("docs.jsonl", **wrong),
+        lambda: em.correlate("chrf", "wmt17-da", **wrong),
+        lambda: em.audit("chrf", **wrong),
+    ):
+        with pytest.raises(em.InputError, match="no argument 'resample'; did you mean 'resamples'"):
+            call()
+
+
 def test_one_text_where_a_list_is_wanted_says_how_to_write_it() -> None:
     wrong: Any = "gender"
     message = "takes a list of strings, got 'gender'; write ['gender']"

@@ -400,8 +400,11 @@ def print_metric_card(made: MetricCard, json: bool) -> None:
 class TrainingOptions:
     """Options of long training runs that can be stopped and continued."""
 
-    minutes: int = count(
-        40, "Stop after N minutes (0: no limit); run the same command again to continue.", least=0
+    minutes: float = value(
+        40.0,
+        "N",
+        "Stop after N minutes (0: no limit); run the same command again to continue.",
+        least=0.0,
     )
     threads: int = count(1, "Number of CPU threads.")
 

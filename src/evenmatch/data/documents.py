@@ -91,7 +91,9 @@ def read_documents(
     )
     for each in sets:
         if strict and each.errors:
-            raise InputError(f"{each.errors[0]}; correct it, or read without strict to skip it")
+            raise InputError(
+                f"{each.errors[0]}; correct it, or read without strict, which counts it as empty"
+            )
         if not each.documents:
             raise InputError(f"there are no documents in {each.name}")
     return sets

@@ -254,6 +254,12 @@ def check_arguments(function: Factory) -> Factory:
         with suppress(TypeError):  # of a missing or unknown argument; the call below raises it
             given = signature.bind(*args, **kwargs).arguments
         own = {key: value for key, value in given.items() if key not in catch_all}
+        for key in [key for name in catch_all for key in given.get(name, {})]:
+            # A misspelt argument would be refused as an unknown run setting.
+            if near := difflib.get_close_matches(key, argument_types(), n=1, cutoff=0.85):
+                raise InputError(
+                    f"{function.__name__} has no argument {key!r}; did you mean {near[0]!r}?"
+                )
         check_values(function.__name__, own, argument_types(), show=lambda value: f"{value!r:.60}")
         return function(*args, **kwargs)
 
