@@ -21,7 +21,7 @@ from evenmatch.scoring.inputs import (
     hash_texts,
     make_pairs,
     make_run,
-    warn_of_other_languages,
+    warn_of_misreadings,
     warn_of_truncation,
 )
 from evenmatch.scoring.metric import as_metric, score_metrics
@@ -80,7 +80,7 @@ def score(
     if not pairs:
         raise InputError("nothing to score: the lists of candidates and references are empty")
     metrics = [as_metric(m) for m in given]
-    warn_of_other_languages(metrics, pairs)
+    warn_of_misreadings(metrics, pairs)
     texts = hash_texts(pairs)
     scored = score_metrics(metrics, pairs, make_run(**run))
     found = [dataclasses.replace(scores, texts=texts) for scores in scored]

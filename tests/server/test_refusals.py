@@ -54,16 +54,6 @@ def test_a_metric_without_a_name_is_refused_wherever_it_is_named(serve: Serve) -
         assert refused(answer, 422, "metric")
 
 
-def test_phrases_given_as_references_are_refused(serve: Serve) -> None:
-    client, phrases = serve(allow_list={"fg": em.build("fg")}), [["a net", "parsing"]]
-    for path, body in {
-        "/score": {"candidates": ["a net"], "references": phrases},
-        "/reward": {"candidates": ["a net"], "references": phrases},
-        "/get_reward": {"query": ["a net"], "labels": phrases},
-    }.items():
-        assert refused(client.post(path, json=body), 422, "as em.join_phrases does")
-
-
 def test_prompts_of_another_number_are_refused(serve: Serve) -> None:
     body = {"query": ["a"], "prompts": ["a", "b"], "labels": ["a"]}
     assert refused(serve().post("/get_reward", json=body), 409, "1 queries but 2 prompts")

@@ -34,7 +34,7 @@ from evenmatch.protocols import Metric
 from evenmatch.registry import CallContext, spec
 from evenmatch.registry.opening import count_idf
 from evenmatch.scoring.engine import sign_reference_count
-from evenmatch.scoring.inputs import warn_of_other_languages
+from evenmatch.scoring.inputs import warn_of_misreadings
 from evenmatch.scoring.metric import as_metric
 from evenmatch.types import Pair, Run
 from evenmatch.vectors.weighting import load_idf_table
@@ -281,7 +281,7 @@ def build_run_metrics(
         for pair in _ShardPairs(shards[:1], load):
             sample.append(pair)
     if sample:
-        warn_of_other_languages(list(parts.values()), sample)
+        warn_of_misreadings(list(parts.values()), sample)
     return RunMetrics(parts)
 
 

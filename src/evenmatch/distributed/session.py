@@ -73,7 +73,7 @@ class WorkerSession:
 
         The scores are equal to those of a local run.
         """
-        check_pairs(pairs, metrics)
+        check_pairs(pairs)
         named = {spec(metric): metric for metric in metrics}
         if not named:
             return []

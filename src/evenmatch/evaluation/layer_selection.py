@@ -23,7 +23,7 @@ from evenmatch.models.checkpoints import Checkpoint, count_layers, save_layer_ch
 from evenmatch.protocols import MetricLike
 from evenmatch.registry import spec
 from evenmatch.registry.parts import check_arguments
-from evenmatch.scoring.inputs import make_run, warn_of_other_languages
+from evenmatch.scoring.inputs import make_run, warn_of_misreadings
 from evenmatch.scoring.metric import AlignMetric, as_metric, score_metrics
 from evenmatch.stats.levels import CorrelationMethod, Level, correlate_panel, prepare_level
 from evenmatch.stats.panel import Floats, Indexes, Panel
@@ -248,7 +248,7 @@ def _panels(
     """Yield the scores of every metric with the ratings, set by set; all are scored in one call."""
     cells = [each.cells(rated=True) for each in sets]
     pairs = [pair for each, rated in zip(sets, cells, strict=True) for pair in each.pairs(rated)]
-    warn_of_other_languages(metrics, pairs)
+    warn_of_misreadings(metrics, pairs)
     scored = score_metrics(metrics, pairs, make_run(**run))
     values = np.array([[score.value for score in scores.segments] for scores in scored])
     ends = np.cumsum([len(rated[0]) for rated in cells])[:-1]

@@ -11,7 +11,7 @@ import numpy as np
 
 from evenmatch.data.ratings.rated_set import RatedSet, mean_known
 from evenmatch.protocols import Metric
-from evenmatch.scoring.inputs import offset_progress, warn_of_other_languages
+from evenmatch.scoring.inputs import offset_progress, warn_of_misreadings
 from evenmatch.scoring.metric import score_metrics
 from evenmatch.stats.panel import Flags, Floats, Indexes
 from evenmatch.types import Array, Pair, Run
@@ -95,7 +95,7 @@ def _score_group(
     corpus: bool,
 ) -> dict[str, RatedSetScores]:
     pairs = rated.pairs(cells)
-    warn_of_other_languages(list(metrics.values()), pairs)
+    warn_of_misreadings(list(metrics.values()), pairs)
     scored = score_metrics(list(metrics.values()), pairs, run)
     found = {}
     for (name, metric), scores in zip(metrics.items(), scored, strict=True):

@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
 from evenmatch.registry.parts import check_arguments
+from evenmatch.scoring.inputs import check_pairs
 from evenmatch.training.rewards import (
     Reward,
     as_references,
@@ -147,7 +148,7 @@ class VerlReward:
     ) -> float:
         """Return the reward of one text; concurrent calls are gathered into one pass."""
         pair = Pair(solution_str, as_references(ground_truth))
-        self.reward.check([pair])  # here, so that an invalid text fails its own call only
+        check_pairs([pair])  # here, so that an invalid text fails its own call only
         loop = asyncio.get_running_loop()
         future: asyncio.Future[float] = loop.create_future()
         if loop not in self._waiting:

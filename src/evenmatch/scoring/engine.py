@@ -89,7 +89,6 @@ class OpenMetrics:
     """
 
     def __init__(self, metrics: Sequence[Any], pairs: Iterable[Pair], run: Run) -> None:
-        self._metrics = metrics
         self._context = CallContext(run, pairs)
         self._ready: list[tuple[ReadyMetric, str]] = []  # with their signatures
         for metric in [count_idf(each, self._context) for each in metrics]:
@@ -107,7 +106,7 @@ class OpenMetrics:
 
         Progress is reported as part of a job of `total` pairs with `done` already complete.
         """
-        check_pairs(pairs, self._metrics)
+        check_pairs(pairs)
         run, embedder = self._context.run, TextEmbedder()
         chunked = [(metric, signature) for metric, signature in self._ready if not metric.whole]
         found: list[list[ChunkScores]] = [[] for _ in chunked]

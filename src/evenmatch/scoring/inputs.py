@@ -107,8 +107,8 @@ def column_values(given: Any) -> Any:
     return given
 
 
-def check_pairs(pairs: Sequence[Pair], metrics: Sequence[Any] = ()) -> None:
-    """Raise InputError for malformed pairs, and for references that the metrics may misread."""
+def check_pairs(pairs: Sequence[Pair]) -> None:
+    """Raise InputError for malformed pairs; those from `make_pairs` always pass."""
     if isinstance(pairs, (str, bytes, Mapping)) or not isinstance(pairs, Sequence):
         raise InputError(f"expected a list of pairs, got {type(pairs).__name__}")
     for row, pair in enumerate(pairs):
@@ -125,21 +125,6 @@ def check_pairs(pairs: Sequence[Pair], metrics: Sequence[Any] = ()) -> None:
                 "write (reference,)"
             )
         _check_references(references, row)
-    for separator in {units.separator for metric in metrics for units in _parts(metric, Phrases)}:
-        _check_phrase_lists(pairs, separator)
-
-
-def _check_phrase_lists(pairs: Sequence[Pair], separator: str) -> None:
-    """Raise InputError for references that may be the phrases of one list, given one by one."""
-    for row, pair in enumerate(pairs):
-        count = len(pair.references)
-        if count > 1 and not any(separator in reference for reference in pair.references):
-            raise InputError(
-                f"row {row} has {count} references without {separator!r}, for a metric that reads "
-                f"each as a list of phrases; if they are the phrases of one list, join them with "
-                f"{separator!r}, as em.join_phrases does; if each is a list of one phrase, end it "
-                f"with {separator!r}"
-            )
 
 
 def _check_list(name: str, value: Any) -> None:
@@ -275,8 +260,14 @@ def _print_progress(done: int, total: int) -> None:
     sys.stderr.flush()
 
 
-def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> None:
-    """Warn once per call if an English-only model is given references in another language."""
+def warn_of_misreadings(metrics: Sequence[Any], pairs: Sequence[Pair]) -> None:
+    """Warn once per call of references that a metric reads, but probably not as they are meant."""
+    _warn_of_other_languages(metrics, pairs)
+    _warn_of_phrases_as_references(metrics, pairs)
+
+
+def _warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> None:
+    """Warn if an English-only model is given references in another language."""
     models = {encoder.model for metric in metrics for encoder in _parts(metric, Transformer)}
     english = sorted(models & ENGLISH_ONLY)
     if not english:
@@ -288,8 +279,24 @@ def warn_of_other_languages(metrics: Sequence[Any], pairs: Sequence[Pair]) -> No
             f"the references look like {other}, but {english[0]} was trained on English only; "
             "choose a multilingual model, such as model='xlm-roberta-base', or silence this with "
             "warnings.filterwarnings('ignore', message='the references look like')",
-            stacklevel=3,
+            stacklevel=4,
         )
+
+
+def _warn_of_phrases_as_references(metrics: Sequence[Any], pairs: Sequence[Pair]) -> None:
+    """Warn if references may be the phrases of one list, given one by one."""
+    for separator in {units.separator for metric in metrics for units in _parts(metric, Phrases)}:
+        if any(
+            len(pair.references) > 1 and not any(separator in each for each in pair.references)
+            for pair in pairs
+        ):
+            warnings.warn(
+                f"several references without {separator!r}, for a metric that reads each as a list "
+                f"of phrases; if they are the phrases of one list, join them with {separator!r}, "
+                "as em.join_phrases does; if each is a list of one phrase, end it with "
+                f"{separator!r}",
+                stacklevel=4,
+            )
 
 
 def warn_of_truncation(found: Sequence[Scores]) -> None:

@@ -27,8 +27,7 @@ CHECK_PAIRS = (
     Pair("", ("",)),
     Pair("a dog barked at the postman", ("a hound was barking at the mailman",)),
     Pair("the the the cat", ("the cat",)),
-    # with a ';', without which a metric of keyphrases refuses several references
-    Pair("rain is expected tomorrow in the north", ("it will rain; tomorrow", "rain in the north")),
+    Pair("rain is expected tomorrow in the north", ("it will rain tomorrow", "rain in the north")),
 )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from evenmatch.errors import InputError
 from evenmatch.protocols import Metric
 from evenmatch.scoring.engine import OpenMetrics, merge_signatures, texts_of_pair
-from evenmatch.scoring.inputs import warn_of_other_languages
+from evenmatch.scoring.inputs import warn_of_misreadings
 from evenmatch.types import Pair, Run, Score, Scores
 
 # A chunk of a stream holds texts but no vectors, so it can be large. The larger it is, the more
@@ -48,7 +48,7 @@ def score_stream(
         if not chunk:
             continue
         if not done:
-            warn_of_other_languages(metrics, chunk)
+            warn_of_misreadings(metrics, chunk)
         if store and scored:  # the last chunk of all need not be stored
             store.save(done - len(scored[0]), *scored)
         found = store.load(done, chunk) if store else None

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.protocols import Metric
 from evenmatch.registry.parts import check_arguments
-from evenmatch.scoring.inputs import check_pairs, make_run
+from evenmatch.scoring.inputs import check_pairs, make_run, warn_of_misreadings
 from evenmatch.scoring.metric import TRIAL_PAIRS, as_metric, score_metrics
 from evenmatch.types import Pair, Run, Score
 from evenmatch.units.text import Words
@@ -97,17 +97,14 @@ class Reward:
 
         In such a row every metric counts as 0, so nothing a policy writes stops the training.
         """
-        self.check(pairs)
+        check_pairs(pairs)
+        warn_of_misreadings(self._metrics, pairs)
         leaf_values = _score_leaf_terms(leaf_terms(self.term), pairs)
         rows = range(len(pairs))
         odd = [row for row in rows if any(each[row] is None for each in leaf_values.values())]
         return RewardValues(
             tuple(term_value(self.term, leaf_values, row) for row in rows), tuple(odd)
         )
-
-    def check(self, pairs: Sequence[Pair]) -> None:
-        """Raise InputError for malformed pairs, and for references that a metric may misread."""
-        check_pairs(pairs, self._metrics)
 
     def __str__(self) -> str:
         return term_expression(self.term)
