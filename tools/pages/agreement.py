@@ -28,6 +28,7 @@ import evenmatch as em
 from evenmatch.evaluation.agreement import agreement_differences, measure_agreement
 from evenmatch.evaluation.disagreement import metric_partial_correlations
 from evenmatch.evaluation.selection import measure_selection
+from evenmatch.stats.levels import Level
 from tools.pages import PAGES, RESULTS
 from tools.pages.agreement_tables import write_page
 
@@ -56,7 +57,7 @@ class Task:
     apart: bool = False
     published: bool = False
     # Other statistics of the same scores: level, method and number of resamples.
-    more: tuple[tuple[str, str, int], ...] = ()
+    more: tuple[tuple[Level, str, int], ...] = ()
     against: str = ""  # the metric that all others are compared with, instead of CONTESTS
     few: int = 0  # number of segments of each set, at random; 0 for all
     partial: bool = False  # partial correlations between the metrics
@@ -264,7 +265,7 @@ def compute(task: Task, sets: Sequence[em.RatedSet], segments: int) -> dict[str,
     }
 
 
-def _statistic(found: Any, level: str, method: Any, resamples: int) -> dict[str, Any]:
+def _statistic(found: Any, level: Level, method: Any, resamples: int) -> dict[str, Any]:
     """Another statistic of the same scores."""
     testing = replace(found.testing, resamples=resamples)
     measured = [measure_agreement(each, level, method, testing) for each in found.scored]

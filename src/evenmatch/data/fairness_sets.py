@@ -113,6 +113,7 @@ def read_fair_pairs(
     return FairnessSet(name, _read_attributes(given)).select(attributes)
 
 
+@check_arguments
 def make_fairness_pair(
     cand_a: str,
     ref_a: str,
@@ -123,9 +124,6 @@ def make_fairness_pair(
     direction: int = 0,
 ) -> FairnessPair:
     """Create a fairness pair from its four texts."""
-    for text in (cand_a, ref_a, cand_b, ref_b):
-        if not isinstance(text, str):
-            raise InputError(f"a fairness pair has four texts, got {text!r:.40}")
     if direction not in (-1, 0, 1):
         raise InputError(f"the direction of a fairness pair is 1, -1 or 0, got {direction!r:.40}")
     return FairnessPair(Pair(cand_a, (ref_a,)), Pair(cand_b, (ref_b,)), scores or {}, direction)

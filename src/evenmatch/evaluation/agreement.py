@@ -33,7 +33,6 @@ from evenmatch.scoring.inputs import make_run
 from evenmatch.scoring.metric import as_metric
 from evenmatch.stats.bootstrap import correlation_intervals, difference_interval
 from evenmatch.stats.levels import (
-    CoefficientName,
     CorrelationMethod,
     Level,
     arrange_rows,
@@ -217,7 +216,7 @@ def count_points(panel: Panel, level: Level, method: CorrelationMethod) -> tuple
         return tuple(systems.sum(-1).tolist())
     if level == "segment":
         return tuple(known.sum((1, 2)).tolist())
-    if method in get_args(CoefficientName):
+    if method != "calibrated_accuracy" and method != "soft_accuracy":
         x, y = arrange_rows(panel.metrics[None], panel.human, level)
         once = np.ones((1, 1, x.shape[-1]))
         each = (prepare_coefficient(x[:, m], y, method)(once) for m in range(x.shape[1]))
