@@ -323,7 +323,8 @@ def test_the_report_says_what_was_found_and_what_is_missing(
 ) -> None:
     more = replace(design, seeds=(1, 2, 3))
     report = graph_report(Experiment(GraphStudy(corpus(), more), runs.folder), learnt="f_cont")
-    assert report.findings[0].startswith("8 runs are done, 4 are not: start seed 3, XENT seed 3")
+    assert report.findings[0].startswith("8 runs are done, 4 are not; run the study again")
+    assert report.findings[1:3] == ["not done: start, seed 3", "not done: XENT, seed 3"]
     assert any(line.startswith("F_DISC beats cross-entropy alone") for line in report.findings)
     assert set(report.figures) == {"validation-bleu", "reward-bl-r", "reward-f_disc"}
     assert "learnt" in report.tables["scores"][0]

@@ -41,9 +41,10 @@ from evenmatch.studies.keyphrase_generation_report import (
     judge_difference,
     keyphrase_report,
     keyphrase_score_table,
+    measure_repetition,
     score_keyphrase_arms,
 )
-from evenmatch.studies.phrase_counts import count_phrases
+from evenmatch.studies.phrase_counts import count_phrases, count_repeated_words
 from evenmatch.training.keyphrases.catseq import CatSeqShape
 from evenmatch.training.keyphrases.train_catseq import (
     CatSeqSettings,
@@ -131,8 +132,11 @@ def test_the_page_of_results_lists_missing_runs(
     design = replace(SMALL, seeds=(1, 2, 3))
     lines = list(page.body(Experiment(KeyphraseStudy(corpus(), design), runs.folder)))
     done, every = len(SMALL.runs()), len(design.runs())
-    told = f"- {done} runs are done, {every - done} are not: "
-    assert any(line.startswith(told) for line in lines)
+    told = f"- {done} runs are done, {every - done} are not; run the study again to continue"
+    at = lines.index(told)
+    assert lines[at + 1] == "- not done: RL(F1), seed 3"
+    assert lines.index("## In short") < at < lines.index("## Every run")
+    assert any(line.startswith("| rewarding F1 raises F1 beyond likelihood") for line in lines[:at])
 
 
 def test_the_rate_with_the_best_validation_reward_is_used(runs: KeyphraseExperiment) -> None:
@@ -271,7 +275,10 @@ def test_an_arm_does_not_differ_from_itself(runs: KeyphraseExperiment) -> None:
 def test_the_report_says_what_was_found_and_what_is_missing(runs: KeyphraseExperiment) -> None:
     more = KeyphraseDesign(SMALL.arms, (1, 2, 3), SMALL.settings, SMALL.stage)
     report = keyphrase_report(Experiment(KeyphraseStudy(corpus(), more), runs.folder))
-    assert report.findings[0].startswith("7 runs are done, 3 are not: RL(F1) seed 3")
+    assert report.findings[:2] == [
+        "7 runs are done, 3 are not; run the study again to continue",
+        "not done: RL(F1), seed 3",
+    ]
     claim = "rewarding F1 raises F1 beyond likelihood (F1@M: RL(F1) minus MLE), A: "
     assert any(line.startswith(claim) for line in report.findings)
     assert {"fg-a", "words-b", "looks-MLE", "looks-2RL-FG"} <= set(report.figures)
@@ -279,23 +286,31 @@ def test_the_report_says_what_was_found_and_what_is_missing(runs: KeyphraseExper
 
 def test_an_arm_is_degenerate_if_its_absent_phrases_repeat_words_more_than_people_do() -> None:
     run = KeyphraseRun(1, KEYPHRASE_ARMS["RL(FB)"])
-    outputs = {"A": [["x y x", "old old"]] * 12, "B": [["x y", "we study"]] * 9}
+    outputs = {"A": [["x y x", "old old"]] * 12, "B": [["old old", "x y"]] * 9}
     found = score_keyphrase_arms([RunResult(run, [], {}, 1, outputs)], corpus())
-    told = (
-        "of the words of absent phrases repeat an earlier one in the worst seed, 0.0 % of people's"
-    )
+    told = "words of absent phrases repeat an earlier one in the worst seed"
+    limit = "twice people's share is 0.0 %: degenerate; without phrases in which a word follows"
     assert list(describe_repetition(found)) == [
-        f"RL(FB), A: 40.0 % {told}: degenerate",
-        f"RL(FB), B: 0.0 % {told}: not degenerate",
+        f"RL(FB), A: 24 of 60 {told}, 40.0 [40.0, 40.0] %; {limit} itself: degenerate",
+        f"RL(FB), B: 9 of 36 {told}, 25.0 [25.0, 25.0] %; {limit} itself: not degenerate",
     ]
+
+
+def test_one_repetition_among_few_words_is_not_degenerate() -> None:
+    run = KeyphraseRun(1, KEYPHRASE_ARMS["RL(FB)"])
+    outputs = {"A": [["x y x"], *[["x y z"]] * 11], "B": [["x y"]] * 9}
+    found = score_keyphrase_arms([RunResult(run, [], {}, 1, outputs)], corpus())
+    one = next(each for each in measure_repetition(found) if each.arm == "RL(FB)")
+    assert (one.repeated, one.words, one.limit) == (1, 36, 0.0)
+    assert one.share.low == 0.0 < one.share.high
+    assert not one.degenerate
 
 
 def test_words_are_repeated_in_absent_phrases_only_if_these_are_absent() -> None:
     text = Document("nets of nets are fast .", ())
-    found = count_phrases([["nets of nets", "fast net fast"]], 1, 1, [text])
-    assert found.repeated == pytest.approx(1 / 3)
-    assert found.repeated_absent == pytest.approx(1 / 3)
-    assert count_phrases([["nets of nets"]], 1, 0, [text]).repeated_absent == 0
+    phrases = ["nets of nets", "fast net fast", "old old"]
+    assert count_phrases([phrases], 1, 2).repeated == pytest.approx(3 / 8)
+    assert count_repeated_words([phrases, []], [text, text]).tolist() == [[2, 5, 1, 3], [0] * 4]
 
 
 def test_an_arm_that_wrote_nothing_has_no_shares() -> None:

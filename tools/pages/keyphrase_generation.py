@@ -14,12 +14,23 @@ import gzip
 import json
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
 from evenmatch.data.tables import TextTable
-from evenmatch.studies.experiment import Experiment, RunResult, run_name, slug
+from evenmatch.studies.experiment import (
+    NOT_DECIDED,
+    NOT_SEEN,
+    REVERSED,
+    SEEN,
+    Experiment,
+    RunResult,
+    format_interval,
+    run_name,
+    slug,
+)
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
@@ -36,9 +47,9 @@ from evenmatch.studies.keyphrase_generation_report import (
     KeyphraseArmScores,
     KeyphraseExperiment,
     case_study,
-    describe_repetition,
-    keyphrase_claim_table,
+    check_keyphrase_claims,
     keyphrase_report,
+    measure_repetition,
     score_keyphrase_arms,
 )
 from evenmatch.training.keyphrases.sequences import make_keyphrase_examples
@@ -57,7 +68,39 @@ HEAD = """# Keyphrases trained with rewards
 Luo et al. (2021) train catSeq by likelihood and then by self-critical reinforcement: for
 F1, for FG, for the scorer FB, or for one of the latter first and then for F1 (2RL). Here is the
 same with a small generator and the public samples, since the half million documents of KP20k
-cannot be had offline. Their table 1, present phrases, for the order of things (F1@M, F1@5, FG):
+cannot be had offline.
+
+    evenmatch study keyphrases --minutes 40 --ablations \\
+      --seed 1 --seed 2 --seed 3 --seed 4 --seed 5 --out keyphrase-study
+    python -m tools.pages.keyphrase_generation keyphrase-study
+
+The first command stops after 40 minutes and goes on when it is run again; the second makes this
+page.
+"""
+
+DESIGN = """
+## Design
+
+A start is trained by maximum likelihood: catSeq with a decoder that copies, on the frozen states of
+the embedded encoder, word by word. A few thousand documents are too few to learn from them which
+words are rare, or often in keyphrases. So the reader gets *hints*: what a candidate ranker, fitted
+to the same documents, knows of each token, without a document's own keyphrases. The decoder gets a
+*history*: which words of the document follow what it has written, and which it has written already.
+Stages of reinforcement learning follow, as the authors describe them: a reward for the present and
+one for the absent phrases, self-critical, with patience, and without the model that a stage starts
+from among those it may end with. Unlike theirs, they are short, and leave the reader as it is.
+
+A claim is *seen* if the 95 % interval of the difference is above 0, *reversed* if it is below, *not
+seen* if it contains 0 and excludes the published difference, and *not decided* otherwise or with
+fewer than three seeds. Intervals are from a hierarchical bootstrap: each resample draws seeds, and
+documents, with replacement. *Detectable* is the true difference that an experiment with this
+standard error finds in 80 % of repetitions; smaller ones are beyond its power.
+"""
+
+PUBLISHED = """
+## The paper's table 1
+
+Present phrases: F1@M, F1@5, FG.
 
 | | Inspec | Krapivin | KP20k |
 |---|---|---|---|
@@ -67,35 +110,30 @@ cannot be had offline. Their table 1, present phrases, for the order of things (
 | RL(FB) | .254 .200 .463 | .354 .230 .416 | .366 .291 .444 |
 | 2RL(FG) | .308 .266 .425 | .375 .304 .389 | .391 .327 .381 |
 | 2RL(FB) | .310 .267 .430 | .374 .305 .390 | .392 .330 .383 |
+"""
 
-## The experiment
+REPETITION_TEXT = """
+## Repeated words in absent phrases
 
-    evenmatch study keyphrases --minutes 40 --seed 1 --seed 2 --seed 3 --seed 4 --seed 5
+A reward by a trained scorer can be gamed: from the small start below, RL(FB) learnt to write absent
+phrases of fifty words. The scorer has been trained with degenerate phrases since, and never scores
+long or repetitive ones above what FG can give to their length.
 
-stops after 40 minutes and goes on when it is run again. A start is trained by maximum likelihood:
-catSeq with a decoder that copies, on the frozen states of the embedded encoder, word by word. A few
-thousand documents are too few to learn from them which words are rare, or often in keyphrases. So
-the reader gets *hints*: what a candidate ranker, fitted to the same documents, knows of each token,
-without a document's own keyphrases. The decoder gets a *history*: which words of the document
-follow what it has written, and which it has written already. Stages of reinforcement learning
-follow, as the authors describe them: a reward for the present and one for the absent phrases,
-self-critical, with patience, and without the model that a stage starts from among those it may end
-with. Unlike theirs, they are short, and leave the reader as it is.
-
-A claim is *seen* if the 95 % interval of the difference is above 0, *reversed* if it is below, *not
-seen* if it contains 0 and excludes the published difference, and *not decided* otherwise or with
-fewer than three seeds. Intervals are from a hierarchical bootstrap: each resample draws seeds, and
-documents, with replacement. *Detectable* is the true difference that an experiment with this
-standard error finds in 80 % of repetitions; smaller ones are beyond its power.
+An arm is called degenerate only if the interval of one of its seeds excludes twice people's share,
+for few absent phrases are written: where people repeat some words in thousands, a system that
+writes 50 words exceeds twice their share with a single one. What FB still does on Inspec is not its
+own: RL(FG) does it too, and so do published systems trained by likelihood. Nearly all of it are
+phrases of one word, written twice ("wave wave"), for which partial matches are paid; a generator
+now leaves out phrases in which a word follows itself, and the last two columns show what remains.
 """
 
 EARLIER_TEXT = """
 ## Earlier starts
 
-Two starts came before. One has a GRU reader on the states of the encoder, without hints and
-history; the other is a smaller catSeq without a pretrained encoder, trained on Inspec as well.
-Both are below the candidate ranker. Present phrases of KP20k, means over seeds; *repeated in
-absent* is the share of words of absent phrases that repeat an earlier one, in the worst seed:
+Two starts came before, both below the candidate ranker: a GRU reader on the states of the encoder,
+without hints and history, and a smaller catSeq without a pretrained encoder, trained on Inspec as
+well. Present phrases of KP20k, means over seeds; the last column is the share of words of absent
+phrases that repeat an earlier one, in the worst seed:
 """
 
 
@@ -107,31 +145,94 @@ def main(folders: Sequence[str]) -> None:
     corpus = load_keyphrase_corpus()
     design = KeyphraseDesign((*KEYPHRASE_ARMS, *ABLATIONS), SEEDS)
     runs = Experiment(KeyphraseStudy(corpus, design), STORED)
-    lines = [HEAD, *body(runs), EARLIER_TEXT, *earlier_lines(corpus)]
+    lines = [HEAD, *body(runs, list(earlier_lines(corpus)))]
     (PAGES / "keyphrase-training.md").write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def body(runs: KeyphraseExperiment) -> Iterator[str]:
-    """What the results say: tables, claims, figures."""
+def body(runs: KeyphraseExperiment, earlier: Sequence[str] = ()) -> Iterator[str]:
+    """What the results say: a summary, then tables and figures; `earlier` come before the last."""
     study = runs.study
     baselines = baseline_predictions(study, runs.folder)
     results = runs.results()
     shared = study.design.shared_start
     found = score_keyphrase_arms(results, study.corpus, baselines, shared_start=shared)
     report = keyphrase_report(runs, found)
-    yield from (f"- {note}" for note in report.notes)
-    yield from describe_start(found)
-    yield from (f"- {line}" for line in describe_repetition(found))
-    yield from ["", "## What was not run", ""]
+    tables = dict(report.tables)
+    every_run, repetition = (
+        tables.pop(name, [[]]) for name in ("every run", "repetition in absent phrases")
+    )
+    tables.pop("claims", None)
+    yield from ["## In short", "", *summary_lines(runs, found), "", *claim_lines(found), ""]
+    yield "Not run:"
+    yield ""
     yield from (f"- {line}" for line in (*runs.describe_missing(), *NOT_RUN))
-    for name, table in report.tables.items():
+    yield DESIGN
+    yield from (f"- {note}" for note in report.notes)
+    yield PUBLISHED
+    for name, table in tables.items():
         yield from section(name, table)
-    yield from ["## A case (the paper's figure 2)", ""]
+    yield REPETITION_TEXT
+    yield from table_lines(repetition)
+    yield from ["", "## A case (the paper's figure 2)", ""]
     yield from case_lines(study.corpus, results)
     yield from ["## Distributions (the paper's figure 3) and curves", ""]
     for name, figure in report.figures.items():
         (PAGES / "keyphrases" / f"{name}.svg").write_text(figure, "utf-8")
         yield from [f"![{name.replace('-', ' ')}](keyphrases/{name}.svg)", ""]
+    yield from earlier
+    yield from section("every run", every_run)
+
+
+def summary_lines(runs: KeyphraseExperiment, found: Sequence[KeyphraseArmScores]) -> Iterator[str]:
+    """Yield the result in a few lines: size, verdicts, power, start and repetition."""
+    design, training = runs.study.design, runs.study.training_data.training
+    yield (
+        f"- {len(training.examples)} training documents, one start by maximum likelihood, stages "
+        f"of {design.stage.training.most_steps} steps, up to {len(design.seeds)} seeds of each "
+        f"arm, tests on {', '.join(runs.study.corpus.tests)}."
+    )
+    claims = list(check_keyphrase_claims(found))
+    if claims:
+        counts = Counter(each.verdict for each in claims)
+        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+        small, large = (f(100 * each.detectable for each in claims) for f in (min, max))
+        beyond = sum(
+            abs(each.claim.published.get(each.data, 1)) < each.detectable for each in claims
+        )
+        yield f"- Of {len(claims)} claims about a test set: {said}."
+        yield (
+            f"- Power: the experiment can detect differences of {small:.1f} to {large:.1f} points; "
+            f"{beyond} of the {len(claims)} published ones are smaller than that."
+        )
+    yield from describe_start(found)
+    measured = [m for m in measure_repetition(found) if m.arm in KEYPHRASE_ARMS and "FB" in m.arm]
+    if measured:
+        for guarded, what in ((False, "As written"), (True, "Without doubled words")):
+            bad = [m for m in measured if (m.guarded_degenerate if guarded else m.degenerate)]
+            where = ", ".join(f"{m.arm} on {m.data}" for m in bad) or "none"
+            yield (
+                f"- {what}, of the {len(measured)} pairs of an arm with FB and a test set these "
+                f"have degenerate absent phrases: {where}."
+            )
+
+
+def claim_lines(found: Sequence[KeyphraseArmScores]) -> list[str]:
+    """Return a table of the claims, a row for each; differences are times 100."""
+    claims = list(check_keyphrase_claims(found))
+    data = list(dict.fromkeys(each.data for each in claims))
+    rows: dict[str, list[str]] = {}
+    for each in claims:
+        claim, published = each.claim, each.claim.published.get(each.data)
+        name = (
+            f"{claim.statement} ({claim.metric}: {claim.arm} - {claim.other}, {each.seeds} seeds)"
+        )
+        paper = "" if published is None else f"paper {100 * published:+.1f}, "
+        rows.setdefault(name, []).append(
+            f"**{each.verdict}** "
+            f"{format_interval(each.difference, signed=True, times=100, places=1)} "
+            f"({paper}detectable {100 * each.detectable:.1f})"
+        )
+    return table_lines([["claim", *data], *([name, *cells] for name, cells in rows.items())])
 
 
 def describe_start(found: Sequence[KeyphraseArmScores]) -> Iterator[str]:
@@ -149,6 +250,7 @@ def describe_start(found: Sequence[KeyphraseArmScores]) -> Iterator[str]:
 
 
 RANKER = "candidate ranker"
+VERDICTS = (SEEN, NOT_SEEN, REVERSED, NOT_DECIDED)
 
 NOT_RUN = (
     "the authors' half million training documents of KP20k, which cannot be had offline",
@@ -183,10 +285,12 @@ def earlier_lines(corpus: KeyphraseCorpus) -> Iterator[str]:
         for each in score_keyphrase_arms(read_results(folder), only):
             if each.scores.arm != PEOPLE:
                 f1, fg = (each.scores.mean(f"present {metric}").value for metric in ("F1@M", "FG"))
-                worst = max(run.phrases.repeated_absent for run in each.runs)
+                worst = max(run.repetition[0].value for run in each.runs)
                 values = [f"{f1:.3f}", f"{fg:.3f}", f"{100 * worst:.0f} %"]
                 rows.append([name, each.scores.arm, str(len(each.runs)), *values])
-    yield from [*table_lines(rows), "", "Of the small start, from its stored predictions:", ""]
+    yield from [EARLIER_TEXT, *table_lines(rows), ""]
+    yield "Of the small start, from its stored predictions:"
+    yield ""
     yield from (f"- {line}" for line in describe_results(read_results(EARLIER["small"])))
     documents = make_keyphrase_examples(
         load_keyphrase_corpus(train_on_inspec=True).train, longest=300, most_phrases=14
@@ -196,8 +300,9 @@ def earlier_lines(corpus: KeyphraseCorpus) -> Iterator[str]:
         "documents are among them, while the paper trains on KP20k alone."
     )
     yield "- A stage could end with the model that it started from, which the authors' cannot."
-    claims = keyphrase_claim_table(score_keyphrase_arms(read_results(EARLIER["small"]), corpus))
-    yield from section("claims, small start", claims)
+    small = check_keyphrase_claims(score_keyphrase_arms(read_results(EARLIER["small"]), corpus))
+    counts = Counter(each.verdict for each in small)
+    yield f"- Claims: {', '.join(f'{counts[v]} {v}' for v in VERDICTS if counts[v])}."
 
 
 def read_results(folder: Path) -> list[RunResult]:

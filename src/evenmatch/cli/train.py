@@ -372,5 +372,6 @@ def catseq_predict(
 
 def _prediction_line(document: Document, predictions: dict[str, tuple[str, ...]]) -> str:
     every = {**document.predictions, **predictions}
-    record = {"text": document.text, "keyphrases": document.keyphrases, "pred": every}
+    gold = document.variants or document.keyphrases
+    record = {"text": document.text, "keyphrases": gold, "pred": every}
     return json.dumps(record, ensure_ascii=False) + "\n"

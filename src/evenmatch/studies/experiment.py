@@ -212,14 +212,15 @@ class Experiment(Generic[_StudyT]):
         write_atomically(self._outputs_path(run), gzip.compress(text, mtime=0))
 
     def describe_missing(self) -> Iterator[str]:
-        """Yield a line that names the runs without results, if there are any."""
+        """Yield how many runs have no results, if any, and then a line for each of their arms."""
         runs = self.study.design.runs()
-        missing = [run_name(run) for run in runs if self.load_result(run) is None]
+        missing = [run for run in runs if self.load_result(run) is None]
         if missing:
-            yield (
-                f"{len(runs) - len(missing)} runs are done, {len(missing)} are not: "
-                f"{', '.join(missing)}; run the study again to continue"
-            )
+            done = len(runs) - len(missing)
+            yield f"{done} runs are done, {len(missing)} are not; run the study again to continue"
+        for arm in dict.fromkeys(run.arm for run in missing):
+            seeds = [str(run.seed) for run in missing if run.arm == arm]
+            yield f"not done: {arm}, {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(seeds)}"
 
     def _train_and_save(self, run: ArmRun) -> RunResult | None:
         start, name = time.monotonic(), run_name(run)

@@ -145,18 +145,27 @@ class KeyphraseStudy:
 
     def train(self, run: KeyphraseRun, experiment: Experiment[Any]) -> Trained:
         """Train the generator of a run, after those of the runs it starts from."""
-        place, should_stop = experiment.model_folder(run), experiment.should_stop
+        place = experiment.model_folder(run)
         if not run.rewards:
             settings = replace(self.design.settings, seed=run.seed)
             return _describe_run(
-                train_likelihood(self.training_data, settings, place, should_stop=should_stop)
+                train_likelihood(
+                    self.training_data,
+                    settings,
+                    place,
+                    should_stop=experiment.should_stop,
+                    log=experiment.log,
+                )
             )
-        chosen = self.choose_rate(experiment)
-        before = self.train(self.design.parent(run), experiment) if chosen.ended else chosen
+        if run == self.design.rate_run:
+            return self.choose_rate(experiment)
+        if not self.load_rate(experiment):
+            chosen = self.choose_rate(experiment)
+            if not chosen.ended:
+                return chosen
+        before = self.train(self.design.parent(run), experiment)
         if not before.ended:
             return before
-        if run == self.design.rate_run:
-            return chosen
         rate = self.load_rate(experiment)["rate"]
         return self._train_stage(run, rate, before.folder, place, experiment)
 
@@ -209,11 +218,12 @@ class KeyphraseStudy:
                 place,
                 run.seed,
                 should_stop=experiment.should_stop,
+                log=experiment.log,
             )
         )
 
     def generate(self, model: Trained, run: KeyphraseRun) -> dict[str, list[tuple[str, ...]]]:
-        """Predict the phrases of every test document."""
+        """Predict the phrases of every test document, whatever words they repeat."""
         generator, tests = load_generator(model.folder), self.corpus.tests
         if encoder := generator.model.encoder:
             encoder.keep(
@@ -221,7 +231,7 @@ class KeyphraseStudy:
                 for each in tests.values()
                 for document in each
             )
-        return {name: list(generator(each)) for name, each in tests.items()}
+        return {name: list(generator(each, doubled=True)) for name, each in tests.items()}
 
     def _train_scorer(self, experiment: Experiment[Any]) -> Path:
         """Train a phrase scorer on predictions of the first generator; return its folder.
@@ -232,7 +242,7 @@ class KeyphraseStudy:
         if not (place / "README.md").is_file():  # the card is written last
             first = self.train(KeyphraseRun(self.design.seeds[0], ()), experiment)
             documents = self.corpus.train[:: max(1, len(self.corpus.train) // _SCORER_DOCUMENTS)]
-            phrases = load_generator(first.folder)(documents)
+            phrases = load_generator(first.folder)(documents, doubled=True)
             predicted = tuple(
                 Document(d.text, d.keyphrases, {"catSeq": p})
                 for d, p in zip(documents, phrases, strict=True)

@@ -21,10 +21,11 @@ from evenmatch.metrics.keyphrases.phrase_reducers import TokenMatch
 from evenmatch.metrics.presets import make_metric
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
-from evenmatch.stats.bootstrap import Interval
-from evenmatch.stats.paired import resample_scores
+from evenmatch.stats.bootstrap import Interval, percentile_bounds
+from evenmatch.stats.paired import ResampledScore, mean_score, resample_scores
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
+    CONFIDENCE,
     NOT_DECIDED,
     NOT_SEEN,
     REVERSED,
@@ -44,7 +45,7 @@ from evenmatch.studies.keyphrase_generation import (
     KeyphraseCorpus,
     KeyphraseStudy,
 )
-from evenmatch.studies.phrase_counts import PhraseCounts, count_phrases
+from evenmatch.studies.phrase_counts import PhraseCounts, count_phrases, count_repeated_words
 from evenmatch.types import Run
 
 KeyphraseExperiment: TypeAlias = Experiment[KeyphraseStudy]
@@ -55,6 +56,7 @@ METRICS: Mapping[str, KeyphraseMetric] = {
     for label, name in {"F1@M": "f1_at_m", "F1@5": "f1_at_5", "FG": "fg"}.items()
 }
 TOKEN_F1 = "token F1"
+_REPETITION = ("repetition", "repetition without doubled words")
 PEOPLE = "people"  # the gold phrases, described like those of a system
 LEAST_SEEDS = 3  # for a verdict
 
@@ -151,6 +153,7 @@ def keyphrase_report(
         "absent phrases": keyphrase_score_table(found, "absent"),
         "every run": keyphrase_run_table(found),
         "claims": keyphrase_claim_table(found),
+        "repetition in absent phrases": repetition_table(found),
     }
     if any(each.scores.arm in ABLATIONS for each in found):
         tables |= {f"words of phrases, {d}": ablation_table(found, d) for d in corpus.tests}
@@ -174,6 +177,8 @@ class RunScores:
     seed: int
     scores: Mapping[tuple[str, str], float]
     phrases: PhraseCounts
+    # The share of repeated words in absent phrases: of all, and without doubled words.
+    repetition: tuple[ResampledScore, ResampledScore]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,7 +247,7 @@ def keyphrase_run_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
                     *(f"{n:.2f}" for n in (counts.present, counts.absent, counts.words)),
                     *(
                         f"{100 * n:.1f} %"
-                        for n in (counts.overlong, counts.repeated, counts.repeated_absent)
+                        for n in (counts.overlong, counts.repeated, run.repetition[0].value)
                     ),
                 ]
             )
@@ -342,19 +347,97 @@ def keyphrase_claim_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
     return rows
 
 
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """How often the absent phrases of an arm repeat a word of their own, on one test set.
+
+    The words are those of the worst seed, `share` is its share of repeated words and `limit` twice
+    people's. `guarded` is the share without the phrases in which a word follows itself, which a
+    generator leaves out.
+    """
+
+    data: str
+    arm: str
+    repeated: int
+    words: int
+    share: Interval
+    limit: float
+    degenerate: bool
+    guarded: Interval
+    guarded_degenerate: bool
+
+    def verdict(self, *, guarded: bool = False) -> str:
+        """Return the verdict in words."""
+        degenerate = self.guarded_degenerate if guarded else self.degenerate
+        return "degenerate" if degenerate else "not degenerate"
+
+
+def measure_repetition(found: Sequence[KeyphraseArmScores]) -> Iterator[Repetition]:
+    """Yield the repetition in absent phrases of each arm and system on each test set.
+
+    An arm is degenerate if for one of its seeds the interval of the difference from twice people's
+    share, over the same resampled documents, is above 0.
+    """
+    people = {e.data: e.runs[0].repetition for e in found if e.scores.arm == PEOPLE}
+    for each in found:
+        gold, _ = people[each.data]
+        worst, guarded = (
+            max((run.repetition[kind] for run in each.runs), key=lambda seed: seed.value)
+            for kind in (0, 1)
+        )
+
+        degenerate = [
+            any(_exceeds(run.repetition[kind], gold) for run in each.runs) for kind in (0, 1)
+        ]
+        yield Repetition(
+            each.data,
+            each.scores.arm,
+            *map(int, worst.total),
+            _interval(worst),
+            _DEGENERATE * gold.value,
+            degenerate[0],
+            _interval(guarded),
+            degenerate[1],
+        )
+
+
+def repetition_table(found: Sequence[KeyphraseArmScores]) -> TextTable:
+    """Return the repetition in absent phrases, in percent: a row for each test set and arm."""
+    rows = [["data", "", "repeated / words", "share, %", "limit, %", "verdict"]]
+    rows[0] += ["without doubled words, %", "verdict"]
+    for each in measure_repetition(found):
+        rows.append(
+            [
+                *(each.data, each.arm, f"{each.repeated} / {each.words}"),
+                format_interval(each.share, times=100, places=1),
+                *(f"{100 * each.limit:.1f}", "" if each.arm == PEOPLE else each.verdict()),
+                format_interval(each.guarded, times=100, places=1),
+                "" if each.arm == PEOPLE else each.verdict(guarded=True),
+            ]
+        )
+    return rows
+
+
 def describe_repetition(found: Sequence[KeyphraseArmScores]) -> Iterator[str]:
     """Yield for each arm with FB how often its absent phrases repeat words, beside people's."""
-    people = {each.data: each.runs[0].phrases for each in found if each.scores.arm == PEOPLE}
-    for arm in (name for name in KEYPHRASE_ARMS if "FB" in name):
-        own = [each for each in found if each.scores.arm == arm and each.data in people]
-        for each in own:
-            limit = people[each.data].repeated_absent
-            worst = max(run.phrases.repeated_absent for run in each.runs)
-            verdict = "not degenerate" if worst <= _DEGENERATE * limit else "degenerate"
+    for each in measure_repetition(found):
+        if each.arm in KEYPHRASE_ARMS and "FB" in each.arm:
             yield (
-                f"{arm}, {each.data}: {100 * worst:.1f} % of the words of absent phrases repeat an "
-                f"earlier one in the worst seed, {100 * limit:.1f} % of people's: {verdict}"
+                f"{each.arm}, {each.data}: {each.repeated} of {each.words} words of absent phrases "
+                f"repeat an earlier one in the worst seed, "
+                f"{format_interval(each.share, times=100, places=1)} %; twice people's share is "
+                f"{100 * each.limit:.1f} %: {each.verdict()}; without phrases in which a word "
+                f"follows itself: {each.verdict(guarded=True)}"
             )
+
+
+def _exceeds(share: ResampledScore, gold: ResampledScore) -> bool:
+    excess = share.resamples - _DEGENERATE * gold.resamples
+    return percentile_bounds(excess, CONFIDENCE)[0] > 0
+
+
+def _interval(score: ResampledScore) -> Interval:
+    return Interval(score.value, *percentile_bounds(score.resamples, CONFIDENCE))
 
 
 def case_study(
@@ -476,10 +559,15 @@ def _score_test_set(
         for i, d in enumerate(texts)
     )
     metrics = {**METRICS, TOKEN_F1: KeyphraseMetric(scoring=TokenMatch())}
-    counts = score_document_set(DocumentSet(data, documents, tuple(outputs)), metrics, Run()).counts
+    scored = score_document_set(DocumentSet(data, documents, tuple(outputs)), metrics, Run()).counts
+    counts = dict(scored)
+    for name, rows in outputs.items():
+        repeated = count_repeated_words(rows, texts)
+        for kind, columns in zip(_REPETITION, (repeated[:, :2], repeated[:, 2:]), strict=True):
+            counts[kind, "absent", name] = columns
     every = resample_scores(
         counts,
-        {key: metrics[key[0]].score_totals for key in counts},
+        {key: metrics[key[0]].score_totals if key in scored else mean_score for key in counts},
         resamples=_RESAMPLES,
         trials=0,
         seed=0,
@@ -519,8 +607,8 @@ def _score_test_set(
                         outputs[name],
                         float(counts[TOKEN_F1, "present", name][:, 3].mean()),
                         float(counts[TOKEN_F1, "absent", name][:, 3].mean()),
-                        texts,
                     ),
+                    (every[_REPETITION[0], "absent", name], every[_REPETITION[1], "absent", name]),
                 )
                 for name, seed in different.items()
             ),

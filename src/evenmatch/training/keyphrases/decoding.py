@@ -24,11 +24,12 @@ from evenmatch.training.keyphrases.sequences import (
     CatSeqBatch,
     Vocabulary,
     WordSequence,
+    doubles_word,
     make_catseq_batch,
     make_keyphrase_example,
     parse_phrases,
 )
-from evenmatch.training.keyphrases.token_hints import TokenHints
+from evenmatch.training.keyphrases.token_hints import parse_token_hints
 
 WEIGHTS_FILE, CONFIG_FILE = "weights.safetensors", "generator.json"
 MAX_OUTPUT_LENGTH = 60  # words and special tokens generated for a document
@@ -44,12 +45,18 @@ class KeyphraseGenerator:
     longest: int = 400
 
     def __call__(
-        self, documents: Sequence[Document], *, beam: int = 1, steps: int = MAX_OUTPUT_LENGTH
+        self,
+        documents: Sequence[Document],
+        *,
+        beam: int = 1,
+        steps: int = MAX_OUTPUT_LENGTH,
+        doubled: bool = False,
     ) -> list[tuple[str, ...]]:
         """Generate distinct keyphrases for each document, present ones first.
 
         `beam` is the width of the beam search; 1 is greedy decoding. `steps` limits the output. A
-        document without words gets no phrases.
+        phrase in which a word follows itself is left out unless `doubled`. A document without words
+        gets no phrases.
         """
         check_at_least(1, beam=beam, steps=steps)
         examples = [
@@ -69,7 +76,8 @@ class KeyphraseGenerator:
                 decoded = decode_batch(self.model, batch, longest=steps)
                 outputs.update(zip(rows, decoded.words, strict=True))
         phrases = (chain(*parse_phrases(outputs.get(i, ()))) for i in range(len(examples)))
-        return [tuple(dict.fromkeys(map(" ".join, each))) for each in phrases]
+        kept = ((p for p in each if doubled or not doubles_word(p)) for each in phrases)
+        return [tuple(dict.fromkeys(map(" ".join, each))) for each in kept]
 
     def save(self, folder: Path) -> None:
         """Write weights and vocabulary to a folder; the vocabulary, written last, completes it."""
@@ -109,7 +117,7 @@ def load_generator(folder: str | PathLike[str]) -> KeyphraseGenerator:
     try:
         facts = json.loads((place / CONFIG_FILE).read_text("utf-8"))
         vocabulary = Vocabulary(tuple(facts["words"]))
-        hints = TokenHints.from_dict(facts["hints"]) if facts["hints"] else None
+        hints = parse_token_hints(json.dumps(facts["hints"])) if facts["hints"] else None
         model = CatSeq(CatSeqShape(**facts["shape"]), len(vocabulary), hints=hints)
         model.parts.load_state_dict(load_file(place / WEIGHTS_FILE))
         return KeyphraseGenerator(model, vocabulary, int(facts["longest"]))

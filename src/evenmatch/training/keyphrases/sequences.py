@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain, groupby, takewhile
+from itertools import chain, groupby, pairwise, takewhile
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -181,6 +181,15 @@ def join_pieces(tokens: Iterable[str]) -> WordSequence:
         else:
             words.append(token.removeprefix(CONTINUATION))
     return tuple(words)
+
+
+def doubles_word(phrase: Sequence[str]) -> bool:
+    """Return whether a word of a phrase, other than a number, follows itself: "wave wave".
+
+    >>> [doubles_word(p.split()) for p in ("wave wave", "point to point", "<digit> <digit> trees")]
+    [True, False, False]
+    """
+    return any(one == other != DIGIT_TOKEN for one, other in pairwise(phrase))
 
 
 def parse_phrases(

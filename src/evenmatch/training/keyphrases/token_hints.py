@@ -9,10 +9,12 @@ own keyphrases.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -144,6 +146,12 @@ class TokenHints:
         scorer = LogisticScorer(**{k: np.array(v) for k, v in stored["scorer"].items()})
         own = {key: frozenset(tuple(p.split()) for p in v) for key, v in stored["own"].items()}
         return cls(counts, scorer, stored["in_keyphrase"], own)
+
+
+@lru_cache(maxsize=1)
+def parse_token_hints(stored: str) -> TokenHints:
+    """Return stored hints; generators with the same ones share the hints that are kept."""
+    return TokenHints.from_dict(json.loads(stored))
 
 
 def fit_token_hints(examples: Sequence[KeyphraseExample]) -> TokenHints:
