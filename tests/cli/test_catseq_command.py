@@ -68,6 +68,13 @@ def test_a_generator_is_trained_and_predicts_into_a_file_that_can_be_scored(
     rows = [json.loads(line) for line in Path("predicted.jsonl").read_text().splitlines()]
     assert [row["text"] for row in rows] == [f"we study {kind} nets ." for kind in "abcdef"]
     assert command("keyphrases", "predicted.jsonl", "-m", "fg").code == 0
+    rows = [{"text": "we study a nets .", "keyphrases": [["a nets", "nets of a"]]}, {"text": "b"}]
+    Path("other.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("none.jsonl").write_text('{"text": "we study b nets ."}\n')
+    for name, gold in (("other.jsonl", [[["a nets", "nets of a"]], []]), ("none.jsonl", [[]])):
+        assert command("catseq", "predict", "made/stage-1", name, "-o", "predicted.jsonl").code == 0
+        found = [json.loads(line) for line in Path("predicted.jsonl").read_text().splitlines()]
+        assert [row["keyphrases"] for row in found] == gold
 
 
 def test_a_wrong_reward_is_told_before_any_training(command: Command, plan: str) -> None:

@@ -58,6 +58,22 @@ def test_predictions_are_found_in_every_known_field(
     assert found.documents[0].predictions[name] == ("a",)
 
 
+def test_predicted_phrases_may_be_lists_of_words(tmp_path: Path) -> None:
+    record = {"text": "t", "keyphrases": ["a"], "pred_sents": [["deep", "net"], ["x"]]}
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record), predictions=["pred_sents"])
+    assert found.documents[0].predictions == {"pred_sents": ("deep net", "x")}
+    assert not found.errors
+    record["pred_sents"] = [["deep net", "net"]]  # no words: variants, which predictions have not
+    (found,) = read_documents(write(tmp_path / "d.jsonl", record), predictions=["pred_sents"])
+    assert found.documents[0].flags == {"malformed"}
+
+
+def test_documents_without_gold_phrases_are_read_on_request(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.jsonl", {"text": "t"})
+    (found,) = read_documents(path, gold=False)
+    assert found.documents[0].keyphrases == ()
+
+
 def test_predictions_in_another_field_are_read_by_name(tmp_path: Path) -> None:
     path = write(tmp_path / "d.jsonl", {**RECORD, "mine": "x"})
     (found,) = read_documents(path, predictions=["mine", "one"])

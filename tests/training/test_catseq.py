@@ -10,7 +10,13 @@ import pytest
 from evenmatch.data.documents import Document
 from evenmatch.errors import DataError, InputError
 from evenmatch.training.checkpoints import CHECKPOINT_FILE
-from evenmatch.training.keyphrases.decoding import CONFIG_FILE, WEIGHTS_FILE, load_generator
+from evenmatch.training.keyphrases import decoding
+from evenmatch.training.keyphrases.decoding import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    DecodedPhrases,
+    load_generator,
+)
 from evenmatch.training.keyphrases.sequences import (
     END_ID,
     START_ID,
@@ -129,6 +135,19 @@ def test_a_generator_that_only_copies_can_write_words_it_has_never_seen(
 def test_a_document_without_words_gets_no_phrases(trained: list[CatSeqRun]) -> None:
     found = load_generator(trained[0].folder)([Document("", ()), Document("a net", ())])
     assert found[0] == ()
+
+
+def test_a_phrase_with_a_doubled_word_is_left_out_unless_asked_for(
+    trained: list[CatSeqRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator, words = (
+        load_generator(trained[0].folder),
+        "wave wave <sep> wave a wave <eos>".split(),
+    )
+    made = DecodedPhrases(None, (tuple(words),))
+    monkeypatch.setattr(decoding, "decode_batch", lambda *args, **options: made)
+    assert generator([Document("a wave", ())]) == [("wave a wave",)]
+    assert generator([Document("a wave", ())], doubled=True) == [("wave wave", "wave a wave")]
 
 
 @pytest.mark.parametrize("setting", [{"beam": 0}, {"steps": 0}])

@@ -351,14 +351,18 @@ def catseq_predict(
     model: str = opt.argument(
         opt.REQUIRED, "FOLDER", "Generator written by: evenmatch catseq train."
     ),
-    data: str = opt.argument(opt.REQUIRED, "DATA", "Documents, as for: evenmatch keyphrases."),
+    data: str = opt.argument(
+        opt.REQUIRED,
+        "DATA",
+        "Documents, as for: evenmatch keyphrases; they need no gold keyphrases.",
+    ),
     out: str = opt.value(opt.REQUIRED, "--out -o FILE.jsonl", "File for the predictions."),
     name: str = opt.value("catseq", "NAME", "Name of the predictions in the file."),
     beams: int = opt.count(1, "Number of beams of the search; 1 decodes greedily."),
 ) -> None:
     """Predict keyphrases and write a file for `evenmatch keyphrases`."""
     generator = load_generator(model)
-    documents = [each for found in read_documents(data) for each in found.documents]
+    documents = [each for found in read_documents(data, gold=False) for each in found.documents]
     predicted = generator(documents, beam=beams)
     lines = (
         _prediction_line(document, {name: phrases})

@@ -74,20 +74,25 @@ class DocumentSet:
 
 @check_arguments
 def read_documents(
-    data: str | Path, *, predictions: Sequence[str] = (), strict: bool = False
+    data: str | Path,
+    *,
+    predictions: Sequence[str] = (),
+    strict: bool = False,
+    gold: bool = True,
 ) -> tuple[DocumentSet, ...]:
     """Read documents from a file, all files of a folder, or a public set by name.
 
     A file is JSONL, TSV, CSV or Parquet with the fields `title`, `abstract` (or `text`),
     `keyphrases`, and predictions under `pred.NAME` or in other fields, which `predictions` must
     then name. KPEval's fields are read too: `source`, `target` and `prediction`. Phrases are a
-    list, or text with `;` between them; a gold phrase may itself be a list of variants. A line that
-    is not a record is left out, and a field that is not a list of phrases counts as empty; both are
-    listed in `DocumentSet.errors`. With `strict`, they raise an `InputError`, and so does a file in
-    which no record has gold keyphrases or one of the predictions.
+    list, or text with `;` between them; a gold phrase may itself be a list of variants, and a
+    predicted one a list of words. A line that is not a record is left out, and a field that is not
+    a list of phrases counts as empty; both are listed in `DocumentSet.errors`. With `strict`, they
+    raise an `InputError`. So does a file in which no record has one of the predictions, or has
+    gold keyphrases unless `gold` is False.
     """
     sets = tuple(
-        _read_document_set(path, name, predictions) for name, path in _find_files(str(data))
+        _read_document_set(path, name, predictions, gold) for name, path in _find_files(str(data))
     )
     for each in sets:
         if strict and each.errors:
@@ -121,7 +126,7 @@ def document_from_record(
     for name in names:
         value = given.get(name, record.get(name))
         if name in given or name in record:
-            predictions[name] = reader.phrases(name, value)
+            predictions[name] = reader.phrases(name, _join_word_lists(value))
         else:
             reader.errors.append(f"{where} has no prediction {name!r}")
             predictions[name] = ()
@@ -142,6 +147,18 @@ def iter_predictions(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in record.items():
         if name.startswith("pred."):
             yield name.removeprefix("pred."), value
+
+
+def _join_word_lists(value: Any) -> Any:
+    """Join phrases that are lists of words, as in the predictions of OpenNMT-kpg."""
+    if not isinstance(value, list):
+        return value
+    return [
+        " ".join(each)
+        if isinstance(each, list) and all(isinstance(w, str) and " " not in w for w in each)
+        else each
+        for each in value
+    ]
 
 
 def _find_files(data: str) -> list[tuple[str, str]]:
@@ -168,7 +185,7 @@ def _stem(path: str) -> str:
     return display_path(path) if path == "-" else name.rpartition(".")[0] or name
 
 
-def _read_document_set(path: str, name: str, wanted: Sequence[str]) -> DocumentSet:
+def _read_document_set(path: str, name: str, wanted: Sequence[str], gold: bool) -> DocumentSet:
     errors: list[str] = []
     documents: list[Document] = []
     names: dict[str, None] = {}  # of fields and predictions, in order
@@ -178,7 +195,7 @@ def _read_document_set(path: str, name: str, wanted: Sequence[str]) -> DocumentS
         errors += found
         names |= dict.fromkeys([*record, *dict(iter_predictions(record))])
     if documents:
-        _check_names(display_path(path), names, wanted)
+        _check_names(display_path(path), names, wanted, gold)
         if not names.keys() & set(TEXT_FIELDS):
             errors.append(
                 f"no record of {display_path(path)} has a text in a field "
@@ -206,10 +223,10 @@ def _is_read(name: str) -> bool:
     return name in known or name.startswith("pred.")
 
 
-def _check_names(where: str, names: Mapping[str, None], wanted: Sequence[str]) -> None:
-    """Raise InputError if no record has the gold phrases or one of the wanted predictions."""
+def _check_names(where: str, names: Mapping[str, None], wanted: Sequence[str], gold: bool) -> None:
+    """Raise InputError if no record has one of the wanted predictions, or `gold` phrases."""
     found = f"found: {', '.join(names)}"
-    if not names.keys() & {*KEYPHRASE_FIELDS, *PHRASE_LIST_FIELDS}:
+    if gold and not names.keys() & {*KEYPHRASE_FIELDS, *PHRASE_LIST_FIELDS}:
         raise InputError(
             f"no record of {where} has gold keyphrases in a field "
             f"{' or '.join(KEYPHRASE_FIELDS)}; rename the field ({found})"
