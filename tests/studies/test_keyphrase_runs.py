@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -235,6 +236,20 @@ def test_results_without_weights_are_enough_for_the_tables(
         for each in (there, runs)
     )
     assert one == other
+
+
+def test_results_without_weights_are_continued_and_the_rate_is_not_chosen_again(
+    runs: KeyphraseExperiment, tmp_path: Path
+) -> None:
+    for part in ("cells", "predictions"):
+        shutil.copytree(runs.folder / part, tmp_path / part)
+    design = replace(SMALL, arms=SMALL.arms[:2], seeds=(1, 2, 3))
+    told: list[str] = []
+    more = Experiment(KeyphraseStudy(corpus(), design), tmp_path, log=told.append)
+    assert [result.run.seed for result in more()] == [1, 1, 2, 3]
+    trained = sorted(path.name for path in (tmp_path / "models").iterdir())
+    assert trained == ["MLE-seed-1", "RL-F1-seed-3"]
+    assert any(line.startswith("RL-F1-seed-3: step 2 of ") for line in told)
 
 
 def test_stopped_anywhere_the_experiment_comes_out_the_same(
