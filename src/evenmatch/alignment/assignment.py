@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
 
 from evenmatch.registry import register
-from evenmatch.types import Alignment, Problem
+from evenmatch.types import Alignment, Array, Problem
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,16 +35,15 @@ class Greedy:
 
     def __call__(self, problems: Sequence[Problem]) -> list[Alignment]:
         """Align each problem; rows and columns choose independently."""
-        alignments = []
-        for problem in problems:
-            similarity = np.asarray(problem.similarity)
-            m, n = similarity.shape
-            rows, cols = np.zeros((m, n)), np.zeros((m, n))
-            if m and n:
+        similarities = [np.asarray(problem.similarity) for problem in problems]
+        shapes = [similarity.shape for similarity in similarities]
+        by_rows, by_cols = zero_matrices(shapes), zero_matrices(shapes)
+        for similarity, rows, cols in zip(similarities, by_rows, by_cols, strict=True):
+            if similarity.size:
+                m, n = similarity.shape
                 rows[np.arange(m), similarity.argmax(1)] = 1.0
                 cols[similarity.argmax(0), np.arange(n)] = 1.0
-            alignments.append(Alignment(rows, cols))
-        return alignments
+        return list(map(Alignment, by_rows, by_cols))
 
 
 @register("alignment", "mutual")
@@ -72,13 +72,21 @@ class Lsa:
         """Align each problem exactly, with SciPy's shortest augmenting paths."""
         from scipy.optimize import linear_sum_assignment
 
-        alignments = []
-        for problem in problems:
-            similarity = np.asarray(problem.similarity)
-            plan = np.zeros(similarity.shape)
+        similarities = [np.asarray(problem.similarity) for problem in problems]
+        plans = zero_matrices([similarity.shape for similarity in similarities])
+        for similarity, plan in zip(similarities, plans, strict=True):
             plan[linear_sum_assignment(similarity, maximize=True)] = 1.0
-            alignments.append(Alignment(plan, plan))
-        return alignments
+        return [Alignment(plan, plan) for plan in plans]
+
+
+def zero_matrices(shapes: Iterable[tuple[int, ...]]) -> list[Array]:
+    """Return a matrix of zeros per shape; views of one array take less time than an array each."""
+    shapes = list(shapes)
+    stops = list(accumulate(m * n for m, n in shapes))
+    cells = np.zeros(stops[-1] if stops else 0)
+    return [
+        cells[stop - m * n : stop].reshape(m, n) for (m, n), stop in zip(shapes, stops, strict=True)
+    ]
 
 
 @contextmanager

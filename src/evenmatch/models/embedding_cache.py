@@ -26,7 +26,7 @@ import numpy as np
 
 from evenmatch.files import cache_dir
 from evenmatch.models.backbone import HiddenStates
-from evenmatch.store import Store, entry_key
+from evenmatch.store import Store, entry_keys
 from evenmatch.types import Array, Cache
 
 EntryBytes: TypeAlias = bytes | memoryview
@@ -60,26 +60,27 @@ def encode_cached(
     """
     store = embedding_store(cache)
     origin = f"{identity} {'exact' if cache.exact else 'compact'}"
-    keys = {text: [entry_key(origin, layer, text) for layer in layers] for text in texts}
-    found: dict[str, list[HiddenStates]] = {text: [] for text in keys}  # by layer
-    for number, layer in enumerate(layers):
-        with store.read_entries([own[number] for own in keys.values()]) as entries:
-            present = {text: data for text, data in zip(keys, entries, strict=True) if data}
-            for states in states_from_bytes(list(present), layer, list(present.values())):
-                found[states.text].append(states)
-    hits = [key for text, own in keys.items() if len(found[text]) == len(layers) for key in own]
-    missing = [text for text, states in found.items() if len(states) < len(layers)]
-    found.update((text, []) for text in missing)
+    keys = [entry_keys((origin, layer), texts) for layer in layers]
+    found: list[dict[str, HiddenStates]] = []  # by layer
+    for own, layer in zip(keys, layers, strict=True):
+        with store.read_entries(own) as entries:
+            present = {text: data for text, data in zip(texts, entries, strict=True) if data}
+            states = states_from_bytes(list(present), layer, list(present.values()))
+            found.append(dict(zip(present, states, strict=True)))
+    missing = [text for text in dict.fromkeys(texts) if any(text not in f for f in found)]
+    absent = set(missing)
+    hits = [k for own in keys for k, text in zip(own, texts, strict=True) if text not in absent]
     fresh = encode(missing, layers) if missing else []
     new: dict[bytes, bytes] = {}
-    for number, layer in enumerate(layers):
+    for own, layer, states_by_text in zip(keys, layers, found, strict=True):
         packed = [states_to_bytes(states, layer, exact=cache.exact) for states in fresh]
-        new.update(zip((keys[text][number] for text in missing), packed, strict=True))
+        key_of = dict(zip(texts, own, strict=True)) if missing else {}
+        new.update(zip((key_of[text] for text in missing), packed, strict=True))
         # Decode what was just encoded, so that a miss gives the same as a later hit.
-        for states in states_from_bytes(missing, layer, packed):
-            found[states.text].append(states)
+        decoded = states_from_bytes(missing, layer, packed)
+        states_by_text.update(zip(missing, decoded, strict=True))
     store.write(new, hits)
-    return [_merge_layers(found[text]) for text in texts]
+    return [_merge_layers([states[text] for states in found]) for text in texts]
 
 
 def _merge_layers(per_layer: Sequence[HiddenStates]) -> HiddenStates:
@@ -129,22 +130,24 @@ def _decode_batch(
     counts = [head[0] for head in heads]
     _, dimensions, _, _, compact = heads[0]
     ids = _read_section(data, counts, 0, 4, np.int32).astype(np.int64)
-    spans = _read_section(data, counts, 4, 8, np.int32).reshape(-1, 2)
+    spans = _read_section(data, counts, 4, 12, np.int32).reshape(-1, 2)
     if compact:
-        scale = _read_section(data, counts, 12, 4, np.float32)
-        steps = _read_section(data, counts, 16, 2 * dimensions, np.int16)
+        scale = _read_section(data, counts, 12, 16, np.float32)
+        steps = _read_section(data, counts, 16, 16 + 2 * dimensions, np.int16)
         vectors = steps.reshape(-1, dimensions) * scale[:, None]
     else:
-        vectors = _read_section(data, counts, 12, 4 * dimensions, np.float32)
+        vectors = _read_section(data, counts, 12, 12 + 4 * dimensions, np.float32)
         vectors = vectors.reshape(-1, dimensions)
     decoded = []
     stop = 0
     for text, entry, (tokens, _, name_bytes, bits, _) in zip(texts, data, heads, strict=True):
         start, stop = stop, stop + tokens
-        at = slice(start, stop)
         special = _decode_special_tokens(bytes(entry[len(entry) - name_bytes :]))
+        layers = {layer: vectors[start:stop]}
         flags = _decode_flags(bits)
-        decoded.append(HiddenStates(text, ids[at], spans[at], special, {layer: vectors[at]}, flags))
+        decoded.append(
+            HiddenStates(text, ids[start:stop], spans[start:stop], special, layers, flags)
+        )
     return decoded
 
 
@@ -152,13 +155,13 @@ def _read_section(
     data: Sequence[EntryBytes],
     counts: Sequence[int],
     first: int,
-    width: int,
+    stop: int,
     dtype: type[np.generic],
 ) -> Array:
-    """Read one section of every entry: `first` bytes per token after the header, `width` wide."""
+    """Read bytes `first` to `stop` per token of every entry, counted from the end of its header."""
+    size = _HEADER.size
     parts = [
-        entry[_HEADER.size + first * n : _HEADER.size + (first + width) * n]
-        for entry, n in zip(data, counts, strict=True)
+        entry[size + first * n : size + stop * n] for entry, n in zip(data, counts, strict=True)
     ]
     return np.frombuffer(bytearray().join(parts), dtype)
 

@@ -12,7 +12,7 @@ from evenmatch.errors import InputError
 from evenmatch.registry import CallContext, make_signature
 from evenmatch.registry.opening import count_idf
 from evenmatch.scoring.engine import open_encoder
-from evenmatch.scoring.metric import AlignMetric, check_similarity
+from evenmatch.scoring.metric import AlignMetric, compare_pairs
 from evenmatch.types import (
     Alignment,
     Array,
@@ -112,7 +112,7 @@ def align_texts(candidate: str, reference: str, metric: Any, run: Run = Run()) -
     x, candidate_units = _embed_text(units[0], left)
     y, reference_units = _embed_text(units[1], right)
     run.check(len(x.weights) * len(y.weights))
-    similarity = check_similarity(metric.similarity(x, y), candidate)
+    similarity = compare_pairs(metric.similarity, [(x, y)], [candidate])[0]
     alignment = metric.alignment([Problem(similarity, x.mass, y.mass)])[0]
     score = metric.scoring(similarity, alignment, x, y)
     continued = frozenset[int](), frozenset[int]()

@@ -30,7 +30,7 @@ import numpy as np
 
 from evenmatch.alignment.assignment import solver_threads
 from evenmatch.errors import PromiseError
-from evenmatch.models.loading import torch_is_loaded, trim_memory
+from evenmatch.models.loading import keep_freed_memory, torch_is_loaded, trim_memory
 from evenmatch.protocols import BatchSplitter, Encoder, Metric, Splitter
 from evenmatch.registry import CallContext, make_signature
 from evenmatch.registry.opening import Openable, count_idf
@@ -107,6 +107,7 @@ class OpenMetrics:
         Progress is reported as part of a job of `total` pairs with `done` already complete.
         """
         check_pairs(pairs)
+        keep_freed_memory()
         run, embedder = self._context.run, TextEmbedder()
         chunked = [(metric, signature) for metric, signature in self._ready if not metric.whole]
         found: list[list[ChunkScores]] = [[] for _ in chunked]
@@ -419,20 +420,21 @@ def _chunk_indexes(
     held: set[str] = set()
     size = area = 0
     max_size = max_characters()
-    for index in sorted(range(len(pairs)), key=lambda i: first[pairs[i].references[0]]):
-        own = set(texts_of_pair(pairs[index]))
-        sizes = {text: max(len(text), min_size) for text in own}
-        own_area = sizes[pairs[index].candidate] * sum(sizes[r] for r in pairs[index].references)
-        size += sum(sizes[text] for text in own - held)
+    for index in sorted(range(len(pairs)), key=[first[p.references[0]] for p in pairs].__getitem__):
+        pair = pairs[index]
+        own_area = max(len(pair.candidate), min_size) * sum(
+            max(len(reference), min_size) for reference in pair.references
+        )
+        new = set(texts_of_pair(pair)).difference(held)
+        size += sum(max(len(text), min_size) for text in new)
         area += own_area
-        count = len(held) + len(own - held)
-        if chunk and (count > MAX_TEXTS or size > max_size or area > MAX_AREA):
+        if chunk and (len(held) + len(new) > MAX_TEXTS or size > max_size or area > MAX_AREA):
             yield chunk
             max_size = max_characters()
-            chunk, held = [], set()
-            size, area = sum(sizes.values()), own_area
+            chunk, held, new = [], set(), set(texts_of_pair(pair))
+            size, area = sum(max(len(text), min_size) for text in new), own_area
         chunk.append(index)
-        held |= own
+        held |= new
     if chunk:
         yield chunk
 

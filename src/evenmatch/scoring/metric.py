@@ -14,14 +14,14 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from evenmatch.alignment.assignment import Greedy, Lsa
+from evenmatch.alignment.assignment import Greedy, Lsa, zero_matrices
 from evenmatch.alignment.transport import Emd, Sinkhorn
 from evenmatch.errors import DataError, EvenmatchError, InputError
 from evenmatch.models.checkpoints import without_downloads
@@ -58,7 +58,7 @@ from evenmatch.scoring.engine import (
 )
 from evenmatch.scoring.reducers import Prf, reducer_bounds
 from evenmatch.similarity.vectors import Cosine
-from evenmatch.types import Array, OpenEncoder, Pair, Problem, Run, Score, Scores
+from evenmatch.types import Array, Embedded, OpenEncoder, Pair, Problem, Run, Score, Scores
 from evenmatch.units.text import Pieces
 from evenmatch.vectors.transformer import Transformer
 
@@ -140,10 +140,7 @@ class AlignMetric(EngineMetric):
             if isinstance(similarity, BatchSimilarity):
                 similarity = similarity.prepare(embedded)
             candidates = (pair.candidate for pair in chunk.pairs for _ in pair.references)
-            return [
-                check_similarity(similarity(x, y), candidate)
-                for candidate, (x, y) in zip(candidates, embedded, strict=True)
-            ]
+            return compare_pairs(similarity, embedded, candidates)
 
         if chunk.run.check_cost:
             chunk.run.check(*(len(x.weights) * len(y.weights) for x, y in embedded))
@@ -206,14 +203,27 @@ def score_metrics(metrics: Sequence[Metric], pairs: Sequence[Pair], run: Run) ->
     return OpenMetrics(metrics, pairs, run).score(pairs)
 
 
-def check_similarity(similarity: Array, candidate: str) -> Array:
-    """Return the similarity matrix in double precision; raise InputError for NaN or infinity."""
-    if not np.isfinite(similarity).all():
+def compare_pairs(
+    similarity: Similarity, embedded: Sequence[tuple[Embedded, Embedded]], candidates: Iterable[str]
+) -> list[Array]:
+    """Return the similarity matrix of each pair, in double precision.
+
+    All are views of one array, which is checked at once; InputError for NaN or infinity.
+    """
+    matrices = zero_matrices([(len(x.weights), len(y.weights)) for x, y in embedded])
+    for (x, y), matrix in zip(embedded, matrices, strict=True):
+        matrix[...] = similarity(x, y)
+    if matrices and not np.isfinite(matrices[0].base).all():
+        wrong = next(
+            candidate
+            for candidate, matrix in zip(candidates, matrices, strict=True)
+            if not np.isfinite(matrix).all()
+        )
         raise InputError(
-            f"a similarity is not a number for the candidate {candidate[:60]!r}; "
+            f"a similarity is not a number for the candidate {wrong[:60]!r}; "
             "check the vectors its encoder gives"
         )
-    return np.asarray(similarity, dtype=np.float64)
+    return matrices
 
 
 def select_metrics(metrics: Sequence[str], run: Run) -> tuple[list[str], dict[str, str]]:

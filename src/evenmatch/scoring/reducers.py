@@ -284,15 +284,12 @@ def weighted_gains(
     similarity: Array, alignment: Alignment, row_weights: Array, col_weights: Array
 ) -> tuple[Array, Array]:
     """Sum of gains times weights, over the candidate's units and over the reference's units."""
-    dot = np.vecdot if isinstance(similarity, np.ndarray) else _row_dot
-    gained = dot(row_weights, dot(alignment.rows, similarity))
-    covered = dot(col_weights, dot(alignment.cols.mT, similarity.mT))
-    return gained, covered
-
-
-def _row_dot(x: Array, y: Array) -> Array:
-    """`vecdot` for torch tensors, with gradients; for numpy arrays `vecdot` is twice as fast."""
-    return (x * y).sum(-1)
+    rows, cols = alignment.rows, alignment.cols * similarity
+    if isinstance(similarity, np.ndarray):  # ufuncs take half the time of the methods
+        gained = np.vecdot(row_weights, np.vecdot(rows, similarity))
+        return gained, np.vecdot(col_weights, np.add.reduce(cols, -2))
+    gained = (row_weights * (rows * similarity).sum(-1)).sum(-1)
+    return gained, (col_weights * cols.sum(-2)).sum(-1)
 
 
 def total_weight(weights: Array) -> float:

@@ -152,8 +152,8 @@ def row_norms(vectors: Array) -> Array:
 
 def clip_values(values: Array, low: float, high: float) -> Array:
     """Clip values to [low, high]; an array is changed in place, a tensor keeps its gradient."""
-    if isinstance(values, np.ndarray):
-        return values.clip(low, high, out=values)
+    if isinstance(values, np.ndarray):  # two ufuncs take half the time of the method
+        return np.minimum(np.maximum(values, low, out=values), high, out=values)
     return values.clip(low, high)
 
 

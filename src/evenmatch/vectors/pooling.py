@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -34,9 +35,17 @@ def embed_units(
     counts = weights(ids, vectors)
     if units.special_tokens and not _is_empty(states):
         # By id, not by position: "[SEP]" written in a text gets no weight either.
-        for special_id in {ids.item(at) for at in states.special_tokens}:
-            counts = counts * (ids != special_id)
+        special_ids = frozenset(map(ids.item, states.special_tokens))
+        counts = counts * _text_token_table(special_ids).take(ids, mode="clip")
     return Embedded(units, vectors, counts, mass(ids, vectors), states.flags)
+
+
+@lru_cache
+def _text_token_table(special_ids: frozenset[int]) -> Array:
+    """Return 0 at special token ids, and 1 at all other ids up to one above them."""
+    table = np.ones(max(special_ids, default=0) + 2)
+    table[list(special_ids)] = 0.0
+    return table
 
 
 def readable_units(units: Units, states: HiddenStates) -> Units:
