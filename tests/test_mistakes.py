@@ -38,6 +38,8 @@ MISTAKES = {
     "F1@5": "unknown metric 'F1@5'; did you mean 'f1_at_5'?",
     "ROUGE-L": "unknown metric 'ROUGE-L'; did you mean 'rougeL'?",
     "BERT-Score": "unknown metric 'BERT-Score'; did you mean 'bertscore'?",
+    "rougeL(lang=de)": "no setting 'lang'; the model decides the language",
+    "roberta-large": "a model is a setting of a metric: bertscore(model='roberta-large')",
     "comet": "unknown metric 'comet'; COMET is not included; for a metric fitted to ratings, use",
     "./parts.py": "./parts.py is a module; give the name of its metric and set EVENMATCH_PLUGINS",
     "sacrebleu": "did you mean 'bleu'?",
@@ -248,3 +250,51 @@ def test_a_file_that_is_not_there_is_an_error_of_the_library(
 def test_a_kind_in_the_plural_is_named() -> None:
     with pytest.raises(em.UnknownNameError, match="no kind 'Metrics'; did you mean 'metric'"):
         em.names("Metrics")
+
+
+@pytest.mark.parametrize(
+    ("setting", "spec"),
+    [("model", "bertscore(model='roberta-large')"), ("layer", "bertscore(layer=9)")],
+)
+def test_a_setting_of_a_metric_is_not_a_run_setting(setting: str, spec: str) -> None:
+    with pytest.raises(em.InputError, match=re.escape(f"the metric has it, as in {spec!r}")):
+        em.score(["a"], ["a"], "bertscore", **{setting: 9})
+
+
+@pytest.mark.parametrize("given", ["--lang en", "--model=roberta-large", "--idf"])
+def test_a_setting_of_a_metric_is_not_an_option(given: str, command: Command) -> None:
+    said = command("score", "-c", "a.txt", "-r", "b.txt", *given.split())
+    assert (said.code, said.out) == (2, "")
+    option = re.split("[ =]", given)[0]
+    assert f"there is no option {option}" in said.err
+    assert '; write -m "bertscore(' in said.err
+
+
+def test_a_setting_after_the_metric_is_not_taken_for_a_file(command: Command) -> None:
+    said = command("score", "-c", "a.txt", "-r", "b.txt", "-m", "bertscore", "model=x")
+    assert said.code == 2
+    assert 'here model=x, or -c and -r, not both; settings belong to the metric: -m "' in said.err
+
+
+def test_texts_that_are_names_of_files_are_remarked(command: Command) -> None:
+    Path("a.txt").write_text("a cat\n")
+    said = command("align", "a.txt", "a cat", "-m", HASHED)
+    assert said.code == 0
+    assert said.err == (
+        "evenmatch: a.txt is aligned as a text, not read as a file; for files: evenmatch score\n"
+    )
+
+
+def test_swapped_arguments_of_a_report_are_named(tmp_path: Path) -> None:
+    scores: Any = em.score(["a"], ["a"], HASHED)
+    wanted = (
+        r"takes a result and then a path, got str and Scores: write_report\(result, 'page.html'\)"
+    )
+    with pytest.raises(em.InputError, match=wanted):
+        em.write_report(str(tmp_path / "page.html"), scores)  # type: ignore[arg-type]  # is tested
+
+
+def test_a_misspelt_reward_is_an_error_before_a_run_begins(tmp_path: Path) -> None:
+    settings = em.TuneSettings("no.jsonl", "no.jsonl", str(tmp_path / "run"), reward="f_dics")
+    with pytest.raises(em.UnknownNameError, match="did you mean 'f_disc'"):
+        em.tune(settings)

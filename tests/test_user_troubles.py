@@ -15,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -134,3 +135,18 @@ def test_two_text_files_without_options_are_told_apart_by_name(command: Command)
     said = command("score", "a.txt", "b.txt", "-m", "chrf")
     assert said.code == 2
     assert "-c CANDIDATES -r REFERENCES" in said.err
+
+
+def test_notebooks_show_the_tables_of_a_result(tmp_path: Path) -> None:
+    ratings, phrases = tmp_path / "ratings.jsonl", tmp_path / "phrases.jsonl"
+    row = {"system": "A", "candidate": "a b", "references": ["a c"]}
+    ratings.write_text("".join(json.dumps({**row, "segment": n, "rating": n}) + "\n" for n in "12"))
+    phrases.write_text('{"text": "a b", "keyphrases": ["a"], "pred": {"x": ["a"]}}\n')
+    for result in (
+        em.compare({"A": ["a b"], "B": ["a c"]}, ["a c"], "chrf", resamples=20, trials=20),
+        em.correlate("chrf", ratings, level="segment", resamples=20),
+        em.score_keyphrases(phrases, "fg", resamples=20, trials=20),
+    ):
+        shown: list[str] = []
+        result._repr_pretty_(SimpleNamespace(text=shown.append), False)  # as IPython calls it
+        assert shown == [str(result)]

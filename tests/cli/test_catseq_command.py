@@ -68,6 +68,8 @@ def test_a_generator_is_trained_and_predicts_into_a_file_that_can_be_scored(
     rows = [json.loads(line) for line in Path("predicted.jsonl").read_text().splitlines()]
     assert [row["text"] for row in rows] == [f"we study {kind} nets ." for kind in "abcdef"]
     assert command("keyphrases", "predicted.jsonl", "-m", "fg").code == 0
+    printed = command("catseq", "predict", "made/stage-1", "documents.jsonl")
+    assert (printed.code, printed.out) == (0, Path("predicted.jsonl").read_text())
     rows = [{"text": "we study a nets .", "keyphrases": [["a nets", "nets of a"]]}, {"text": "b"}]
     Path("other.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     Path("none.jsonl").write_text('{"text": "we study b nets ."}\n')

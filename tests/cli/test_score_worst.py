@@ -37,6 +37,15 @@ def test_the_worst_pairs_are_printed_with_their_texts(command: Command, asked: l
         assert f"reference: {REFERENCES[row]}" in block
 
 
+def test_a_long_text_is_printed_in_part(command: Command) -> None:
+    Path("c.txt").write_text("a " * 300 + "\n")
+    Path("r.txt").write_text("b\n")
+    said = command("score", "-c", "c.txt", "-r", "r.txt", "-m", LSA, "--worst", "1")
+    assert f"candidate: {'a ' * 200}… (200 more characters)\n" in said.out
+    said = command("score", "-c", "c.txt", "-r", "r.txt", "-m", LSA, "--worst", "1", "--json")
+    assert json.loads(said.out)["worst"][0]["candidate"] == "a " * 300
+
+
 def test_the_document_has_them_with_every_score(command: Command, asked: list[str]) -> None:
     said = command(*asked, "-m", LSA, "-m", "chrf", "--worst", "2", "--json")
     document = json.loads(said.out)

@@ -112,6 +112,8 @@ def test_generate_writes_texts_that_can_be_scored(command: Command, tmp_path: Pa
     assert [each["references"] for each in records] == [list(g.references) for g in graphs]
     assert [each["source"] for each in records] == [g.graph.line for g in graphs]
     model = tmp_path / "out/model"
+    printed = command("generate", "out/model", "valid.jsonl")
+    assert (printed.code, printed.out) == (0, Path("texts.jsonl").read_text())
     texts = em.generate(model, [g.graph.line for g in graphs], batch_size=3)
     assert [each["candidate"] for each in records] == texts
     policy = load_policy(str(model))

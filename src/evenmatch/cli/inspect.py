@@ -7,6 +7,7 @@ list the registered names.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -75,6 +76,11 @@ def align(
         )
     if (also or against) and not plot.lower().endswith(".html"):
         raise typer.BadParameter("--also and --against need --plot FILE.html")
+    for text in (candidate, reference):
+        if os.path.isfile(text):
+            print_message(
+                f"{text} is aligned as a text, not read as a file; for files: evenmatch score"
+            )
     part = as_metric(metric)
     aligned = align_pair(candidate, reference, part)
     if plot.lower().endswith(".html"):

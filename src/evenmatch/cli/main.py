@@ -8,7 +8,13 @@ from importlib import import_module
 
 import typer
 
-from evenmatch.cli.console import print_output, record_command, report_errors, terminal_width
+from evenmatch.cli.console import (
+    print_message,
+    print_output,
+    record_command,
+    report_errors,
+    terminal_width,
+)
 from evenmatch.data.tables import page_width
 from evenmatch.version import __version__
 
@@ -43,11 +49,23 @@ COMMANDS = {
     "data": "data:data",
 }
 
+# Options of other tools that are settings of a metric here.
+_METRIC_COMMANDS = ("score", "align", "compare", "meta", "audit")
+_METRIC_OPTIONS = {
+    "--lang": "model='xlm-roberta-base'",
+    "--model": "model='roberta-large'",
+    "--model_type": "model='roberta-large'",
+    "--layer": "layer=9",
+    "--num_layers": "layer=9",
+    "--idf": "idf=True",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; exit with 0 on success, 1 on an error (one line), 2 on wrong usage."""
     given, debug = _extract_debug(sys.argv[1:] if arguments is None else arguments)
     wanted = [given[0]] if given and given[0] in COMMANDS else list(COMMANDS)
+    _refuse_metric_options(given)
     with report_errors(debug=debug), record_command(given), page_width(terminal_width()):
         build_app(wanted)(given, prog_name="evenmatch")
 
@@ -93,6 +111,15 @@ def _global_options(
     ),
 ) -> None:
     """Options that are given before the command."""
+
+
+def _refuse_metric_options(given: Sequence[str]) -> None:
+    """Exit with 2 if a setting of a metric is given as an option, and say where it belongs."""
+    if given and given[0] in _METRIC_COMMANDS:
+        for option in given[: given.index("--") if "--" in given else None]:
+            if setting := _METRIC_OPTIONS.get(option.partition("=")[0]):
+                print_message(f'there is no option {option}; write -m "bertscore({setting})"')
+                sys.exit(2)
 
 
 def _extract_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:

@@ -218,7 +218,8 @@ def _single_file(files: list[str]) -> str:
 
 def _check_input(file: str, candidates: list[str], references: list[str], sources: str) -> None:
     if file and (candidates or references or sources):
-        raise typer.BadParameter("give either FILE, or -c and -r, not both")
+        how = '; settings belong to the metric: -m "bertscore(layer=9)"' if "=" in file else ""
+        raise typer.BadParameter(f"give either FILE, here {file}, or -c and -r, not both{how}")
     if candidates and not references:
         raise typer.BadParameter(
             "-r REFERENCES is missing: give a file of references, one per line"

@@ -281,7 +281,7 @@ def generate(
     data: str = opt.argument(
         opt.REQUIRED, "DATA", "Graphs or lines, as for evenmatch tune; references are optional."
     ),
-    out: str = opt.value(opt.REQUIRED, "--out -o FILE.jsonl", "File for the texts."),
+    out: str = opt.value("", "--out -o FILE.jsonl", "File for the texts.", shown="print them"),
     batch_size: int = opt.count(64, "Number of texts that are decoded together."),
     beams: int = opt.count(1, "Number of beams of the search; 1 decodes greedily."),
     threads: int = opt.count(0, "Number of CPU threads; 0 uses PyTorch's default.", least=0),
@@ -290,13 +290,17 @@ def generate(
 
     References in DATA are kept, so that `evenmatch score` can score the texts.
     """
-    if not is_json(out):
+    if out and not is_json(out):
         raise typer.BadParameter(f"the texts are JSON lines; name the file .jsonl, not {out}")
     graphs = read_graphs(data, need_texts=False)
     sources = [each.graph.line for each in graphs]
     with training_threads(threads) if threads else nullcontext():
         texts = generate_texts(model, sources, batch_size=batch_size, beams=beams)
-    replace_file(out, "".join(map(_generated_line, graphs, texts)))
+    lines = "".join(map(_generated_line, graphs, texts))
+    if not out:
+        print_output(lines.removesuffix("\n"))
+        return
+    replace_file(out, lines)
     told = f"wrote {len(texts)} texts to {out}"
     if all(each.references for each in graphs):
         told += f"; to score them: evenmatch score {out}"
@@ -356,7 +360,9 @@ def catseq_predict(
         "DATA",
         "Documents, as for: evenmatch keyphrases; they need no gold keyphrases.",
     ),
-    out: str = opt.value(opt.REQUIRED, "--out -o FILE.jsonl", "File for the predictions."),
+    out: str = opt.value(
+        "", "--out -o FILE.jsonl", "File for the predictions.", shown="print them"
+    ),
     name: str = opt.value("catseq", "NAME", "Name of the predictions in the file."),
     beams: int = opt.count(1, "Number of beams of the search; 1 decodes greedily."),
 ) -> None:
@@ -364,11 +370,14 @@ def catseq_predict(
     generator = load_generator(model)
     documents = [each for found in read_documents(data, gold=False) for each in found.documents]
     predicted = generator(documents, beam=beams)
-    lines = (
+    lines = "".join(
         _prediction_line(document, {name: phrases})
         for document, phrases in zip(documents, predicted, strict=True)
     )
-    replace_file(out, "".join(lines))
+    if not out:
+        print_output(lines.removesuffix("\n"))
+        return
+    replace_file(out, lines)
     print_message(
         f"wrote {len(documents)} documents to {out}; to score them: evenmatch keyphrases {out}"
     )

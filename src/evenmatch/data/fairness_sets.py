@@ -126,6 +126,10 @@ def make_fairness_pair(
     """Create a fairness pair from its four texts."""
     if direction not in (-1, 0, 1):
         raise InputError(f"the direction of a fairness pair is 1, -1 or 0, got {direction!r:.40}")
+    if scores is not None and not isinstance(scores, Mapping):
+        raise InputError(
+            f"the published scores of a fairness pair are a mapping, got {scores!r:.40}"
+        )
     return FairnessPair(Pair(cand_a, (ref_a,)), Pair(cand_b, (ref_b,)), scores or {}, direction)
 
 

@@ -176,6 +176,10 @@ class Agreement:
     def _label(self, metric: str) -> str:
         return f"{metric} ↓" if metric in self._lower_is_better else metric
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the tables in notebooks instead of all fields."""
+        printer.text(str(self))
+
     def __str__(self) -> str:
         tables = [self.table(), *([selection_table(self.selection)] if self.selection else [])]
         return "\n\n".join([*map(table_to_text, tables), "\n".join(self.notes())])

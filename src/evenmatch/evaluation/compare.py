@@ -187,6 +187,10 @@ class Comparison:
             *(f"{name}: {signature}" for name, signature in self.signatures.items()),
         ]
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the tables in notebooks instead of all fields."""
+        printer.text(str(self))
+
     def __str__(self) -> str:
         tables = self.grid().to_text(), table_to_text(self.gap_table())
         return "\n\n".join([*tables, "\n".join(self.notes())])

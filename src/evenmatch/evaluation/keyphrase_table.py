@@ -164,6 +164,10 @@ class KeyphraseTable:
             "full": self.full,
         }
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the tables in notebooks instead of all fields."""
+        printer.text(str(self))
+
     def __str__(self) -> str:
         tables = [table_to_text(self.score_table())]
         if self.gaps:

@@ -309,6 +309,15 @@ def check_positive(**values: float) -> None:
 _FOREIGN_SETTINGS = {
     "lang": "the model decides the language, as in model='xlm-roberta-base'",
     "rescale_with_baseline": "`evenmatch baseline` prints a rescaled metric",
+    **{
+        name: f"the metric has it, as in {spec!r}"
+        for names, spec in (
+            (("model", "model_type"), "bertscore(model='roberta-large')"),
+            (("layer", "num_layers"), "bertscore(layer=9)"),
+            (("idf",), "bertscore(idf=True)"),
+        )
+        for name in names
+    },
 }
 
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from evenmatch.errors import InputError
+from evenmatch.errors import InputError, UnknownNameError
 from evenmatch.registry.parts import (
     RegistryEntry,
     cast_setting,
@@ -30,6 +30,7 @@ from evenmatch.registry.parts import (
 )
 
 MAX_SPEC_LENGTH = 20_000
+_MODEL_NAME = re.compile(r"[\w.]+(?:-[\w.]+)*-(?:x?large|base|small|\w*cased|mnli|v\d)\b[\w.-]*")
 _PAPER_NAME = re.compile(r"\s*([A-Za-z]\w*(?:[-@]\w+|\+\+)+)\s*(?:\(|$)")  # ROUGE-L, chrF++, F1@5
 
 
@@ -45,6 +46,11 @@ def build(text: str, kind: str | None = None) -> Any:
         raise InputError(f"a spec must be a string, got {type(text).__name__}")
     if len(text) > MAX_SPEC_LENGTH:
         raise InputError(f"a spec may have {MAX_SPEC_LENGTH} characters, got {len(text)}")
+    if _MODEL_NAME.fullmatch(text.strip()):
+        raise UnknownNameError(
+            f"unknown {kind or 'name'} {text.strip()!r}; a model is a setting of a metric: "
+            f"bertscore(model={text.strip()!r})"
+        )
     if paper_name := _PAPER_NAME.match(text):
         find_entry(paper_name[1], kind)  # raises an error with the names that are close
     try:
@@ -102,7 +108,9 @@ def _parse_node(node: ast.expr, text: str, kind: str | None = None) -> Any:
             for keyword in keywords:
                 if keyword.arg is None or keyword.arg in settings:
                     raise InputError(f"settings of {name} must be given once each, by name")
-                hint = hints.get(keyword.arg)
+                if keyword.arg not in hints:  # before its value, whose names may be unknown too
+                    check_values(name, {keyword.arg: None}, hints)
+                hint = hints[keyword.arg]
                 kind = kind_of_hint(hint)
                 bare = isinstance(keyword.value, ast.Name | ast.BinOp | ast.Attribute)
                 if bare and kind is None and takes_text(hint):

@@ -29,6 +29,8 @@ from evenmatch.scoring.metric import as_metric
 from evenmatch.scoring.streaming import RunningMean
 from evenmatch.types import Pair, Score
 
+_MOST_CHARACTERS = 400  # of a text among the worst, when printed; JSON has all
+
 
 def metric_document(
     signature: str, mean: Score, corpus: float | None, segments: Iterable[Score] | None
@@ -91,9 +93,16 @@ class WorstPairs:
             ]
             head += [f"{name} {show(score.value)}" for name, score in own.scores.items()]
             flags = sorted({flag for score in own.scores.values() for flag in score.flags})
-            lines = [", ".join([*head, *flags]), f"  candidate: {pair.candidate}"]
-            parts.append("\n".join([*lines, *(f"  reference: {r}" for r in pair.references)]))
+            lines = [", ".join([*head, *flags]), f"  candidate: {_beginning(pair.candidate)}"]
+            lines += [f"  reference: {_beginning(text)}" for text in pair.references]
+            parts.append("\n".join(lines))
         return "\n\n".join(parts)
+
+
+def _beginning(text: str) -> str:
+    """Return the beginning of a long text, and how much is left out."""
+    left = len(text) - _MOST_CHARACTERS
+    return text if left <= 0 else f"{text[:_MOST_CHARACTERS]}… ({left} more characters)"
 
 
 @dataclass(frozen=True)

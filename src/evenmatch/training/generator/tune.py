@@ -25,6 +25,7 @@ from evenmatch.files import hold_lock
 from evenmatch.metrics.ngram.sacrebleu import Bleu, Chrf
 from evenmatch.models.checkpoints import find_checkpoint
 from evenmatch.registry.parts import check_arguments
+from evenmatch.scoring.metric import as_metric
 from evenmatch.training.checkpoints import CheckpointFile, content_digest
 from evenmatch.training.generator.decoding import generate_texts
 from evenmatch.training.generator.loss import StepMetrics, TuneBatch, mixed_loss, policy_reward
@@ -128,6 +129,7 @@ def tune(
     returns True.
     """
     config = settings if isinstance(settings, TuneSettings) else read_tune_settings(settings)
+    as_metric(config.reward)  # a misspelt name is an error before a model is made
     graphs, valid = read_graphs(config.train), read_graphs(config.valid)
     folder = Path(config.out).expanduser()
     if folder.is_file():
