@@ -281,3 +281,44 @@ def test_a_notebook_output_works_by_itself(tmp_path: Path, visit: Open) -> None:
     seen = visit(file.as_uri())
     assert seen.locator("svg.links").count() == 2
     assert "#" not in seen.url
+
+
+# The smallest contrast of a number with its cell, whose colour is mixed with that of the page.
+LEAST_CONTRAST = """() => {
+  const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (rgb) => rgb.slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const root = document.querySelector("evenmatch-viewer").shadowRoot;
+  const paper = parse(getComputedStyle(root.querySelector(".viewer")).backgroundColor);
+  return Math.min(...[...root.querySelectorAll("td.heat")].map((cell) => {
+    const style = getComputedStyle(cell), [r, g, b, a = 1] = parse(style.backgroundColor);
+    const behind = [r, g, b].map((v, i) => a * v + (1 - a) * paper[i]);
+    const pair = [light(parse(style.color)), light(behind)];
+    return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+  }));
+}"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_number_of_the_heat_map_can_be_read(tmp_path: Path, visit: Open, dark: bool) -> None:
+    words = " ".join("abcdefghijklmnopqrstuvwxyz"[:n] for n in range(1, 27))
+    aligned = em.align(words, words, "align(vectors=bare, similarity=edit)")
+    file = tmp_path / "page.html"
+    file.write_text(alignment_page(aligned), "utf-8")
+    seen = visit(f"{file.as_uri()}#v=map", dark=dark)
+    assert seen.locator(".viewer td.heat").count() == 26 * 26
+    assert seen.evaluate(LEAST_CONTRAST) >= 4.5
+
+
+def test_a_wide_heat_map_says_that_it_scrolls_and_keeps_its_names(
+    long_texts: str, visit: Open
+) -> None:
+    seen = visit(f"{long_texts}#v=map", width=390)
+    assert seen.get_by_text("Scroll sideways to see the rest").count() == 2
+    name = seen.locator(".viewer tbody th").first
+    before = name.bounding_box()
+    seen.locator(".viewer .wide").first.evaluate("region => region.scrollLeft = 400")
+    assert name.bounding_box() == before
+    seen.get_by_label("Links").check()
+    assert seen.get_by_text("Scroll sideways to see the rest").count() == 0

@@ -41,7 +41,7 @@ from evenmatch.viewer.links import truncate
 _PLOT_WIDTH, _PLOT_HEIGHT, _PLOT_MARGIN = 190, 150, 10
 _MAX_POINTS = 400  # more points only make the page larger
 _MAX_NAMED = 60  # systems with a tooltip
-_LIGHT_TEXT_THRESHOLD = 0.6  # white text from this colour depth on
+_LIGHT_TEXT_THRESHOLD = 0.77  # white text from this colour depth on, black text below
 _MAX_CHARACTERS = 1200  # longer texts are cut
 _RANKING_TEXT = (
     "Agreement with its confidence interval, averaged over the subsets of the data (for example "

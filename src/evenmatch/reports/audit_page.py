@@ -29,7 +29,7 @@ from evenmatch.scoring.metric import AlignMetric
 from evenmatch.viewer.links import link_diagram
 from evenmatch.viewer.page import scroll_region
 
-_LIGHT_TEXT_THRESHOLD = 0.7  # white text from this colour depth on
+_LIGHT_TEXT_THRESHOLD = 0.77  # white text from this colour depth on, black text below
 _DARKEST = 0.85
 
 _PARADIGMS_INTRO = (

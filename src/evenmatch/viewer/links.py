@@ -18,6 +18,7 @@ FONT_SIZE = 14.0  # pixels, as in style.css
 _TOP, _BETWEEN, _BOX_HEIGHT = 24.0, 114.0, 26.0
 _GAP, _PADDING, _LEADING = 10.0, 7.0, 14.0
 _ROW_WIDTH = 900.0  # longer rows are wrapped
+_LIGHT_TEXT_THRESHOLD = 0.77  # white numbers from this colour depth on, black ones below
 _DENSE = 8  # with more columns, their headers are vertical
 
 
@@ -188,7 +189,9 @@ def _head(unit: str, scope: str, paired: bool) -> str:
 
 
 def _cell(value: float, alpha: float, weight: float, paired: bool) -> str:
-    names = "heat" + (" hot" if alpha > 0.55 else "") + ("" if paired else " alone")
+    names = (
+        "heat" + (" hot" if alpha > _LIGHT_TEXT_THRESHOLD else "") + ("" if paired else " alone")
+    )
     style, weight_text = f"--s:{alpha:.2f}", ""
     if weight:
         names += " pair"

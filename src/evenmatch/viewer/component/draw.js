@@ -65,6 +65,7 @@ const scaleSimilarity = (alignment) => {
 };
 
 const MOST_CELLS = 10000;
+const LIGHT_TEXT = 0.77; // white numbers from this colour depth on, black ones below
 
 const mapTable = (alignment) => {
   const [rows, columns] = [alignment.candidate_units, alignment.reference_units];
@@ -73,7 +74,7 @@ const mapTable = (alignment) => {
   const weight = weights(alignment), alpha = scaleSimilarity(alignment);
   const cell = (i, j) => {
     const w = weight.get(`${i},${j}`) || 0, a = alpha(alignment.similarity[i][j]);
-    return `<td role="gridcell" tabindex="-1" class="heat${a > 0.55 ? " hot" : ""}${w ? " pair" : ""}" data-i="${i}" ` +
+    return `<td role="gridcell" tabindex="-1" class="heat${a > LIGHT_TEXT ? " hot" : ""}${w ? " pair" : ""}" data-i="${i}" ` +
       `data-j="${j}" data-s="${a.toFixed(2)}" data-w="${w.toFixed(2)}">${formatNumber(alignment.similarity[i][j])}` +
       (w ? `<span class="unseen">, pair of weight ${formatNumber(w)}</span>` : "") + "</td>";
   };
@@ -102,7 +103,7 @@ const mapSvg = (alignment) => {
     const a = alpha(alignment.similarity[i][j]);
     return `<rect x="${x}" y="${y}" width="${side}" height="${high}" style="fill:#08519c;fill-opacity:${a.toFixed(2)};stroke:none"/>` +
       (w ? `<rect x="${x + 2}" y="${y + 2}" width="${side - 4}" height="${high - 4}" style="fill:none;stroke:#e8590c;stroke-width:${(1 + 2.5 * w).toFixed(1)}"/>` : "") +
-      `<text x="${x + side / 2}" y="${y + 18}"${a > 0.55 ? ' style="fill:#fff"' : ""}>${formatNumber(alignment.similarity[i][j])}</text>`;
+      `<text x="${x + side / 2}" y="${y + 18}" style="fill:${a > LIGHT_TEXT ? "#fff" : "#000"}">${formatNumber(alignment.similarity[i][j])}</text>`;
   }).join("")).join("");
   const names = rows.map((u, i) => `<text x="${left - 6}" y="${top + i * high + 18}" style="text-anchor:end">${escapeHtml(shorten(u))}</text>`).join("") +
     columns.map((u, j) => `<text transform="translate(${left + j * side + 24} ${top - 6}) rotate(-90)" style="text-anchor:start">${escapeHtml(shorten(u))}</text>`).join("");

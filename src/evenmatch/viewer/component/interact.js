@@ -58,6 +58,9 @@ Object.assign(Viewer.prototype, {
       const width = trees.width.baseVal.value;
       trees.style.width = `${Math.max(LEAST_SCALE * width, Math.min(width, this.room()))}px`;
     }
+    for (const region of this.shadowRoot.querySelectorAll(".wide"))
+      if (region.scrollWidth > region.clientWidth + 1)
+        region.insertAdjacentHTML("afterend", '<p class="more">Scroll sideways to see the rest →</p>');
     for (const cell of this.shadowRoot.querySelectorAll("td.heat"))
       for (const name of ["s", "w"]) cell.style.setProperty(`--${name}`, cell.dataset[name]);
     for (const figure of this.shadowRoot.querySelectorAll("figure"))
