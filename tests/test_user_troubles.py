@@ -96,10 +96,14 @@ def test_the_package_itself_needs_no_heavy_library_and_bounds_none_from_above() 
     assert not [each for each in project["dependencies"] if "<" in each or "==" in each]
 
 
-def test_how_documents_are_averaged_is_in_the_signature() -> None:
-    macro, micro = (em.build(f"keyphrase_f1(average={name!r})") for name in ("macro", "micro"))
-    assert macro.signature != micro.signature
-    assert "average='micro'" in micro.signature
+@pytest.mark.parametrize(
+    "policy",
+    ["average='micro'", "duplicates='wrong'", "reference_duplicates='keep'", "no_reference='skip'"],
+)
+def test_how_documents_and_duplicates_count_is_in_the_signature(policy: str) -> None:
+    usual, other = em.build("keyphrase_f1"), em.build(f"keyphrase_f1({policy})")
+    assert policy not in usual.signature
+    assert policy in other.signature
 
 
 def test_habits_of_other_tools_are_served() -> None:
