@@ -41,6 +41,10 @@ def test_tune_pauses_goes_on_and_says_what_it_made(command: Command, tmp_path: P
     done = command("tune", "run.toml", "--json", "--progress")
     assert done.code == 0
     assert json.loads(done.out)["ended"]
+    given = json.loads(done.out)["settings"]
+    assert given["reward"] == em.TuneSettings("", "", "").reward
+    assert given["shape"]["width"] == 16
+    assert "rate" not in given or f"rate = {given['rate']:g}" in CONFIG
     assert "reward" in done.err
     assert "wrote out/model; to write texts with it: evenmatch generate out/model" in done.err
     steps = json.loads(done.out)["steps"]

@@ -100,6 +100,16 @@ def test_training_is_drawn_as_curves(every: dict[str, Any]) -> None:
     assert "&lt;H&gt; Cork" in page
     assert "best: BLEU 0.2500 at step 20" in page
     assert "20 steps, not finished" in page
+    given = {"reward": "f_disc", "shape": {"width": 64}}
+    page = result_page({**every["tune"], "settings": given})
+    assert "settings, apart from defaults: reward = f_disc, shape.width = 64" in page
+
+
+def test_steps_are_drawn_at_whole_numbers(every: dict[str, Any]) -> None:
+    rows = [{**row, "step": n} for n, row in enumerate(every["tune"]["looks"], start=2)]
+    page = result_page({**every["tune"], "looks": rows})
+    assert ">2</text>" in page
+    assert ">2.5</text>" not in page
 
 
 def test_intervals_of_a_study_are_one_cell(every: dict[str, Any]) -> None:

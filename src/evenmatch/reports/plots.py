@@ -150,6 +150,8 @@ def line_plot(
     points = [point for line in lines.values() for point in line]
     heights = [y for _, y in points]
     across = nice_scale([x for x, _ in points], 0, 100, most=6)
+    if across.step < 1 and all(isinstance(x, int) for x, _ in points):  # such as steps
+        across = Scale(across.low, across.high, 0, 100, 1)
     up = nice_scale([0, *heights] if from_zero else _pad_range(heights), 100, 0, most=6)
     shapes = [*_x_axis(across, axes[0]), *_y_axis(up, axes[1])]
     for n, (name, line) in enumerate(lines.items()):

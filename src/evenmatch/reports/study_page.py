@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -208,4 +208,15 @@ def tune_page(document: Mapping[str, Any]) -> str:
         f"{document['steps']} steps, {'finished' if document['ended'] else 'not finished'}",
         f"best: BLEU {best['bleu']:.4f} at step {best['step']}" if best else "no evaluation yet",
     ]
+    if given := document.get("settings"):
+        shown = ", ".join(f"{name} = {value}" for name, value in _flat_settings(given))
+        notes.append(f"settings, apart from defaults: {shown}")
     return render_page("Fine-tuning with a reward", parts, notes, document.get("command", ""))
+
+
+def _flat_settings(given: Mapping[str, Any], table: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in given.items():
+        if isinstance(value, Mapping):
+            yield from _flat_settings(value, f"{table}{name}.")
+        else:
+            yield f"{table}{name}", value

@@ -64,12 +64,14 @@ class TuneResult:
     `evaluations` holds, by step, what the model wrote for the validation set: `chrf`,
     `greedy_length` (words), `greedy_repetition`, and `examples` of input, text and reference.
     `new_steps` is the number of steps taken by this call: 0 if the run had already ended.
+    `settings` are the reward, and the settings that differ from their defaults.
     """
 
     model: Path
     history: History[StepMetrics]
     evaluations: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     new_steps: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ending(self) -> str:
@@ -111,6 +113,7 @@ class TuneResult:
             "best": {"step": step, "bleu": bleu} if rows else None,
             "looks": rows,
             "examples": examples,
+            "settings": dict(self.settings),
         }
 
 
@@ -203,7 +206,9 @@ def _tune(
         )
     if history.ended and config.keep_last:
         save_policy(policy, folder / LAST_FOLDER, config.decoding)
-    result = TuneResult(folder / MODEL_FOLDER, history, evaluator.found, new_steps)
+    usual = TuneSettings(config.train, config.valid, config.out)
+    given = {k: v for k, v in asdict(config).items() if k == "reward" or v != asdict(usual)[k]}
+    result = TuneResult(folder / MODEL_FOLDER, history, evaluator.found, new_steps, given)
     replace_file(folder / RESULT_FILE, json.dumps(result.document, indent=1))
     return result
 
