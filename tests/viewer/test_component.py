@@ -322,3 +322,17 @@ def test_a_wide_heat_map_says_that_it_scrolls_and_keeps_its_names(
     assert name.bounding_box() == before
     seen.get_by_label("Links").check()
     assert seen.get_by_text("Scroll sideways to see the rest").count() == 0
+
+
+def test_a_difference_is_explained_by_partners_that_are_similar(
+    tmp_path: Path, visit: Open
+) -> None:
+    exact = em.build("align(vectors=bare, similarity=exact)")  # greedy: each unit has a partner
+    candidates, reference = ["a a a a a x", "b"], "a b"
+    also = align_all([("mine", exact)], candidates, reference)
+    file = tmp_path / "page.html"
+    file.write_text(alignment_page(em.align(candidates[0], reference, exact), also=also), "utf-8")
+    why = visit(file.as_uri()).locator(".why").inner_text()
+    assert "is covered 0.00 by nothing in A and 1.00 by “b” in B" in why
+    assert "A’s “x” has credit 0.00: precision of A" in why
+    assert "by “a”, “a”, “a” and 2 more in A and 0.00 by nothing in B" in why

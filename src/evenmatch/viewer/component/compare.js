@@ -1,8 +1,14 @@
 // Explain why one candidate scores higher than another with the same reference.
 
-const partnersOf = (alignment, side, at) =>
-  alignment.pairs.filter((pair) => pair[side] === at)
-    .map(([i, j]) => quote(side ? alignment.candidate_units[i] : alignment.reference_units[j])).join(", ");
+const MOST_PARTNERS = 3;
+
+// The partners of a unit that give it credit: greedy alignment pairs a unit even with one that is not similar at all.
+const partnersOf = (alignment, side, at) => {
+  const partners = alignment.pairs.filter(([i, j]) => [i, j][side] === at && alignment.similarity[i][j] !== 0)
+    .map(([i, j]) => quote(side ? alignment.candidate_units[i] : alignment.reference_units[j]));
+  const more = partners.length - MOST_PARTNERS;
+  return partners.slice(0, MOST_PARTNERS).join(", ") + (more > 0 ? ` and ${more} more` : "");
+};
 
 const share = (weights, at) => {
   const sum = weights.reduce((a, b) => a + b, 0);
