@@ -14,6 +14,7 @@ import typer
 import evenmatch as em
 from evenmatch.cli.main import COMMANDS, build_app
 from tests.cli.conftest import Command
+from tests.support.model_families import FolderOf
 from tests.support.small_training import write_table
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -96,6 +97,22 @@ def test_a_calibrated_metric_is_that_of_python(command: Command, tmp_path: Path)
     assert document["rows"] == json.loads(json.dumps(made.document["rows"]))
     texts = ["a cat sat on the mat"], ["the cat sat on a mat"]
     assert em.score(*texts, "./shell").mean == em.score(*texts, "./python").mean
+
+
+def test_baselines_and_layers_are_those_of_python(
+    command: Command, folder_of: FolderOf, tmp_path: Path
+) -> None:
+    ratings = write_table(tmp_path)
+    metric = f"f_disc(model={str(folder_of('bert'))!r}, layer='last')"
+    texts = ["a cat sat", "rain in the north", "prices fell", "the quick brown fox"]
+    Path("texts.txt").write_text("".join(text + "\n" for text in texts))
+    said = command("baseline", "texts.txt", "-m", metric, "--pairs", "6")
+    assert (said.code, said.out) == (0, f"{em.measure_baseline(texts, metric, pairs=6)}\n")
+    asked = ("choose-layer", ratings, "-m", metric, "--folds", "3", "--no-store")
+    found = em.choose_layer(ratings, metric, folds=3, store=False)
+    assert command(*asked).out == f"{found}\n"
+    document = json.loads(command(*asked, "--json").out)
+    assert document == {**json.loads(json.dumps(found.document())), "command": document["command"]}
 
 
 @pytest.mark.model
