@@ -22,12 +22,14 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "no candidate": (
         "x.jsonl",
         b'{"text": "a", "reference": "b"}\n',
-        "x.jsonl line 1 has no field 'candidate' or 'prediction'; its fields: 'text', 'reference'",
+        "x.jsonl line 1 has no field 'candidate' or 'prediction'; rename one of its fields: "
+        "'text', 'reference'",
     ),
     "no references": (
         "x.jsonl",
         b'{"candidate": "a"}\n',
-        "x.jsonl line 1 has no field 'references' or 'reference'; its fields: 'candidate'",
+        "x.jsonl line 1 has no field 'references' or 'reference'; rename one of its fields: "
+        "'candidate'",
     ),
     "empty references": (
         "x.jsonl",

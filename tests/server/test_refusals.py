@@ -38,7 +38,7 @@ def test_only_metrics_that_align_can_be_looked_at(serve: Serve) -> None:
 @pytest.mark.parametrize("path", ["/score", "/reward"])
 def test_lists_of_different_lengths_are_refused(serve: Serve, path: str) -> None:
     answer = serve().post(path, json={"candidates": ["a", "b"], "references": ["a"]})
-    assert refused(answer, 409, "2 candidates but 1 reference")
+    assert refused(answer, 409, "2 candidates but 1 reference; give one string or one list of")
 
 
 def test_a_metric_without_a_name_is_refused_wherever_it_is_named(serve: Serve) -> None:

@@ -221,7 +221,9 @@ def _find_field(record: Mapping[str, Any], names: tuple[str, str], where: str) -
         if name in record:
             return record[name]
     fields = ", ".join(map(repr, record)) or "none"
-    raise InputError(f"{where} has no field {names[0]!r} or {names[1]!r}; its fields: {fields}")
+    raise InputError(
+        f"{where} has no field {names[0]!r} or {names[1]!r}; rename one of its fields: {fields}"
+    )
 
 
 def _format_line_count(count: int) -> str:

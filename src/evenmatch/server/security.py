@@ -216,8 +216,9 @@ def pairs_of_request(
     if len(candidates) != len(references):
         raise RequestError(
             409,
-            f"{len(candidates)} candidates but {len(references)} references; give one string or "
-            "one list of strings per candidate",
+            f"{len(candidates)} candidate{'s' * (len(candidates) != 1)} but {len(references)} "
+            f"reference{'s' * (len(references) != 1)}; give one string or one list of strings per "
+            "candidate",
         )
     pairs = tuple(
         Pair(candidate, (given,) if isinstance(given, str) else tuple(given))
