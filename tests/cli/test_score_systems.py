@@ -106,6 +106,8 @@ def test_the_document_of_systems_has_a_page(command: Command, asked: list[str]) 
     page = Path("page.html").read_text()
     assert "<h1>Scores of systems: base, ours</h1>" in page
     assert f'<td class="number">{wanted("base")["bleu"].corpus:.4f}</td>' in page
+    assert "ter ↓" in page
+    assert "<li>↓ lower is better: ter</li>" in page
 
 
 RECORDS = [
@@ -230,3 +232,8 @@ def test_a_metric_of_which_lower_is_better_has_an_arrow(command: Command, record
     said = command("score", records, "-m", "ter", "-m", "chrf")
     assert [line.split("  ")[0] for line in said.out.splitlines()[1:3]] == ["ter ↓", "chrf"]
     assert "ter $\\downarrow$ &" in command("score", records, "-m", "ter", "-f", "latex").out
+    assert command("score", records, "-m", "ter", "-m", "chrf", "--out", "page.html").code == 0
+    page = Path("page.html").read_text()
+    assert "<li>↓ lower is better: ter</li>" in page
+    assert "ter ↓" in page
+    assert "chrf ↓" not in page

@@ -5,14 +5,14 @@ The page of one system has means, histograms, the worst and the best texts, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from evenmatch.data.scores import finite_or_none
-from evenmatch.data.tables import TextTable, format_number
+from evenmatch.data.tables import TextTable, direction_label, format_number
 from evenmatch.errors import EvenmatchError, InputError
 from evenmatch.evaluation.compare import Comparison
 from evenmatch.evaluation.keyphrase_table import COLUMNS, KeyphraseTable
@@ -87,11 +87,15 @@ def systems_page(document: Mapping[str, Any]) -> str:
     ]
     corpus = [name for name, each in first.items() if "corpus" in each]
     text = f"Corpus scores of {', '.join(corpus)}; means of others. " if corpus else ""
-    table = sortable_table([["system", *first], *rows], "Score of each system by each metric")
+    header = ["system", *map(_label, first)]
+    table = sortable_table([header, *rows], "Score of each system by each metric")
     return render_page(
         f"Scores of systems: {', '.join(systems)}",
         (section("Scores", text + SORT_HINT, table), _worst_section(document)),
-        [f"{name}: {each['signature']}" for name, each in first.items()],
+        [
+            *_direction_notes(first),
+            *(f"{name}: {each['signature']}" for name, each in first.items()),
+        ],
         document.get("command", ""),
     )
 
@@ -185,8 +189,22 @@ def _check_pairs(segments: Mapping[str, Any], pairs: Sequence[Pair] | None, text
 def _means_table(metrics: Mapping[str, Any]) -> TextTable:
     corpus = any("corpus" in each for each in metrics.values())
     fields = ["mean", "precision", "recall", *(["corpus"] if corpus else [])]
-    rows = [[name, *(format_number(each.get(f)) for f in fields)] for name, each in metrics.items()]
+    rows = [
+        [_label(name), *(format_number(each.get(f)) for f in fields)]
+        for name, each in metrics.items()
+    ]
     return [["metric", *fields], *rows]
+
+
+def _label(metric: str) -> str:
+    """Return the name of a metric, with an arrow if lower is better as far as is known here."""
+    found = metric_if_available(metric)
+    return direction_label(metric, found is None or found.higher_is_better)
+
+
+def _direction_notes(metrics: Iterable[str]) -> list[str]:
+    lower = [name for name in metrics if _label(name) != name]
+    return [f"↓ lower is better: {', '.join(lower)}"] if lower else []
 
 
 def _histograms(segments: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
@@ -221,6 +239,7 @@ def _rows_section(segments: Mapping[str, Any], pairs: Sequence[Pair] | None) -> 
 def _notes(
     document: Mapping[str, Any], segments: Mapping[str, Any], pairs: Sequence[Pair] | None
 ) -> Iterator[str]:
+    yield from _direction_notes(document["metrics"])
     for name, each in document["metrics"].items():
         yield f"{name}: {each['signature']}"
     for name, why in document.get("absent", {}).items():
