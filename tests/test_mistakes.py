@@ -270,10 +270,16 @@ def test_a_setting_of_a_metric_is_not_an_option(given: str, command: Command) ->
     assert '; write -m "bertscore(' in said.err
 
 
+def oneline(text: str) -> str:
+    return " ".join(text.split())
+
+
 def test_a_setting_after_the_metric_is_not_taken_for_a_file(command: Command) -> None:
     said = command("score", "-c", "a.txt", "-r", "b.txt", "-m", "bertscore", "model=x")
     assert said.code == 2
-    assert 'here model=x, or -c and -r, not both; settings belong to the metric: -m "' in said.err
+    assert "or -c and -r, not both; settings belong to the metric: -m " in oneline(said.err)
+    said = command("score", "-c", "a.txt", "c.txt", "-r", "b.txt")
+    assert "here c.txt, or -c and -r, not both; write -c or -r before each" in oneline(said.err)
 
 
 def test_texts_that_are_names_of_files_are_remarked(command: Command) -> None:

@@ -218,8 +218,10 @@ def _single_file(files: list[str]) -> str:
 
 def _check_input(file: str, candidates: list[str], references: list[str], sources: str) -> None:
     if file and (candidates or references or sources):
-        how = '; settings belong to the metric: -m "bertscore(layer=9)"' if "=" in file else ""
-        raise typer.BadParameter(f"give either FILE, here {file}, or -c and -r, not both{how}")
+        how = "write -c or -r before each text file"
+        if "=" in file:
+            how = 'settings belong to the metric: -m "bertscore(layer=9)"'
+        raise typer.BadParameter(f"give either FILE, here {file}, or -c and -r, not both; {how}")
     if candidates and not references:
         raise typer.BadParameter(
             "-r REFERENCES is missing: give a file of references, one per line"
