@@ -257,8 +257,9 @@ def test_a_kind_in_the_plural_is_named() -> None:
     [("model", "bertscore(model='roberta-large')"), ("layer", "bertscore(layer=9)")],
 )
 def test_a_setting_of_a_metric_is_not_a_run_setting(setting: str, spec: str) -> None:
+    given: dict[str, Any] = {setting: 9}
     with pytest.raises(em.InputError, match=re.escape(f"the metric has it, as in {spec!r}")):
-        em.score(["a"], ["a"], "bertscore", **{setting: 9})
+        em.score(["a"], ["a"], "bertscore", **given)
 
 
 @pytest.mark.parametrize("given", ["--lang en", "--model=roberta-large", "--idf"])

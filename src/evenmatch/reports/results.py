@@ -74,10 +74,11 @@ def write_report(
     with their alignments. Other texts than those are refused. `command` is shown as the command
     line that produced the result; a document contains its own.
     """
-    if isinstance(result, str) or not isinstance(path, (str, PathLike)):
+    given: Any = (result, path)
+    if isinstance(given[0], str) or not isinstance(given[1], (str, PathLike)):
         raise InputError(
-            f"write_report takes a result and then a path, got {type(result).__name__} and "
-            f"{type(path).__name__}: write_report(result, 'page.html')"
+            f"write_report takes a result and then a path, got {type(given[0]).__name__} and "
+            f"{type(given[1]).__name__}: write_report(result, 'page.html')"
         )
     target = check_page_path(path)
     return write_page(result_page(result, pairs=pairs, examples=examples, command=command), target)
