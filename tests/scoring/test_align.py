@@ -94,3 +94,10 @@ def test_sub_words_that_continue_a_word_are_shown_as_such() -> None:
     assert "##ath" in str(aligned)
     flat = em.align("walkathon walkathon", "a", "align(vectors=hashed)")
     assert flat.labels[0] == flat.candidate_units
+
+
+def test_long_units_are_shortened_in_the_printed_table() -> None:
+    text = "a very long sentence about nothing at all " * 4 + "."
+    lines = str(em.align(text, text, "align(units=sentences, vectors=hashed)")).splitlines()
+    assert all(len(line) < 160 for line in lines)
+    assert "…" in lines[1]

@@ -74,7 +74,9 @@ class KeyphraseGap:
     def __str__(self) -> str:
         stars = "***" if self.p < 0.001 else "**" if self.p < 0.01 else "*" if self.p < 0.05 else ""
         p = "p < .001" if self.p < 0.001 else f"p = {self.p:.3f}".replace("0.", ".")
-        return f"{self.difference:+.3f}{stars} ({self.low:+.3f} to {self.high:+.3f}), {p}"
+        # adding 0.0 turns -0.0 into 0.0
+        value, low, high = (round(n, 3) + 0.0 for n in (self.difference, self.low, self.high))
+        return f"{value:+.3f}{stars} ({low:+.3f} to {high:+.3f}), {p}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from evenmatch.types import (
 from evenmatch.units.text import continuations
 
 _MIN_PAIR_WEIGHT = 0.005  # smaller weights are left out of the list of pairs
+_MAX_SHOWN = 60  # characters of a unit in the printed table
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class Aligned:
         return self.html_renderer(self) if self.html_renderer else None
 
     def __str__(self) -> str:
-        candidate_units, reference_units = self.labels
+        candidate_units, reference_units = (list(map(_shorten, side)) for side in self.labels)
         width = max([len(u) for u in candidate_units] + [9])
         lines = [f"{'candidate':<{width}}  weight  similarity  reference"]
         pairs = self.pairs
@@ -89,6 +90,11 @@ class Aligned:
         ]
         lines.append(_format_score(self.score))
         return "\n".join(lines)
+
+
+def _shorten(unit: str) -> str:
+    """Shorten a unit for a table; units may be whole sentences."""
+    return unit if len(unit) <= _MAX_SHOWN else f"{unit[: _MAX_SHOWN - 1]}…"
 
 
 def _format_score(score: Score) -> str:

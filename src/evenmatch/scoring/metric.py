@@ -332,8 +332,8 @@ def read_metric(given: str) -> Any:
     file = path / METRIC_FILE if path.is_dir() else path
     if not file.is_file():
         raise DataError(
-            f"{given} holds no {METRIC_FILE}; "
-            "give a folder that evenmatch fit, distil or calibrate wrote"
+            f"{given} holds no {METRIC_FILE}; give a folder that evenmatch fit, distil or "
+            f"calibrate wrote; a model is a setting, as in bertscore(model={given!r})"
         )
     try:
         spec = json.loads(file.read_text("utf-8"))["metric"]
