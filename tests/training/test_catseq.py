@@ -151,7 +151,7 @@ def test_a_phrase_with_a_doubled_word_is_left_out_unless_asked_for(
 
 
 @pytest.mark.parametrize("setting", [{"beam": 0}, {"steps": 0}])
-def test_writing_nothing_is_refused(trained: list[CatSeqRun], setting: dict[str, int]) -> None:
+def test_writing_nothing_is_refused(trained: list[CatSeqRun], setting: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must be at least 1, got 0"):
         load_generator(trained[0].folder)([], **setting)
 

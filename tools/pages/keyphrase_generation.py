@@ -227,8 +227,8 @@ def summary_lines(runs: KeyphraseExperiment, found: Sequence[KeyphraseArmScores]
             yield f"- Repeated words in absent phrases after FB, worst seed: {what}: {where}."
 
 
-def claim_lines(found: Sequence[KeyphraseArmScores]) -> list[str]:
-    """Return a table of the claims, a row for each; differences are times 100."""
+def claim_lines(found: Sequence[KeyphraseArmScores]) -> Iterator[str]:
+    """Yield a table of the claims, a row for each; differences are times 100."""
     claims = list(check_keyphrase_claims(found))
     data = list(dict.fromkeys(each.data for each in claims))
     rows: dict[str, list[str]] = {}
@@ -243,7 +243,7 @@ def claim_lines(found: Sequence[KeyphraseArmScores]) -> list[str]:
             f"{format_interval(each.difference, signed=True, times=100, places=1)} "
             f"({paper}detectable {100 * each.detectable:.1f})"
         )
-    return table_lines([["claim", *data], *([name, *cells] for name, cells in rows.items())])
+    yield from table_lines([["claim", *data], *([name, *cells] for name, cells in rows.items())])
 
 
 def describe_start(found: Sequence[KeyphraseArmScores]) -> Iterator[str]:

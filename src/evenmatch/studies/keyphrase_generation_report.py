@@ -392,7 +392,8 @@ def measure_repetition(found: Sequence[KeyphraseArmScores]) -> Iterator[Repetiti
         yield Repetition(
             each.data,
             each.scores.arm,
-            *map(int, worst.total),
+            int(worst.total[0]),
+            int(worst.total[1]),
             _interval(worst),
             _DEGENERATE * gold.value,
             degenerate[0],
