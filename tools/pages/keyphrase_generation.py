@@ -124,10 +124,9 @@ long or repetitive ones above what FG can give to their length.
 An arm is called degenerate only if the interval of one of its seeds excludes twice people's share,
 for few absent phrases are written: where people repeat some words in thousands, a system that
 writes 50 words exceeds twice their share with a single one. What FB still does on Inspec is not its
-own: RL(FG) does it too, and so do published systems trained by likelihood. All of it are words
-written twice ("wave wave"), for which partial matches are paid; a generator now leaves out phrases
-in which a word follows itself, and the last two columns show what remains. All other tables are of
-the phrases as written.
+own: RL(FG) does it too, and so does a published system trained by likelihood. All of it are words
+written twice ("wave wave"); a generator now leaves out phrases in which a word follows itself, and
+the last two columns show what remains. All other tables are of the phrases as written.
 
 Both the interval and this rule were chosen after the results were seen: a plain comparison of the
 share with the limit, without intervals, finds more (see above). And the rule has a price: some of
@@ -274,9 +273,9 @@ phrases, KP20k:
 
 
 RETRAINED_TEXT = """
-The weights of the start are not stored, so it was trained again for this, by the same command on
-another machine: close to the stored one, but not equal (compare the table above). Runs that are
-added later start from such a copy, and their phrase scorer is trained on its phrases.
+The weights of the start are not stored, so it was trained again for this by the same command: close
+to the stored one, but not equal (compare the table above), for a reason that was not found. Runs
+that are added later start from such a copy, and their phrase scorer is trained on its phrases.
 """
 
 
