@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from evenmatch.data.fairness_sets import FairnessSet, make_fairness_pair, read_f
 from evenmatch.data.pairs import TRAINING_SPLITS, read_sentence_pairs
 from evenmatch.errors import DataError, InputError
 from evenmatch.fairness.adapter_training import DebiasSettings, train_adapter
+from evenmatch.fairness.counterfactuals import Counterfactual
 from evenmatch.fairness.debias import debias, exclude_audited
 from evenmatch.fairness.differentiable import make_differentiable
-from evenmatch.fairness.training_data import build_debias_data
+from evenmatch.fairness.training_data import Contrast, DebiasData, build_debias_data
 from evenmatch.models.adapters import ADAPTER_WEIGHTS_FILE, new_adapter, save_adapter
 from evenmatch.scoring.metric import as_metric
 from evenmatch.training import checkpoints
@@ -128,6 +129,84 @@ def test_training_lowers_what_it_is_to_lower(model: str) -> None:
         return float(np.abs(np.subtract(a, b)).mean())
 
     assert apart(adapter) < 0.8 * apart(None)
+
+
+def _counterfactual(frame: str, *words: str) -> Counterfactual:
+    return Counterfactual(*(frame.format(word) for word in (*words, "it")))
+
+
+# Each term of the loss has texts of its own, so that no other term lowers what is measured.
+TERMS = DebiasData(
+    (_counterfactual("{} ran", "he", "she"),),
+    (("the cat sat on a mat", "a dog looked at rain"),),
+    (
+        (
+            Contrast("his box", "her box", "his quick box"),
+            Contrast("her box", "his box", "her quick box"),
+        ),
+    ),
+    (
+        (
+            _counterfactual("{} looked at the old dog", "a man", "a woman"),
+            _counterfactual("{} is on a mat", "a man", "a woman"),
+        ),
+    ),
+)
+
+
+def _anchor_change(score: Callable[[str, str], float], plain: Callable[[str, str], float]) -> float:
+    return abs(score(*TERMS.anchors[0]) - plain(*TERMS.anchors[0]))
+
+
+def _penalty_change(
+    score: Callable[[str, str], float], plain: Callable[[str, str], float]
+) -> float:
+    [both] = TERMS.contrasts
+
+    def penalty(found: Callable[[str, str], float]) -> float:
+        return sum(found(c.right, c.reference) - found(c.wrong, c.reference) for c in both) / 2
+
+    return abs(penalty(score) - penalty(plain))
+
+
+def _stereotype(score: Callable[[str, str], float], plain: Callable[[str, str], float]) -> float:
+    one, other = (
+        score(c.original, c.neutral) - score(c.swapped, c.neutral) for c in TERMS.stereotypes[0]
+    )
+    return abs(one - other)
+
+
+@pytest.mark.parametrize(
+    ("term", "lost"),
+    [
+        ("anchor_weight", _anchor_change),
+        ("contrast_weight", _penalty_change),
+        ("stereotype_weight", _stereotype),
+    ],
+)
+def test_each_term_of_the_loss_does_what_it_is_for(
+    term: str, lost: Callable[..., float], model: str
+) -> None:
+    """With a term, less than half is lost of what is lost without it."""
+    through = make_differentiable(as_metric(f"bertscore(model='{model}', layer=2)"), Run())
+    names = ("anchor_weight", "contrast_weight", "stereotype_weight")
+
+    def measure(weight: float) -> float:
+        weights: dict[str, Any] = dict.fromkeys(names, 0.0) | {term: weight}
+        settings = DebiasSettings(steps=30, batch=4, rate=0.01, factor=2, **weights)
+        adapter = train_adapter(through, TERMS, settings)
+
+        def score(candidate: str, reference: str) -> float:
+            return float(through.scores([(candidate, reference)], adapter)[0].item())
+
+        def plain(candidate: str, reference: str) -> float:
+            return float(through.scores([(candidate, reference)], None)[0].item())
+
+        return lost(score, plain)
+
+    without = measure(0.0)
+    assert without > 1e-3
+    assert measure(4.0) < 0.5 * without
 
 
 def test_interrupted_training_goes_on_to_the_same_adapter(
