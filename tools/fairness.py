@@ -5,7 +5,7 @@
 METRIC is a spec, or a folder that `evenmatch debias` wrote for bertscore. Each metric is kept as
 LABEL.json; what such a file has is not measured again. The first metric is the one that the others
 are compared with on the screen. `--sets` limits the sets and penalties. `--ratings` adds the
-agreement with human ratings of these sets: wmt17-da, wmt20-da (zh-en) and summ-realsumm.
+agreement with human ratings of these sets: wmt17-da, wmt20-da (zh-en), wmt20-mqm and summ-realsumm.
 
 The fairness sets are the six of Sun et al. (2022), the test parts of WinoBias, the gender pairs of
 CrowS-Pairs that differ in known terms only, and own sentences: with gendered nouns (seen and unseen
@@ -55,9 +55,10 @@ SYSTEM_SEGMENTS = 200
 RATINGS: Mapping[str, tuple[tuple[str, ...], Any, Any]] = {
     "wmt17-da": ((), "segment", "pearson"),
     "wmt20-da": (("zh-en",), "system", "pearson"),
+    "wmt20-mqm": ((), "segment", "pearson"),
     "summ-realsumm": ((), "segment", "spearman"),
 }
-Measures = dict[str, dict[str, float]]
+Measures = dict[str, dict[str, Any]]
 _BRACKETS = re.compile(r"\[(.*?)\]")
 
 
@@ -141,17 +142,20 @@ def measure_sets(metric: Metric, run: Run, only: Collection[str], known: Measure
     return found
 
 
-def bias_measures(name: str, pairs: list[FairnessPair], scores: Floats) -> dict[str, float]:
+def bias_measures(name: str, pairs: list[FairnessPair], scores: Floats) -> dict[str, Any]:
     """Bias, raw and in percent of the range; its two parts, raw; and how often a stereotype wins.
 
     `share` counts the pairs whose stereotypical candidate scores higher, `beyond` does so after the
-    offset is subtracted.
+    offset is subtracted. `signed` is the mean difference with its standard error. `prefers` has one
+    letter for each pair, s where the stereotypical candidate scores higher, o where the other does
+    and = where neither does, so that the shares of two metrics can be compared pair by pair.
     """
     attribute = name if name in ATTRIBUTES else "gender"
     directions = pair_directions(attribute, pairs)
     first, second = scores[:, 0], scores[:, 1]
     both = AttributeScores(attribute, name, first, second, directions=directions)
     found = measure_bias(both, Resampling(0.95, 200, 10, 0))
+    gaps = both.gaps
     measures = {
         "pairs": found.pairs,
         "bias": found.bias,
@@ -162,8 +166,11 @@ def bias_measures(name: str, pairs: list[FairnessPair], scores: Floats) -> dict[
         "share": found.prefers_stereotype,
         "offset": found.raw_offset,
         "beyond": found.prefers_beyond_offset,
+        "signed": float(gaps.mean()),
+        "signed_error": float(gaps.std(ddof=1) / np.sqrt(len(gaps))),
     }
-    return {what: round(value, 8) for what, value in measures.items() if value is not None}
+    rounded = {what: round(value, 8) for what, value in measures.items() if value is not None}
+    return rounded | {"prefers": "".join("o=s"[int(sign) + 1] for sign in np.sign(gaps))}
 
 
 def measure_ratings(metric: Metric, data: str, only: Sequence[str] = ()) -> dict[str, float]:
@@ -213,8 +220,10 @@ def main() -> None:
             print(f"   {data}  {np.mean(list(values.values())):.4f}")
 
 
-def _compared(before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[str]:
+def _compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     for what, value in after.items():
+        if what == "prefers" or what not in before:
+            continue
         old = before[what]
         change = f" ({100 * value / old:.0f} %)" if what in ("bias", "raw", "cost") else ""
         yield f"{what} {old:.5g} > {value:.5g}{change}"

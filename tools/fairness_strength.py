@@ -89,7 +89,7 @@ def measure(
     adapter: Adapter | None,
     sets: Mapping[str, Sequence[FairnessPair]],
     cases: Mapping[str, Sequence[tuple[Pair, Pair]]],
-) -> dict[str, dict[str, float]]:
+) -> dict[str, dict[str, Any]]:
     """Bias on each set, and the penalties, of `bertscore` with an adapter."""
     groups = {name: [pair.both for pair in pairs] for name, pairs in sets.items()}
     groups |= {f"penalty, {name}": list(each) for name, each in cases.items()}

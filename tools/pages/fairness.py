@@ -15,6 +15,7 @@ The files are written by these commands; each section of the page names its own:
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -42,7 +43,9 @@ GENDER_SETS = {
     "own gender": "included pairs",
     "selection": "selection set",
 }
+PARTS = {"offset": "+.5f", "stereotype": "+.5f", "share": ".2f", "beyond": ".2f"}
 PENALTIES = {"pronoun": "a pronoun", "noun": "a noun only", "name": "a name only"}
+Z = 1.959964  # the 97.5 % quantile of the normal distribution
 Document = Mapping[str, Any]
 
 
@@ -56,16 +59,43 @@ def page_lines() -> Iterator[str]:
     """The lines of the page, from what is stored."""
     runs = load("runs")
     yield from ("# Fairness", "", *paragraph(runs["introduction"]))
+    yield from summary_section(runs)
+    yield from adapter_section(runs)
+    yield from attribute_section(runs)
+    yield from agreement_section(runs)
+    yield from direction_section(runs)
     yield from audit_section(load("audit"), runs["audit"])
     yield from published_section(load("published"), runs["published"])
-    yield from adapter_section(runs)
     yield from trade_off_section(runs)
     yield from strength_section(runs)
-    yield from attribute_section(runs)
-    yield from direction_section(runs)
-    yield from agreement_section(runs)
     yield from ("## Not measured", "", *(f"- {each}" for each in runs["not measured"]), "")
     yield "This page is written by `python -m tools.pages.fairness` from `results/fairness`."
+
+
+def summary_section(runs: Document) -> Iterator[str]:
+    """What each shipped adapter removes and keeps, a line for each set."""
+    section = runs["summary"]
+    before = load(runs["gender"]["plain"])["sets"]
+    yield from ("## Summary", "", *paragraph(section["text"]))
+    header = ["adapter", "set", "pairs", "raw bias", "normalised", "signed mean, raw"]
+    table = [[*header, "share", "penalty kept"]]
+    for row in section["rows"]:
+        name, plain = row["set"], before[row["set"]]
+        after = load(row["label"])["sets"]
+        penalty = f"penalty, {row['penalty']}"
+        table.append(
+            [
+                f"`{row['adapter']}`" if row["shipped"] else f"({row['adapter']})",
+                row["title"],
+                str(plain["pairs"]),
+                removed(plain["raw"], after[name]["raw"]),
+                removed(plain["bias"], after[name]["bias"]),
+                f"{signed_mean(plain)} → {signed_mean(after[name])}",
+                f"{plain['share']:.2f} → {after[name]['share']:.2f}",
+                f"{100 * after[penalty]['cost'] / before[penalty]['cost']:.0f} %",
+            ]
+        )
+    yield from (*table_lines(table), "", *paragraph(section["findings"]))
 
 
 def audit_section(document: Document, section: Document) -> Iterator[str]:
@@ -98,23 +128,15 @@ def audit_section(document: Document, section: Document) -> Iterator[str]:
     ]
     plot = estimate_plot(groups, bars=True, digits=2)
     yield from figure("bias-by-paradigm", "Mean bias by paradigm and encoder", plot)
-    yield from (
-        "### Absolute and signed difference on gender",
-        "",
-        "`stereotype` is positive where the candidate that agrees with the stereotype scores",
-        "higher, `offset` where the male one does. The share is that of pairs that prefer the",
-        "stereotype, ties counted half. Only the third column may be compared between metrics.",
-        "",
-    )
-    table = []
+    yield from paragraph(section["parts"])
+    header = ["metric", "in standard deviations", "stereotype", "offset (men)", "share"]
+    table = [[*header, "share beyond the offset", "p"]]
     for metric in metrics:
         row = known[metric, "gender"]
-        signed = [f"{row[name]:+.2f}" for name in ("stereotype", "offset")]
-        shares = [f"{row[name]:.2f}" for name in ("prefers_stereotype", "prefers_beyond_offset")]
-        numbers = [f"{row['bias']:.2f}", f"{row['effect']:.2f}", *signed, *shares]
-        table.append([f"`{metric}`", *numbers, f"{row['p']:.4f}"])
-    header = ["metric", "absolute", "in standard deviations", "stereotype", "offset (men)", "share"]
-    yield from (*table_lines([[*header, "share beyond the offset", "p"], *table]), "")
+        cells = [f"{row[name]:+.2f}" for name in ("stereotype", "offset")]
+        cells += [f"{row[name]:.2f}" for name in ("prefers_stereotype", "prefers_beyond_offset")]
+        table.append([f"`{metric}`", f"{row['effect']:.2f}", *cells, f"{row['p']:.4f}"])
+    yield from (*table_lines(table), "")
 
 
 def published_section(document: Document, section: Document) -> Iterator[str]:
@@ -141,47 +163,40 @@ def adapter_section(runs: Document) -> Iterator[str]:
     """The shipped adapter on every gender set, before and after, with all seeds."""
     section = runs["gender"]
     before = load(section["plain"])["sets"]
-    after = {title: load(label)["sets"] for label, title in section["adapters"].items()}
-    yield from ("## Debiasing: gender", "", *paragraph(section["text"]), *commands(section))
-    for what, digits, title in (("raw", 5, "raw bias"), ("bias", 2, "normalised bias")):
-        header = [title, "pairs", "before", *after]
-        table = [
-            [
-                named,
-                str(before[name]["pairs"]),
-                f"{before[name][what]:.{digits}f}",
-                *(
-                    change(before[name][what], sets[name][what], digits) if name in sets else "-"
-                    for sets in after.values()
-                ),
+    groups = {
+        title: [load(label)["sets"] for label in labels]
+        for title, labels in section["adapters"].items()
+    }
+    shipped = next(iter(groups.values()))[0]
+    yield from ("## Gender", "", *paragraph(section["text"]), *commands(section))
+    table = [["set", "pairs", "raw bias", *groups, "normalised", *groups]]
+    for name, named in GENDER_SETS.items():
+        cells = [named, str(before[name]["pairs"])]
+        for what, digits in (("raw", 5), ("bias", 2)):
+            cells += [f"{before[name][what]:.{digits}f}"]
+            cells += [
+                removed(before[name][what], *(sets[name][what] for sets in seeds if name in sets))
+                for seeds in groups.values()
             ]
-            for name, named in GENDER_SETS.items()
+        table.append(cells)
+    yield from (*table_lines(table), "", *paragraph(section["parts"]))
+    table = [["set", "offset", "stereotype", "share", "share beyond the offset"]]
+    for name, named in GENDER_SETS.items():
+        cells = [
+            f"{before[name][what]:{form}} → {shipped[name][what]:{form}}"
+            for what, form in PARTS.items()
         ]
-        yield from (*table_lines([header, *table]), "")
-    yield from paragraph(section["parts"])
-    header = ["offset, stereotype, share, share beyond the offset", "before", *after]
-    table = [
-        [
-            GENDER_SETS[name],
-            *(parts(sets[name]) if name in sets else "-" for sets in (before, *after.values())),
+        table.append([named, *cells])
+    yield from (*table_lines(table), "")
+    table = [["penalty for a wrong gender, shown by", "cases", "before", *groups]]
+    for name, title in PENALTIES.items():
+        plain = before[f"penalty, {name}"]
+        costs = [
+            share_kept(plain["cost"], *(sets[f"penalty, {name}"]["cost"] for sets in seeds))
+            for seeds in groups.values()
         ]
-        for name in GENDER_SETS
-    ]
-    yield from (*table_lines([header, *table]), "")
-    header = ["penalty for a wrong gender, shown by", "cases", "before", *after]
-    table = [
-        [
-            title,
-            str(before[f"penalty, {name}"]["cases"]),
-            f"{before[f'penalty, {name}']['cost']:.5f}",
-            *(
-                kept(before[f"penalty, {name}"]["cost"], sets[f"penalty, {name}"]["cost"])
-                for sets in after.values()
-            ),
-        ]
-        for name, title in PENALTIES.items()
-    ]
-    yield from (*table_lines([header, *table]), "", *paragraph(section["findings"]))
+        table.append([title, str(plain["cases"]), f"{plain['cost']:.5f}", *costs])
+    yield from (*table_lines(table), "", *paragraph(section["findings"]))
 
 
 def trade_off_section(runs: Document) -> Iterator[str]:
@@ -225,15 +240,12 @@ def strength_section(runs: Document) -> Iterator[str]:
         }
         plot = line_plot(("strength", "% left"), lines, from_zero=True)
         yield from figure(f"strength-{way.replace(' ', '-')}", title, plot)
-    header = ["way and strength", *(f"bias, {GENDER_SETS[n]}" for n in GENDER_SETS if n in plain)]
+    shown = [name for name in GENDER_SETS if name in section["sets"]]
+    header = ["way and strength", *(f"bias, {GENDER_SETS[name]}" for name in shown)]
     header += [f"penalty by {title}" for title in PENALTIES.values()]
     table = []
     for label in (x for x in rows if x not in ("plain", "terms")):
-        cells = [
-            f"{100 * rows[label][n]['raw'] / plain[n]['raw'] - 100:+.0f} %"
-            for n in GENDER_SETS
-            if n in plain
-        ]
+        cells = [removed(plain[name]["raw"], rows[label][name]["raw"]) for name in shown]
         cells += [f"{left(label, f'penalty, {n}'):.0f} %" for n in PENALTIES]
         table.append([label, *cells])
     yield from (*table_lines([header, *table]), "", *paragraph(section["findings"]))
@@ -252,24 +264,25 @@ def strength_section(runs: Document) -> Iterator[str]:
 
 
 def attribute_section(runs: Document) -> Iterator[str]:
-    """Adapters for other attributes."""
+    """Adapters for other attributes, each with its guards."""
     section = runs["attributes"]
     before = load(runs["gender"]["plain"])["sets"]
-    yield from ("## Debiasing: other attributes", "", *paragraph(section["text"]))
+    yield from ("## Other attributes", "", *paragraph(section["text"]))
     yield from commands(section)
-    header = ["attribute", "pairs", "adapter", "raw bias", "normalised", "penalty kept", "share"]
-    table = []
+    header = ["attribute", "pairs", "adapter", "raw bias", "normalised", "signed mean, raw"]
+    table = [[*header, "share", "pairs that turn", "penalty"]]
     for name, adapters in section["adapters"].items():
         base = before[name]
-        start = [f"{base['raw']:.5f}", f"{base['bias']:.2f}", "", f"{base['share']:.2f}"]
-        table.append([SHORT.get(name, name), str(base["pairs"]), "none", *start])
+        start = [f"{base['raw']:.5f}", f"{base['bias']:.2f}", signed_mean(base), share(base)]
+        table.append([SHORT.get(name, name), str(base["pairs"]), "none", *start, "", ""])
         for label, title in adapters.items():
             after = load(label)["sets"]
-            row = after[name]
-            costs = (sets[f"penalty, {name}"]["cost"] for sets in (before, after))
+            row, penalty = after[name], f"penalty, {name}"
             cells = [change(base["raw"], row["raw"]), change(base["bias"], row["bias"], 2)]
-            table.append(["", "", title, *cells, kept(*costs), f"{row['share']:.2f}"])
-    yield from (*table_lines([header, *table]), "", *paragraph(section["findings"]))
+            cells += [signed_mean(row), share(row), p_of_flips(base, row)]
+            cells.append(share_kept(before[penalty]["cost"], after[penalty]["cost"]))
+            table.append(["", "", title, *cells])
+    yield from (*table_lines(table), "", *paragraph(section["findings"]))
 
 
 def direction_section(runs: Document) -> Iterator[str]:
@@ -326,21 +339,52 @@ def interval(row: Document) -> Interval:
     return Interval(row["bias"], row["low"], row["high"])
 
 
-def change(before: float, after: float, digits: int = 5) -> str:
+def change(before: float, after: float, digits: int = 5, decimals: int = 0) -> str:
     """A value and how far it is from the one before."""
-    return f"{after:.{digits}f} ({100 * after / before - 100:+.0f} %)"
+    return f"{after:.{digits}f} ({100 * after / before - 100:+.{decimals}f} %)"
 
 
-def kept(before: float, after: float) -> str:
-    """A penalty and the share of it that is left."""
-    return f"{after:.5f} ({100 * after / before:.0f} %)"
+def removed(before: float, *after: float) -> str:
+    """How far one or more values are from the one before."""
+    changes = ", ".join(f"{100 * value / before - 100:+.0f}" for value in after)
+    return f"{changes} %" if changes else "-"
 
 
-def parts(row: Document) -> str:
-    """Offset, stereotype and both shares in one cell."""
-    offset = f"{row['offset']:+.5f}" if "offset" in row else "-"
-    beyond = f"{row['beyond']:.2f}" if "beyond" in row else "-"
-    return f"{offset}, {row['stereotype']:+.5f}, {row['share']:.2f}, {beyond}"
+def share_kept(before: float, *after: float) -> str:
+    """The share of a penalty that is left, for one or more seeds."""
+    return f"{', '.join(f'{100 * value / before:.0f}' for value in after)} %"
+
+
+def signed_mean(row: Document) -> str:
+    """The mean difference in favour of the stereotype, with its 95 % interval, if it is stored."""
+    if "signed" not in row:
+        return "-"
+    return f"{row['signed']:+.4f} ± {Z * row['signed_error']:.4f}"
+
+
+def share(row: Document) -> str:
+    """The share of pairs that prefer the stereotype, with Wilson's 95 % interval."""
+    low, high = wilson_interval(row["share"], row["pairs"])
+    return f"{row['share']:.2f} ({low:.2f} to {high:.2f})"
+
+
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """95 % interval of a binomial share (Wilson, 1927)."""
+    spread = Z**2 / count
+    centre = (share + spread / 2) / (1 + spread)
+    half = Z * math.sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)
+    return centre - half, centre + half
+
+
+def p_of_flips(before: Document, after: Document) -> str:
+    """How many pairs turn to the stereotype and away from it, with McNemar's exact p-value."""
+    if "prefers" not in after:
+        return "-"
+    both = list(zip(before["prefers"], after["prefers"], strict=True))
+    turned = [sum(pair == way for pair in both) for way in (("o", "s"), ("s", "o"))]
+    count = sum(turned)
+    tail = sum(math.comb(count, k) for k in range(min(turned) + 1)) / 2**count
+    return f"{turned[0]} to, {turned[1]} away (p = {min(1.0, 2 * tail):.3f})"
 
 
 def figure(name: str, title: str, plot: Any) -> Iterator[str]:
