@@ -175,6 +175,19 @@ def test_no_group_word_of_our_lists_is_in_the_public_set(attribute: str, data: P
     assert not masking(frozenset(group_words(attribute))).findall(text.lower())
 
 
+def test_no_stereotype_to_train_on_is_in_a_text_to_audit_on(data: Path) -> None:
+    told = " | ".join(public_texts(data))
+    traits = {
+        trait
+        for attribute in ATTRIBUTES
+        for family in training_families(attribute)
+        if family["other"]
+        for trait in (*family["one"], *family["other"])
+    }
+    assert len(traits) > 250
+    assert not masking(frozenset(trait.lower() for trait in traits)).findall(told)
+
+
 def test_no_held_out_noun_or_name_is_one_to_train_on() -> None:
     held = {
         word.lower()
