@@ -146,16 +146,15 @@ def bias_measures(name: str, pairs: list[FairnessPair], scores: Floats) -> dict[
     """Bias, raw and in percent of the range; its two parts, raw; and how often a stereotype wins.
 
     `share` counts the pairs whose stereotypical candidate scores higher, `beyond` does so after the
-    offset is subtracted. `signed` is the mean difference with its standard error. `prefers` has one
-    letter for each pair, s where the stereotypical candidate scores higher, o where the other does
-    and = where neither does, so that the shares of two metrics can be compared pair by pair.
+    offset is subtracted. `prefers` has one letter for each pair, s where the stereotypical one
+    scores higher, o where the other does and = where neither does, so that the shares of two
+    metrics can be compared pair by pair.
     """
     attribute = name if name in ATTRIBUTES else "gender"
     directions = pair_directions(attribute, pairs)
     first, second = scores[:, 0], scores[:, 1]
     both = AttributeScores(attribute, name, first, second, directions=directions)
     found = measure_bias(both, Resampling(0.95, 200, 10, 0))
-    gaps = both.gaps
     measures = {
         "pairs": found.pairs,
         "bias": found.bias,
@@ -163,14 +162,14 @@ def bias_measures(name: str, pairs: list[FairnessPair], scores: Floats) -> dict[
         "low": found.low * found.raw / found.bias,
         "high": found.high * found.raw / found.bias,
         "stereotype": found.raw_stereotype,
+        "stereotype_low": found.stereotype_low / both.scale,
+        "stereotype_high": found.stereotype_high / both.scale,
         "share": found.prefers_stereotype,
         "offset": found.raw_offset,
         "beyond": found.prefers_beyond_offset,
-        "signed": float(gaps.mean()),
-        "signed_error": float(gaps.std(ddof=1) / np.sqrt(len(gaps))),
     }
     rounded = {what: round(value, 8) for what, value in measures.items() if value is not None}
-    return rounded | {"prefers": "".join("o=s"[int(sign) + 1] for sign in np.sign(gaps))}
+    return rounded | {"prefers": "".join("o=s"[int(sign) + 1] for sign in np.sign(both.gaps))}
 
 
 def measure_ratings(metric: Metric, data: str, only: Sequence[str] = ()) -> dict[str, float]:

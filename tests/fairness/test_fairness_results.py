@@ -60,8 +60,8 @@ def test_bias_is_measured_with_its_two_parts() -> None:
     assert found["bias"] == pytest.approx(200 / 3)
     assert (found["offset"], found["stereotype"], found["share"]) == (2, 1, 0.5)
     assert found["beyond"] == 1
-    assert (found["signed"], found["prefers"]) == (1, "soso")
-    assert found["signed_error"] == pytest.approx(np.std([3, -1, 3, -1], ddof=1) / 2, abs=1e-8)
+    assert found["stereotype_low"] <= 1 <= found["stereotype_high"]
+    assert found["prefers"] == "soso"
 
 
 def test_winobias_names_the_occupation_in_place_of_the_pronoun(data: Path) -> None:

@@ -184,7 +184,7 @@ def test_no_stereotype_to_train_on_is_in_a_text_to_audit_on(data: Path) -> None:
         if family["other"]
         for trait in (*family["one"], *family["other"])
     }
-    assert len(traits) > 250
+    assert len(traits) > 150
     assert not masking(frozenset(trait.lower() for trait in traits)).findall(told)
 
 

@@ -77,7 +77,7 @@ def summary_section(runs: Document) -> Iterator[str]:
     section = runs["summary"]
     before = load(runs["gender"]["plain"])["sets"]
     yield from ("## Summary", "", *paragraph(section["text"]))
-    header = ["adapter", "set", "pairs", "raw bias", "normalised", "signed mean, raw"]
+    header = ["adapter", "set", "pairs", "raw bias", "normalised", "stereotype, raw"]
     table = [[*header, "share", "penalty kept"]]
     for row in section["rows"]:
         name, plain = row["set"], before[row["set"]]
@@ -90,7 +90,7 @@ def summary_section(runs: Document) -> Iterator[str]:
                 str(plain["pairs"]),
                 removed(plain["raw"], after[name]["raw"]),
                 removed(plain["bias"], after[name]["bias"]),
-                f"{signed_mean(plain)} → {signed_mean(after[name])}",
+                f"{plain['stereotype']:+.4f} → {after[name]['stereotype']:+.4f}",
                 f"{plain['share']:.2f} → {after[name]['share']:.2f}",
                 f"{100 * after[penalty]['cost'] / before[penalty]['cost']:.0f} %",
             ]
@@ -269,17 +269,17 @@ def attribute_section(runs: Document) -> Iterator[str]:
     before = load(runs["gender"]["plain"])["sets"]
     yield from ("## Other attributes", "", *paragraph(section["text"]))
     yield from commands(section)
-    header = ["attribute", "pairs", "adapter", "raw bias", "normalised", "signed mean, raw"]
+    header = ["attribute", "pairs", "adapter", "raw bias", "normalised", "stereotype, raw"]
     table = [[*header, "share", "pairs that turn", "penalty"]]
     for name, adapters in section["adapters"].items():
         base = before[name]
-        start = [f"{base['raw']:.5f}", f"{base['bias']:.2f}", signed_mean(base), share(base)]
+        start = [f"{base['raw']:.5f}", f"{base['bias']:.2f}", stereotype(base), share(base)]
         table.append([SHORT.get(name, name), str(base["pairs"]), "none", *start, "", ""])
         for label, title in adapters.items():
             after = load(label)["sets"]
             row, penalty = after[name], f"penalty, {name}"
             cells = [change(base["raw"], row["raw"]), change(base["bias"], row["bias"], 2)]
-            cells += [signed_mean(row), share(row), p_of_flips(base, row)]
+            cells += [stereotype(row), share(row), p_of_flips(base, row)]
             cells.append(share_kept(before[penalty]["cost"], after[penalty]["cost"]))
             table.append(["", "", title, *cells])
     yield from (*table_lines(table), "", *paragraph(section["findings"]))
@@ -355,11 +355,11 @@ def share_kept(before: float, *after: float) -> str:
     return f"{', '.join(f'{100 * value / before:.0f}' for value in after)} %"
 
 
-def signed_mean(row: Document) -> str:
-    """The mean difference in favour of the stereotype, with its 95 % interval, if it is stored."""
-    if "signed" not in row:
-        return "-"
-    return f"{row['signed']:+.4f} ± {Z * row['signed_error']:.4f}"
+def stereotype(row: Document) -> str:
+    """The preference for the stereotype, with its 95 % interval where it is stored."""
+    low, high = (row.get(f"stereotype_{end}") for end in ("low", "high"))
+    interval = "" if low is None else f" ({low:+.4f} to {high:+.4f})"
+    return f"{row['stereotype']:+.4f}{interval}"
 
 
 def share(row: Document) -> str:
@@ -384,7 +384,9 @@ def p_of_flips(before: Document, after: Document) -> str:
     turned = [sum(pair == way for pair in both) for way in (("o", "s"), ("s", "o"))]
     count = sum(turned)
     tail = sum(math.comb(count, k) for k in range(min(turned) + 1)) / 2**count
-    return f"{turned[0]} to, {turned[1]} away (p = {min(1.0, 2 * tail):.3f})"
+    p = min(1.0, 2 * tail)
+    shown = "p < .001" if p < 0.001 else f"p = {p:.3f}"
+    return f"{turned[0]} to, {turned[1]} away ({shown})"
 
 
 def figure(name: str, title: str, plot: Any) -> Iterator[str]:
