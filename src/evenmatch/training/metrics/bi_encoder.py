@@ -113,8 +113,8 @@ def train_adapter_head(
 ) -> tuple[Adapter, BiEncoderHead, Array]:
     """Train an adapter and a head, beside weights of other metrics' `scores` (examples, metrics).
 
-    Targets are standardised and stay so. The first `frozen` blocks have an adapter of zeros, which
-    changes nothing. Returns the adapter, its head, and the weight of each other metric's score.
+    Targets are standardised and stay so. The first `frozen` blocks get no bottleneck. Returns the
+    adapter, its head, and the weight of each other metric's score.
     """
     import torch
 
@@ -123,14 +123,13 @@ def train_adapter_head(
     for weight in encoder.parameters():
         weight.requires_grad_(False)
     bi_encoder = make_bi_encoder(encoder, backbone, examples.texts, run)
-    adapter = start.adapter or new_adapter(
-        encoder.dim, height, factor=start.factor, seed=settings.seed
+    initial = start.adapter or new_adapter(
+        encoder.dim, height, first=frozen, factor=start.factor, seed=settings.seed
     )
-    trained = {n: w for n, w in adapter.weights.items() if int(n.partition(".")[0]) >= frozen}
-    for name, weight in adapter.weights.items():
-        weight.requires_grad_(name in trained)
-        if name not in trained:
-            weight.data.zero_()
+    trained = {n: w for n, w in initial.weights.items() if int(n.partition(".")[0]) >= frozen}
+    for weight in trained.values():
+        weight.requires_grad_(True)
+    adapter = Adapter(trained)
     insert_adapter(encoder.blocks.module, encoder.blocks.stack, adapter)
     targets = (examples.targets - examples.targets.mean()) / examples.targets.std()
     means, deviations = scores.mean(0), scores.std(0)
