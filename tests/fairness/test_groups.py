@@ -44,6 +44,7 @@ def test_a_metric_s_kind_is_read_off_its_signature(metric: str, kind: MetricKind
         ("align(units=subtrees, vectors=transformer(layer=4))", "structure"),
         ("likelihood", "likelihood, both ways"),
         ("likelihood(direction='recall')", "likelihood of the reference"),
+        ("likelihood(direction='candidate')", "fluency"),
         ("regression(model='sha256:01')", "regression, cross-encoder"),
         ("fitted(model='sha256:01')", "regression, bi-encoder"),
         ("blend(metrics=[bleu, fitted(model='sha256:01')])", "other"),

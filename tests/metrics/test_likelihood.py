@@ -112,6 +112,28 @@ def test_a_causal_model_is_the_plain_loop(causal: Path) -> None:
     assert [s.precision for s in scores.segments] == pytest.approx(precision, abs=1e-5)
 
 
+@pytest.mark.parametrize("direction", ["candidate", "reference"])
+def test_a_text_alone_follows_the_prompt_without_the_other_text(
+    causal: Path, direction: str
+) -> None:
+    metric = f"likelihood(model={str(causal)!r}, direction={direction!r})"
+    model, tokenizer = loaded(causal, "AutoModelForCausalLM")
+    texts = CANDIDATES if direction == "candidate" else REFERENCES
+    wanted = looped_causal(model, tokenizer, [""] * len(texts), texts)
+    scores = em.score(CANDIDATES, REFERENCES, metric)
+    assert scores.values == pytest.approx(wanted, abs=1e-5)
+    assert all(s.precision is None and s.recall is None for s in scores.segments)
+
+
+@pytest.mark.slow
+@pytest.mark.model("smollm2")
+def test_a_fluent_text_is_likelier_than_its_words_in_another_order() -> None:
+    candidates = ["The panel meets again on Friday.", "Friday on again meet will committee The."]
+    references = ["The committee will meet again on Friday."] * 2
+    fluent, shuffled = em.score(candidates, references, "likelihood(direction='candidate')").values
+    assert fluent > shuffled + 1
+
+
 @pytest.mark.slow
 @pytest.mark.model("smollm2")
 def test_smollm2_is_the_plain_loop() -> None:

@@ -45,6 +45,8 @@ _LIKELIHOOD_PARADIGMS: Mapping[str, str] = {
     "precision": "likelihood of the candidate",
     "recall": "likelihood of the reference",
     "both": "likelihood, both ways",
+    "candidate": "fluency",
+    "reference": "fluency",
 }
 
 _TRAINED_PARADIGMS: Mapping[str, str] = {

@@ -1,4 +1,4 @@
-"""Likelihood metrics: the log-probability of one text given the other, by a language model.
+"""Likelihood metrics: the log-probability of a text, given another one or alone.
 
 `Likelihood` is the general metric; BARTScore (Yuan et al. 2021) and PRISM (Thompson & Post 2020)
 are presets of it (`presets.py`). `LikelihoodTokenizer` turns a (source, target) pair of texts into
@@ -37,19 +37,21 @@ class Likelihood(EngineMetric):
     """Mean log-probability of a text's tokens, given the other text.
 
     Precision is that of the candidate given the reference, recall that of the reference given the
-    candidate. `direction` selects the value: one of them, or their mean. `model` is an embedded
-    model's name, a Hugging Face name or a folder: an encoder-decoder, or a causal model. `prompt`
-    is the template in which a causal model reads both texts. `source_tag` and `target_tag` are the
-    language tokens of an encoder-decoder, put before the text it reads and the text it predicts.
-    With a target tag the target is tag, tokens and closing token, and the tag is not scored.
-    `weights` is a file of weights to load over the model's own. `adapter` loads an adapter
-    trained by `evenmatch debias` for this metric. `long` sets what happens to a text that exceeds
-    the model's limit. Where a model adds no special tokens, an empty text has no token to predict;
-    it scores as one token of uniform probability over the vocabulary.
+    candidate. `direction` selects the value: one of them, or their mean (`both`). With `candidate`
+    or `reference` it is that of the text alone, its fluency: the model reads an empty text in place
+    of the other. `model` is an embedded model's name, a Hugging Face name or a folder: an
+    encoder-decoder, or a causal model. `prompt` is the template in which a causal model reads both
+    texts. `source_tag` and `target_tag` are the language tokens of an encoder-decoder, put before
+    the text it reads and the text it predicts. With a target tag the target is tag, tokens and
+    closing token, and the tag is not scored. `weights` is a file of weights to load over the
+    model's own. `adapter` loads an adapter trained by `evenmatch debias` for this metric. `long`
+    sets what happens to a text that exceeds the model's limit. Where a model adds no special
+    tokens, an empty text has no token to predict; it scores as one token of uniform probability
+    over the vocabulary.
     """
 
     model: str = "smollm2"
-    direction: Literal["both", "precision", "recall"] = "both"
+    direction: Literal["both", "precision", "recall", "candidate", "reference"] = "both"
     prompt: str = DEFAULT_PROMPT
     source_tag: str = ""
     target_tag: str = ""
@@ -88,7 +90,10 @@ class Likelihood(EngineMetric):
     def directions(self, candidate: str, reference: str) -> dict[str, TwoTexts]:
         """Source and target of each log-probability whose mean is the value."""
         both = {"precision": (reference, candidate), "recall": (candidate, reference)}
-        return both if self.direction == "both" else {self.direction: both[self.direction]}
+        alone = {"candidate": ("", candidate), "reference": ("", reference)}
+        return (
+            both if self.direction == "both" else {self.direction: (both | alone)[self.direction]}
+        )
 
     def resolve(self, context: CallContext) -> tuple[Likelihood, tuple[str, ...]]:
         """Return the metric with model, weights and adapter named by content hash."""
