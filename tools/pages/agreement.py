@@ -191,7 +191,7 @@ TASKS = [
             subsets=subsets,
             apart=True,
             against="bertscore",
-            few=150,
+            few=300,
         )
         for data, subsets in (("wmt19-da", TO_ENGLISH_19), ("wmt18-da", TO_ENGLISH_18))
     ),

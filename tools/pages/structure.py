@@ -178,6 +178,8 @@ def _agreement() -> Iterator[str]:
         yield from (f"### {heading}", "", remark)
         if few := pieces[0]["segments"]:
             yield f"{few} randomly sampled segments of each language pair."
+        if missing := missing_subsets(pieces):
+            yield f"Not run: {', '.join(missing)}."
         yield ""
         yield from agreement_table(agreement_entries(pieces, "entries"), "metric")
         yield ""
@@ -194,6 +196,12 @@ def _agreement() -> Iterator[str]:
         "SpanBERT) and parsers (benepar, spaCy's transformer pipeline).",
         "",
     )
+
+
+def missing_subsets(pieces: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the subsets of a task of which there is no result."""
+    found = {subset for piece in pieces for subset in piece["groups"]}
+    return [subset for subset in pieces[0]["recipe"]["subsets"] if subset not in found]
 
 
 def _partial_correlations(partial: dict[str, Any]) -> Iterator[str]:
