@@ -150,6 +150,7 @@ def test_notebooks_show_the_tables_of_a_result(tmp_path: Path) -> None:
         em.compare({"A": ["a b"], "B": ["a c"]}, ["a c"], "chrf", resamples=20, trials=20),
         em.correlate("chrf", ratings, level="segment", resamples=20),
         em.score_keyphrases(phrases, "fg", resamples=20, trials=20),
+        em.audit("chrf", attributes=["gender"], resamples=20),
     ):
         shown: list[str] = []
         result._repr_pretty_(SimpleNamespace(text=shown.append), False)  # as IPython calls it

@@ -344,3 +344,11 @@ def test_an_audited_text_is_excluded_from_the_training_data() -> None:
     )
     assert "He sat." not in found.texts
     assert "He ran." in {c.original for c in found.counterfactuals}
+
+
+def test_a_metric_that_cannot_be_debiased_is_refused_before_the_data_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("evenmatch.fairness.debias.build_debias_data")
+    with pytest.raises(InputError, match="only metrics with a transformer are differentiable"):
+        debias("bleu", tmp_path / "mine", [PAIRS], settings=QUICK)

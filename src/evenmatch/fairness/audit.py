@@ -220,6 +220,10 @@ class Audit:
             *(f"{name}: {signature}" for name, signature in self.signatures.items()),
         ]
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the tables in notebooks instead of all fields."""
+        printer.text(str(self))
+
     def __str__(self) -> str:
         worst = "\n\n".join(map(_format_worst_pair, self.worst))
         groups = self.groups

@@ -78,9 +78,10 @@ def debias(
         each if isinstance(each, FairnessSet) else _read_attribute_pairs(each, wanted)
         for each in judge_on
     ]
+    # Before the data are made, so that a metric that cannot be debiased is refused at once.
+    through = make_differentiable(plain, how, settings.last_block)
     pairs = [p for s in sentences for p in (read_sentence_pairs(s) if isinstance(s, str) else s)]
     data = exclude_audited(build_debias_data(pairs, wanted, templates=templates), sets)
-    through = make_differentiable(plain, how, settings.last_block)
     recipe = {
         "trainer": "debias",
         "metric": plain.signature,
