@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,9 +61,9 @@ class ModelTokenizer:
     closing_tokens: tuple[str, ...]
     unknown_id: int | None
     padding: tuple[int, str] | None = None  # id and name of the padding token, if there is one
-    # The token ids of words met so far, if words are tokenized independently of each other: a list
-    # of one dictionary, which is replaced when it is full. Else empty.
-    word_caches: list[dict[str, list[int]]] = field(default_factory=list)
+    # The packed token ids of words met so far, if words are tokenized independently of each other:
+    # a list of one dictionary, which is replaced when it is full. Else empty.
+    word_caches: list[dict[str, bytes]] = field(default_factory=list)
 
     @property
     def max_text_tokens(self) -> int:
@@ -120,22 +120,21 @@ class ModelTokenizer:
         if len(self.word_caches[0]) > _MAX_CACHED_WORDS:
             self.word_caches[0] = {}  # another thread may still read the old one
         known = self.word_caches[0]
-        new = list(set(chain.from_iterable(texts)).difference(known))
-        encodings = self.backend.encode_batch_fast(new, add_special_tokens=False)
-        known.update((word, e.ids) for word, e in zip(new, encodings, strict=True))
         opening, closing = (
-            [self.backend.token_to_id(token) for token in tokens]
+            _pack_ids(map(self.backend.token_to_id, tokens))
             for tokens in (self.opening_tokens, self.closing_tokens)
         )
-        flat: list[int] = []
-        stops = []
+        packed: list[bytes] = []
         for words in texts:
-            flat += opening
-            flat.extend(chain.from_iterable(map(known.__getitem__, words)))
-            flat += closing
-            stops.append(len(flat))
-        ids = np.array(flat, np.int64)  # one array, since many small ones take twice the time
-        return [ids[start:stop] for start, stop in pairwise([0, *stops])]
+            try:
+                inner = b"".join(map(known.__getitem__, words))
+            except KeyError:
+                new = list(set(chain.from_iterable(texts)).difference(known))
+                encodings = self.backend.encode_batch_fast(new, add_special_tokens=False)
+                known.update((w, _pack_ids(e.ids)) for w, e in zip(new, encodings, strict=True))
+                inner = b"".join(map(known.__getitem__, words))
+            packed.append(opening + inner + closing)
+        return [np.frombuffer(ids, np.int64) for ids in packed]
 
     def _make_tokenized(self, text: str, ids: Array, spans: Array) -> HiddenStates:
         first, count = len(self.opening_tokens), len(ids)
@@ -146,6 +145,11 @@ class ModelTokenizer:
             inner = ids[first : count - len(self.closing_tokens)]
             flags = frozenset({"unknown_only"}) if (inner == self.unknown_id).all() else NO_FLAGS
         return HiddenStates(text, ids, spans, special, flags=flags)
+
+
+def _pack_ids(ids: Iterable[int]) -> bytes:
+    """Return token ids as the bytes of an array: these are joined in half the time of lists."""
+    return np.fromiter(ids, np.int64).tobytes()
 
 
 @lru_cache(maxsize=4096)  # texts of one length have the same ones
@@ -214,7 +218,7 @@ def _make_tokenizer(
     )
     pad_token = None if pad_id is None else (pad_id, str(padding))
     parts = (type(part).__name__ for part in (backend.normalizer, backend.pre_tokenizer))
-    word_caches: list[dict[str, list[int]]] = [{}] if {*parts} == _BERT_SPLITTING else []
+    word_caches: list[dict[str, bytes]] = [{}] if {*parts} == _BERT_SPLITTING else []
     return ModelTokenizer(backend, limit, opening, closing, unknown_id, pad_token, word_caches)
 
 
