@@ -126,11 +126,9 @@ class _Segments:
     def read(self, keys: Iterable[bytes]) -> dict[bytes, memoryview]:
         """Return the values of the keys that are present and intact."""
         with self.lock:
-            keys = dict.fromkeys(keys)
-            if not self.places.keys() >= keys.keys():
-                self._refresh()
+            self._refresh()
             by_segment: dict[int, list[tuple[_Place, bytes]]] = {}
-            for key in keys:
+            for key in dict.fromkeys(keys):
                 if place := self.places.get(key):
                     by_segment.setdefault(place.segment, []).append((place, key))
             found: dict[bytes, memoryview] = {}
