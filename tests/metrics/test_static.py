@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -49,6 +52,16 @@ def test_its_signature_names_the_table_by_content_and_rebuilds_it() -> None:
 @pytest.mark.parametrize("name", SHIPPED_TABLES)
 def test_the_name_of_a_shipped_table_is_the_hash_of_its_content(name: str) -> None:
     assert store_idf_table(load_idf_table(name)) == SHIPPED_TABLES[name]
+
+
+@pytest.mark.model
+def test_it_loads_neither_torch_nor_transformers() -> None:
+    code = (
+        "import sys; import evenmatch as em; em.score(['a cat'], ['the cat'], 'f_static'); "
+        "print({'torch', 'transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 @pytest.mark.model

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import evenmatch as em
-from evenmatch.models.backbone import PretrainedBackbone
-from evenmatch.models.checkpoints import count_layers
+from evenmatch.models.backbone import PretrainedBackbone, load_input_embeddings
+from evenmatch.models.checkpoints import count_layers, find_checkpoint
 from evenmatch.models.loading import quiet_transformers
 from evenmatch.registry import CallContext
 from evenmatch.types import Array, Run
@@ -51,6 +51,18 @@ def test_layer_l_is_what_transformers_calls_hidden_state_l(
             encoder = em.Transformer(str(folder), layer)
             found = encoder([em.Pieces(marks=True)(text)])[0].vectors
             assert found == pytest.approx(states, abs=1e-5), f"layer {layer}"
+
+
+@ALL
+def test_input_embeddings_are_those_of_transformers(family: Family, folder_of: FolderOf) -> None:
+    from transformers import AutoModel
+
+    folder = folder_of(family.name)
+    with quiet_transformers():
+        model: Any = AutoModel.from_pretrained(folder)
+    wanted = model.get_input_embeddings().weight.detach().numpy()
+    found = load_input_embeddings(find_checkpoint(str(folder)))
+    assert (found == wanted).all()
 
 
 @ALL

@@ -25,7 +25,12 @@ import numpy as np
 from evenmatch.errors import InputError
 from evenmatch.models.adapters import find_adapter, load_adapter, use_adapter
 from evenmatch.models.checkpoints import Checkpoint, LocalFile, count_layers, find_checkpoint
-from evenmatch.models.loading import load_auto_model, load_packed_model, move_to_device
+from evenmatch.models.loading import (
+    load_auto_model,
+    load_packed_model,
+    move_to_device,
+    read_input_embeddings,
+)
 from evenmatch.models.tokenizer import HiddenStates as HiddenStates
 from evenmatch.models.tokenizer import (
     ModelTokenizer,
@@ -436,6 +441,8 @@ def _make_blocks(
 @lru_cache(maxsize=2)
 def load_input_embeddings(checkpoint: Checkpoint) -> Array:
     """Load a model's input embedding matrix, (vocabulary, dim)."""
+    if (matrix := read_input_embeddings(checkpoint)) is not None:
+        return matrix
     model, _ = load_auto_model("AutoModel", checkpoint, trust_remote_code=False)
     weight = model.get_input_embeddings().weight
     return weight.detach().float().numpy()

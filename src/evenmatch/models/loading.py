@@ -1,7 +1,8 @@
 """Load models and tokenizers from a checkpoint folder, verified and without running its code.
 
-`load_auto_model` uses transformers. `load_packed_model` and `load_bert_tokenizer` read plain BERT
-checkpoints without transformers, and return None for all others. The rest keeps transformers quiet
+`load_auto_model` uses transformers. `load_packed_model`, `read_input_embeddings` and
+`load_bert_tokenizer` read plain checkpoints without transformers, and return None for all others.
+The rest keeps transformers quiet
 (`quiet_transformers`) and limits the memory of a long-running process (`limit_kernel_cache`,
 `trim_memory`) or its time (`keep_freed_memory`).
 """
@@ -22,6 +23,7 @@ import numpy as np
 
 from evenmatch.errors import DataError, InputError, needs_extra
 from evenmatch.models.checkpoints import Checkpoint, loading_error, read_config, verify_checkpoint
+from evenmatch.types import Array
 
 # Settings that a plain BERT has with exactly these values, or not at all.
 _PLAIN_CONFIG = {
@@ -119,6 +121,30 @@ def load_packed_model(checkpoint: Checkpoint) -> Any | None:
         return None
 
 
+def read_input_embeddings(checkpoint: Checkpoint) -> Array | None:
+    """Read the input embedding matrix of a plain checkpoint alone, without torch.
+
+    None if the checkpoint needs transformers, or has weights of a type that numpy lacks.
+    """
+    config, path = read_config(checkpoint.folder), checkpoint.folder / "model.safetensors"
+    family = _FAMILIES.get(str(config.get("model_type")))
+    if family is None or not _is_plain(config) or not path.is_file():
+        return None
+    verify_checkpoint(checkpoint)
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError:
+        return None  # `load_auto_model` then says what to install
+    try:
+        with safe_open(path, framework="np") as file:
+            names = [n for n in file.keys() if family.rename(n) == _INPUT_EMBEDDINGS]  # noqa: SIM118
+            return file.get_tensor(names[0]).astype(np.float32) if names else None
+    except TypeError:  # bfloat16
+        return None
+    except (OSError, SafetensorError) as error:
+        raise loading_error(checkpoint, error) from None
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Family:
     """How a family of models differs from BERT in the names of its weights and settings."""
@@ -141,6 +167,7 @@ class _Family:
         return {**self.defaults, **renamed}
 
 
+_INPUT_EMBEDDINGS = "embeddings.word_embeddings.weight"
 _ROBERTA = _Family("roberta.", defaults={"positions": "after_padding"})
 _FAMILIES: Mapping[str, _Family] = {
     "bert": _Family("bert."),
