@@ -65,6 +65,21 @@ def test_input_embeddings_are_those_of_transformers(family: Family, folder_of: F
     assert (found == wanted).all()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_input_embeddings_in_half_precision(
+    dtype: str, folder_of: FolderOf, tmp_path: Path
+) -> None:
+    import torch
+    from transformers import AutoModel
+
+    with quiet_transformers():
+        model: Any = AutoModel.from_pretrained(folder_of("bert")).to(getattr(torch, dtype))
+        model.save_pretrained(tmp_path)
+    found = load_input_embeddings(find_checkpoint(str(tmp_path)))
+    assert found.dtype == "float32"
+    assert (found == model.get_input_embeddings().weight.detach().float().numpy()).all()
+
+
 @ALL
 def test_several_layers_come_out_of_one_pass(family: Family, folder_of: FolderOf) -> None:
     folder = folder_of(family.name)

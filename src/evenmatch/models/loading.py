@@ -99,11 +99,10 @@ def load_packed_model(checkpoint: Checkpoint) -> Any | None:
 
     That module takes texts of several lengths without padding.
     """
-    config, path = read_config(checkpoint.folder), checkpoint.folder / "model.safetensors"
-    family = _FAMILIES.get(str(config.get("model_type")))
-    if family is None or not _is_plain(config) or not path.is_file():
+    config, path = read_config(checkpoint.folder), checkpoint.folder / _WEIGHTS_FILE
+    family = _find_plain_family(checkpoint, config)
+    if family is None:
         return None
-    verify_checkpoint(checkpoint)
     try:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
@@ -126,23 +125,30 @@ def read_input_embeddings(checkpoint: Checkpoint) -> Array | None:
 
     None if the checkpoint needs transformers, or has weights of a type that numpy lacks.
     """
-    config, path = read_config(checkpoint.folder), checkpoint.folder / "model.safetensors"
-    family = _FAMILIES.get(str(config.get("model_type")))
-    if family is None or not _is_plain(config) or not path.is_file():
+    family = _find_plain_family(checkpoint, read_config(checkpoint.folder))
+    if family is None:
         return None
-    verify_checkpoint(checkpoint)
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError:
         return None  # `load_auto_model` then says what to install
     try:
-        with safe_open(path, framework="np") as file:
+        with safe_open(checkpoint.folder / _WEIGHTS_FILE, framework="np") as file:
             names = [n for n in file.keys() if family.rename(n) == _INPUT_EMBEDDINGS]  # noqa: SIM118
             return file.get_tensor(names[0]).astype(np.float32) if names else None
     except TypeError:  # bfloat16
         return None
     except (OSError, SafetensorError) as error:
         raise loading_error(checkpoint, error) from None
+
+
+def _find_plain_family(checkpoint: Checkpoint, config: Mapping[str, Any]) -> _Family | None:
+    """Return the family of a checkpoint that can be read without transformers, and verify it."""
+    family = _FAMILIES.get(str(config.get("model_type")))
+    if family is None or not _is_plain(config) or not (checkpoint.folder / _WEIGHTS_FILE).is_file():
+        return None
+    verify_checkpoint(checkpoint)
+    return family
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -167,6 +173,7 @@ class _Family:
         return {**self.defaults, **renamed}
 
 
+_WEIGHTS_FILE = "model.safetensors"
 _INPUT_EMBEDDINGS = "embeddings.word_embeddings.weight"
 _ROBERTA = _Family("roberta.", defaults={"positions": "after_padding"})
 _FAMILIES: Mapping[str, _Family] = {
