@@ -159,8 +159,8 @@ def bias_measures(name: str, pairs: list[FairnessPair], scores: Floats) -> dict[
         "pairs": found.pairs,
         "bias": found.bias,
         "raw": found.raw,
-        "low": found.low * found.raw / found.bias,
-        "high": found.high * found.raw / found.bias,
+        "low": found.low / both.scale,
+        "high": found.high / both.scale,
         "stereotype": found.raw_stereotype,
         "stereotype_low": found.stereotype_low / both.scale,
         "stereotype_high": found.stereotype_high / both.scale,
@@ -224,7 +224,8 @@ def _compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[s
         if what == "prefers" or what not in before:
             continue
         old = before[what]
-        change = f" ({100 * value / old:.0f} %)" if what in ("bias", "raw", "cost") else ""
+        relative = what in ("bias", "raw", "cost") and old
+        change = f" ({100 * value / old:.0f} %)" if relative else ""
         yield f"{what} {old:.5g} > {value:.5g}{change}"
 
 

@@ -17,6 +17,10 @@ def test_without_a_limit_a_table_is_one_block() -> None:
     assert len(table_to_text(TABLE).splitlines()) == len(TABLE)
 
 
+def test_a_table_may_be_a_header_alone() -> None:
+    assert table_to_text(TABLE[:1]) == "  ".join(TABLE[0])
+
+
 def test_a_table_that_fits_stays_as_it_is() -> None:
     plain = table_to_text(TABLE)
     with page_width(max(map(len, plain.splitlines()))):

@@ -259,4 +259,5 @@ def escape_latex(text: str) -> str:
 
 
 def _numeric_columns(table: TextTable) -> list[bool]:
-    return [all(map(_NUMBER.fullmatch, column)) for column in zip(*table[1:], strict=True)]
+    columns = [*zip(*table[1:], strict=True)] or [("",)] * len(table[0])  # a header alone
+    return [all(map(_NUMBER.fullmatch, column)) for column in columns]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from typing import Literal, TypeAlias
@@ -36,6 +36,9 @@ _PRONOUNS = {
     ("his", "possessive"): "her",
     ("his", "object"): "hers",
 }
+# Attributes whose groups have no opposites: any two of them may be exchanged.
+UNORDERED = ("race", "religion")
+
 _JOINT = re.compile(r"\s*(?:,\s*and\b|,|and\b|or\b|&)\s*")
 _JOINT_BEFORE = re.compile(r"(?:,\s*and|,|\s+and|\s+or|\s*&)\s*$")
 
@@ -106,6 +109,30 @@ def neutralise(text: str, terms: Sequence[GroupTerm] = (), parse: Parse | None =
     """
     mentions = _lexicon(terms).find(text, parse)
     return _replace_mentions(text, mentions, _neutral_term)
+
+
+def group_versions(text: str, attribute: str, parse: Parse | None = None) -> tuple[str, ...]:
+    """Return a text about one group and the same about the other; empty if it mentions no group.
+
+    In each version, all mentions are of one group. Texts that differ in a group only have equal
+    versions: a name becomes the first in the list of names, and a religion or an ethnic group, as
+    these have no opposites, becomes the first in the list of terms.
+
+    >>> group_versions("The king saw her son.", "gender")
+    ('The king saw his son.', 'The queen saw her daughter.')
+    >>> group_versions("Some Hindus came.", "religion")
+    ('Some Muslim believers came.', 'Some Christian believers came.')
+    """
+    attribute = ATTRIBUTE_ALIASES.get(attribute, attribute)
+    lexicon = make_lexicon(builtin_terms(attribute))
+    if not lexicon.may_occur(text):
+        return ()
+    mentions = lexicon.find(text, parse)
+    if not mentions or has_no_counterpart(text, attribute, mentions):
+        return ()
+    return tuple(
+        _replace_mentions(text, mentions, choose) for choose in (_first_group, _second_group)
+    )
 
 
 @check_arguments
@@ -229,6 +256,33 @@ def _lexicon(terms: Sequence[GroupTerm]) -> Lexicon:
     return make_lexicon(builtin_terms() if terms == () else terms)
 
 
+def _first_group(mention: Mention, old: str) -> str:
+    """Return the term for the first group that stands for all of its kind."""
+    if mention.side and (forced := _PRONOUNS.get((old.lower(), mention.use))):
+        return forced
+    return _example(mention.term).one
+
+
+def _second_group(mention: Mention, old: str) -> str:
+    if not mention.side and (forced := _PRONOUNS.get((old.lower(), mention.use))):
+        return forced
+    return _example(mention.term).other
+
+
+@cache
+def _example(given: GroupTerm) -> GroupTerm:
+    """Return the term that stands for all that differ in the group only."""
+    terms = [term for term in builtin_terms(given.attribute) if term.kind == given.kind]
+    if given.kind == "name":
+        return terms[0]
+    if given.attribute not in UNORDERED:
+        alike = (t for t in terms if t.neutral == given.neutral)
+        return next(t for t in alike if given.one == t.one or given.other == t.other)
+    first = next(t for t in builtin_terms(given.attribute) if t.kind == "adjective")
+    one, other = (f"{word} {given.neutral}".strip() for word in (first.one, first.other))
+    return replace(given, one=one, other=other)
+
+
 def _counterpart(mention: Mention, old: str) -> str:
     term = mention.term
     forced = _PRONOUNS.get((old.lower(), mention.use))
@@ -295,7 +349,7 @@ def _with_case(new: str, old: str, mention: Mention) -> str:
         return new.lower()
     listed = term.other if mention.side else term.one
     if listed[:1].isupper() or term.one[:1].isupper():
-        return match_case(new, "Ab") if mention.starts_sentence else new
+        return match_case(new, old) if mention.starts_sentence else new
     return match_case(new, old)
 
 

@@ -81,6 +81,7 @@ def rule_tags(words: Sequence[str]) -> list[str]:
     """
     closed, adjectives = _closed_classes(), word_lists()["adjectives"]
     persons = word_lists()["persons"]
+    people = persons | word_lists()["communities"]
     tags: list[str] = []
     for at, word in enumerate(words):
         low, before = word.lower(), tags[-1] if tags else ""
@@ -92,7 +93,7 @@ def rule_tags(words: Sequence[str]) -> list[str]:
             tags.append("NNP")
         elif before in ("MD", "TO", "PRP", "WP") or (before == "RB" and tags[-2:-1] == ["MD"]):
             tags.append(_verb_tag(low))
-        elif at and words[at - 1].lower() in persons and low not in persons:
+        elif at and words[at - 1].lower() in people and low not in people:
             tags.append("VBD")
         elif low in persons or low in word_lists()["communities"]:
             tags.append("NNS" if low.endswith("s") or low in ("people", "children") else "NN")

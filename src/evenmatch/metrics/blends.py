@@ -70,7 +70,21 @@ def mqm_blend() -> Blend:
     Their shares in the variance of the scores are 2 : 1 : 2. Scores are on the scale of the
     standardised ratings, as those of `wmt_blend` are.
     """
-    metric: Blend = read_metric(str(_BLEND_FILE.parents[1] / "mqm_blend"))
+    return _read_shipped("mqm_blend")
+
+
+@register("metric", "fluent_blend")
+def fluent_blend() -> Blend:
+    """Blend of `mqm_blend` and the fluency of the candidate, compared with that of the reference.
+
+    Fluency is the log-probability of a text by `smollm2`, which reads it without the other text.
+    It agrees with raters better than `mqm_blend` and takes about ten times as long.
+    """
+    return _read_shipped("fluent_blend")
+
+
+def _read_shipped(name: str) -> Blend:
+    metric: Blend = read_metric(str(_BLEND_FILE.parents[1] / name))
     return metric
 
 

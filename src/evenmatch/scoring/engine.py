@@ -266,6 +266,10 @@ class Chunk:
     def _split_references(self) -> Chunk:
         pairs = [Pair(p.candidate, (r,), p.source) for p in self.pairs for r in p.references]
         rows = [row for row, p in zip(self.rows, self.pairs, strict=True) for _ in p.references]
+        return self.with_pairs(pairs, rows)
+
+    def with_pairs(self, pairs: Sequence[Pair], rows: Sequence[int]) -> Chunk:
+        """Return a chunk of other pairs that stand for these rows; it shares embedded texts."""
         return Chunk(pairs, rows, self._embedder, self.run)
 
     def best_scores(
