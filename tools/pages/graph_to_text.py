@@ -107,7 +107,8 @@ class Part:
         return Experiment(GraphStudy(corpus, design), STORED / "webnlg")
 
 
-COMPARISON = Part(tuple(GRAPH_ARMS), 60, (1, 2, 3))
+CONTEXTUAL = "contextual f_disc"
+COMPARISON = Part((*GRAPH_ARMS, CONTEXTUAL), 60, (1, 2, 3))
 PROBE = Part(("only F_BERT", "only F_DISC"), 60, (1,))
 
 HEAD = f"""# Graph to text with rewards
@@ -210,8 +211,8 @@ def missing_lines(runs: GraphExperiment, probes: GraphExperiment) -> Iterator[st
     )
     yield (
         "- The Little Prince (`--data amr`), weights of the reward other than 0.3, several samples "
-        "with leave-one-out baselines and rewards on the embeddings of another model are arms or "
-        "options of the same command, and were not run."
+        "with leave-one-out baselines and other rewards on the embeddings of another model are "
+        "arms or options of the same command, and were not run."
     )
     if not any(name.startswith("beam") for r in runs.results() for name in r.outputs):
         yield "- Texts are decoded greedily; `--beams 5` adds beam search, and was not run."
