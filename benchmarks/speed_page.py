@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.results import load
 from benchmarks.serve import requests as serve
+from benchmarks.speed import static
 from benchmarks.training import reward
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "speed.md"
@@ -63,6 +64,25 @@ def _peers(r: dict[str, Any]) -> list[str]:
         f"each text once, nothing else: "
         f"{r['pairs per second of plain products']} pairs per second, "
         f"{r['plain products, times bert_score']}× bert_score.",
+        "",
+    ]
+
+
+def _static(r: dict[str, Any]) -> list[str]:
+    return [
+        "## Without a forward pass",
+        "",
+        f"`f_static` on {r['pairs']} pairs ({r['texts']}), against `bertscore` with as many",
+        "threads. A second thread makes `bertscore` faster and `f_static` hardly.",
+        "",
+        "| | `f_static`, pairs per second | `bertscore` | ratio | by round |",
+        "|---|--:|--:|--:|---|",
+        *(
+            f"| {name} | {r[name]['pairs per second']['f_static']} | "
+            f"{r[name]['pairs per second']['bertscore']} | {r[name]['times bertscore']}× | "
+            f"{', '.join(map(str, r[name]['times bertscore, round by round']))} |"
+            for name in static.THREADS
+        ),
         "",
     ]
 
@@ -251,6 +271,7 @@ _WRITERS = {
     "shapes": _shapes,
     "products": _products,
     "sharing": _sharing,
+    "static": _static,
     "job": _job,
     "caching": _caching,
     "growth": _growth,

@@ -59,6 +59,7 @@ def page_lines() -> Iterator[str]:
     """The lines of the page, from what is stored."""
     runs = load("runs")
     yield from ("# Fairness", "", *paragraph(runs["introduction"]))
+    yield from mean_section(runs)
     yield from summary_section(runs)
     yield from adapter_section(runs)
     yield from attribute_section(runs)
@@ -72,30 +73,48 @@ def page_lines() -> Iterator[str]:
     yield "This page is written by `python -m tools.pages.fairness` from `results/fairness`."
 
 
+def mean_section(runs: Document) -> Iterator[str]:
+    """What averaging over groups removes and keeps, of `bertscore` and of other metrics."""
+    section = runs["mean"]
+    yield from ("## Averaging over groups", "", *paragraph(section["text"]))
+    yield from commands(section)
+    header = ["attributes", "set", "pairs", *_CHANGES]
+    table = [[row["attributes"], *summary_cells(row, runs)] for row in section["rows"]]
+    yield from (*table_lines([header, *table]), "", *paragraph(section["findings"]))
+    sets = {name: title for name, title in GENDER_SETS.items() if name in section["metrics sets"]}
+    table = [["metric", *(f"{title}, {how}" for title in sets.values() for how in _MEASURES)]]
+    for metric in section["metrics"]:
+        plain, mean = (load(f"{which}-{metric}")["sets"] for which in ("plain", "mean"))
+        cells = [removed(plain[n][how], mean[n][how]) for n in sets for how in _MEASURES.values()]
+        table.append([f"`{metric}`", *cells])
+    yield from (*paragraph(section["metrics text"]), *table_lines(table), "")
+
+
+_CHANGES = ("raw bias", "normalised", "stereotype, raw", "share", "penalty kept")
+_MEASURES = {"raw": "raw", "normalised": "bias"}
+
+
 def summary_section(runs: Document) -> Iterator[str]:
     """What each shipped adapter removes and keeps, a line for each set."""
     section = runs["summary"]
-    before = load(runs["gender"]["plain"])["sets"]
-    yield from ("## Summary", "", *paragraph(section["text"]))
-    header = ["adapter", "set", "pairs", "raw bias", "normalised", "stereotype, raw"]
-    table = [[*header, "share", "penalty kept"]]
+    yield from ("## Adapters in short", "", *paragraph(section["text"]))
+    table = [["adapter", "set", "pairs", *_CHANGES]]
     for row in section["rows"]:
-        name, plain = row["set"], before[row["set"]]
-        after = load(row["label"])["sets"]
-        penalty = f"penalty, {row['penalty']}"
-        table.append(
-            [
-                f"`{row['adapter']}`" if row["shipped"] else f"({row['adapter']})",
-                row["title"],
-                str(plain["pairs"]),
-                removed(plain["raw"], after[name]["raw"]),
-                removed(plain["bias"], after[name]["bias"]),
-                f"{plain['stereotype']:+.4f} → {after[name]['stereotype']:+.4f}",
-                f"{plain['share']:.2f} → {after[name]['share']:.2f}",
-                f"{100 * after[penalty]['cost'] / before[penalty]['cost']:.0f} %",
-            ]
-        )
+        name = f"`{row['adapter']}`" if row["shipped"] else f"({row['adapter']})"
+        table.append([name, *summary_cells(row, runs)])
     yield from (*table_lines(table), "", *paragraph(section["findings"]))
+
+
+def summary_cells(row: Document, runs: Document) -> Iterator[str]:
+    """The title of a set, its size, and what a metric removes and keeps there."""
+    before, after = (load(label)["sets"] for label in (runs["gender"]["plain"], row["label"]))
+    plain, left = before[row["set"]], after[row["set"]]
+    penalty = f"penalty, {row['penalty']}"
+    yield from (row["title"], str(plain["pairs"]))
+    yield from (removed(plain[how], left[how]) for how in ("raw", "bias"))
+    yield f"{plain['stereotype']:+.4f} → {left['stereotype']:+.4f}"
+    yield f"{plain['share']:.2f} → {left['share']:.2f}"
+    yield f"{100 * after[penalty]['cost'] / before[penalty]['cost']:.0f} %"
 
 
 def audit_section(document: Document, section: Document) -> Iterator[str]:
