@@ -109,7 +109,7 @@ class Part:
 
 CONTEXTUAL = "contextual f_disc"
 COMPARISON = Part((*GRAPH_ARMS, CONTEXTUAL), 60, (1, 2, 3))
-PROBE = Part(("only F_BERT", "only F_DISC"), 60, (1,))
+PROBE = Part(("only F_BERT", "only F_DISC"), 60, (1, 2, 3))
 
 HEAD = f"""# Graph to text with rewards
 
