@@ -63,9 +63,9 @@ JOBS = [
     (
         "texts that a model is trained on ([rewards](how-to/reward.md))",
         "`f_disc`; if lengths vary, times `em.length_term()`",
-        "repeating a good word gains nothing; in "
-        "[runs of a small T5](results/graph-to-text-small-t5.md) texts repeat less, "
-        "but do not gain BLEU significantly",
+        "repeating a good word gains nothing: [rewarded alone](results/graph-to-text.md), greedy "
+        "alignment made a language model repeat 37 % of its word pairs, `f_disc` 8 %; beside "
+        "cross-entropy neither changes BLEU significantly",
     ),
     (
         "one pair, to see why it scores as it does",

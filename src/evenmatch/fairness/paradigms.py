@@ -103,11 +103,16 @@ def metric_kind(signature: str) -> MetricKind:
     MetricKind(paradigm='one-to-one', encoder='minilm, layer 4')
     >>> metric_kind("chrf · sacrebleu 2.6.0")
     MetricKind(paradigm='n-grams, edits', encoder='none')
+    >>> metric_kind("counterfactual_mean(base=chrf) · sacrebleu 2.6.0").paradigm
+    'n-grams, edits, mean over groups'
     """
     try:
         name, settings = _parse_call(ast.parse(signature.split(" · ")[0], mode="eval").body)
     except SyntaxError:  # a part that is not registered has no spec
         name, settings = _OTHER, {}
+    if name == "counterfactual_mean":
+        base = metric_kind(ast.unparse(settings["base"]) + signature[signature.find(" · ") :])
+        return MetricKind(f"{base.paradigm}, mean over groups", base.encoder)
     encoder = _encoder_label(signature, settings.get("vectors"))
     if name == "align":
         units = _parse_call(settings["units"])[0] if "units" in settings else "pieces"
