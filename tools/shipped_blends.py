@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 import evenmatch as em
+from evenmatch.data.catalogue.catalogue import find_data_set
+from evenmatch.data.files import read_records
 from evenmatch.data.ratings.rated_set import RatedSet
 from evenmatch.metrics.fitted import FittedMetric
 from evenmatch.registry import spec
@@ -41,6 +43,7 @@ STATISTICS: Sequence[tuple[Any, Any, int]] = (
     ("per_item", "calibrated_accuracy", 100),
 )
 PROJECTION = "projection"
+ADVERSARIAL, ADVERSARIAL_COUNT = "wmt20_de.jsonl.gz", 40  # of each kind of error
 BLENDS = "fluent_blend", "mqm_blend"
 AGAINST = "wmt_blend", "bertscore(layer=6, idf='english')"
 COMPARED = (BLENDS, *((blend, other) for blend in BLENDS for other in AGAINST))
@@ -64,6 +67,7 @@ def main() -> None:
     ]
     own = add_blends(parts[-1])
     document["wmt20-mqm"] = [*measure(mqm, own, STATISTICS), *measure_lengths(mqm, own)]
+    document["menli-adversarial"] = measure_adversarial(folder / "menli.json")
     text = json.dumps(document, indent=1) + "\n"
     (RESULTS / "metrics" / "shipped-blends.json").write_text(text, "utf-8")
 
@@ -176,6 +180,30 @@ def measure_lengths(rated: RatedSet, scores: Mapping[str, Floats]) -> Iterator[d
         }
         for method, value in rows.items():
             yield {"metric": name, "method": method, "value": round(float(value), 6)}
+
+
+def measure_adversarial(path: Path) -> dict[str, dict[str, float]]:
+    """Share of paraphrases that score above a text with an error, by kind of error."""
+    records = [r for _, r in read_records(str(find_data_set("menli-adversarial") / ADVERSARIAL))]
+    chosen: dict[str, list[Any]] = {}
+    for record in records:
+        chosen.setdefault(record["error"], []).append(record)
+    rows = [record for some in chosen.values() for record in some[:ADVERSARIAL_COUNT]]
+    texts = [row[which] for row in rows for which in ("hyp_para", "hyp_adv_based")]
+    known: dict[str, list[float]] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    for name in (*BLENDS, *AGAINST):
+        if name not in known:
+            references = [row["ref"] for row in rows for _ in range(2)]
+            known[name] = em.score(texts, references, name).values.tolist()
+            path.write_text(json.dumps(known), "utf-8")
+    found: dict[str, dict[str, float]] = {}
+    for name, values in known.items():
+        both = np.array(values).reshape(-1, 2)
+        right = both[:, 0] > both[:, 1]
+        kinds = np.array([row["error"] for row in rows])
+        shares = {kind: float(right[kinds == kind].mean()) for kind in chosen}
+        found[name] = {"all": round(float(right.mean()), 4), **shares}
+    return found
 
 
 def pooled_accuracy(scores: Floats, ratings: Floats) -> float:

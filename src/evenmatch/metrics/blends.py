@@ -78,7 +78,7 @@ def fluent_blend() -> Blend:
     """Blend of `mqm_blend` and the fluency of the candidate, compared with that of the reference.
 
     Fluency is the log-probability of a text by `smollm2`, which reads it without the other text.
-    It agrees with raters better than `mqm_blend` and takes about ten times as long.
+    It agrees with raters better than `mqm_blend` and takes about thirty times as long.
     """
     return _read_shipped("fluent_blend")
 
