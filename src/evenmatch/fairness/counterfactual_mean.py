@@ -74,15 +74,15 @@ class CounterfactualMean(EngineMetric):
         found = [[pair.candidate] for pair in pairs]
         for attribute in self.attributes:
             lexicon = make_lexicon(builtin_terms(attribute))
-            for pair, texts in zip(pairs, found, strict=True):
-                if not any(map(lexicon.may_occur, texts)):
-                    continue
-                reference, *parses = tag_texts([*pair.references, *texts], self.parser)
-                if not lexicon.find(pair.references[0], reference):
-                    texts[:] = [
+            places = [at for at, own in enumerate(found) if any(map(lexicon.may_occur, own))]
+            texts = sorted({t for at in places for t in (*pairs[at].references, *found[at])})
+            parses = dict(zip(texts, tag_texts(texts, self.parser), strict=True))
+            for at in places:
+                if not any(lexicon.find(text, parses[text]) for text in pairs[at].references):
+                    found[at] = [
                         version
-                        for text, parse in zip(texts, parses, strict=True)
-                        for version in group_versions(text, attribute, parse) or (text,)
+                        for text in found[at]
+                        for version in group_versions(text, attribute, parses[text]) or (text,)
                     ]
         return found
 
