@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ STATISTICS: Sequence[tuple[Any, Any, int]] = (
     ("per_item", "calibrated_accuracy", 100),
 )
 PROJECTION = "projection"
+COST_COUNT = 40  # pairs
 ADVERSARIAL, ADVERSARIAL_COUNT = "wmt20_de.jsonl.gz", 40  # of each kind of error
 BLENDS = "fluent_blend", "mqm_blend"
 AGAINST = "wmt_blend", "bertscore(layer=6, idf='english')"
@@ -67,6 +69,7 @@ def main() -> None:
     ]
     own = add_blends(parts[-1])
     document["wmt20-mqm"] = [*measure(mqm, own, STATISTICS), *measure_lengths(mqm, own)]
+    document["milliseconds of CPU time for a pair"] = measure_costs(wmt17)
     document["menli-adversarial"] = measure_adversarial(folder / "menli.json")
     text = json.dumps(document, indent=1) + "\n"
     (RESULTS / "metrics" / "shipped-blends.json").write_text(text, "utf-8")
@@ -180,6 +183,20 @@ def measure_lengths(rated: RatedSet, scores: Mapping[str, Floats]) -> Iterator[d
         }
         for method, value in rows.items():
             yield {"metric": name, "method": method, "value": round(float(value), 6)}
+
+
+def measure_costs(sets: Sequence[RatedSet]) -> dict[str, float]:
+    """CPU time for a pair on one thread, over pairs of all sets; the models are loaded before."""
+    pairs = [pair for each in sets for pair in each.pairs(each.cells(rated=True))]
+    pairs = pairs[:: len(pairs) // COST_COUNT]
+    given = [pair.candidate for pair in pairs], [pair.references for pair in pairs]
+    found = {}
+    for name in (*BLENDS, "wmt_blend", "bertscore"):
+        em.score(given[0][:2], given[1][:2], name, threads=1)
+        start = time.process_time()
+        em.score(*given, name, threads=1)
+        found[name] = round(1000 * (time.process_time() - start) / len(pairs), 1)
+    return found
 
 
 def measure_adversarial(path: Path) -> dict[str, dict[str, float]]:

@@ -22,6 +22,7 @@ from evenmatch.studies.experiment import (
     RunResult,
     run_name,
 )
+from evenmatch.studies.keyphrase_arms import score_keyphrase_arms
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
@@ -43,7 +44,6 @@ from evenmatch.studies.keyphrase_generation_report import (
     keyphrase_report,
     keyphrase_score_table,
     measure_repetition,
-    score_keyphrase_arms,
 )
 from evenmatch.studies.phrase_counts import count_phrases, count_repeated_words
 from evenmatch.training.keyphrases.catseq import CatSeqShape

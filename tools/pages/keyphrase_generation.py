@@ -32,6 +32,7 @@ from evenmatch.studies.experiment import (
     run_name,
     slug,
 )
+from evenmatch.studies.keyphrase_arms import PEOPLE, KeyphraseArmScores, score_keyphrase_arms
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
     KEYPHRASE_ARMS,
@@ -44,14 +45,11 @@ from evenmatch.studies.keyphrase_generation import (
     load_keyphrase_corpus,
 )
 from evenmatch.studies.keyphrase_generation_report import (
-    PEOPLE,
-    KeyphraseArmScores,
     KeyphraseExperiment,
     case_study,
     check_keyphrase_claims,
     keyphrase_report,
     measure_repetition,
-    score_keyphrase_arms,
 )
 from evenmatch.training.keyphrases.sequences import make_keyphrase_examples
 from tools.pages import PAGES, RESULTS
@@ -211,6 +209,7 @@ def summary_lines(runs: KeyphraseExperiment, found: Sequence[KeyphraseArmScores]
             f"- Power: the experiment can detect differences of {small:.1f} to {large:.1f} points; "
             f"{beyond} of the {len(claims)} published ones are smaller than that."
         )
+    yield COPIED_START
     yield from describe_start(found)
     measured = [m for m in measure_repetition(found) if m.arm in KEYPHRASE_ARMS and "FB" in m.arm]
     if measured:
@@ -272,10 +271,16 @@ phrases, KP20k:
 """
 
 
+COPIED_START = (
+    "- RL(FB) and 2RL(FB) with seeds 4 and 5 and all ablations begin with a copy of the start that "
+    "was trained again and differs a little (below), so a small difference between them and other "
+    "arms may be one of the starts."
+)
 RETRAINED_TEXT = """
 The weights of the start are not stored, so it was trained again for this by the same command: close
-to the stored one, but not equal (compare the table above), for a reason that was not found. Runs
-that are added later start from such a copy, and their phrase scorer is trained on its phrases.
+to the stored one, but not equal (compare the table above), for a reason that was not found. RL(FB)
+and 2RL(FB) with seeds 4 and 5 and all ablations start from this copy, and the phrase scorer of
+these seeds is trained on its phrases.
 """
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Literal, TypeAlias
 
@@ -37,7 +37,7 @@ _PRONOUNS = {
     ("his", "object"): "hers",
 }
 # Attributes whose groups have no opposites: any two of them may be exchanged.
-UNORDERED = ("race", "religion")
+_UNORDERED = ("race", "religion")
 
 _JOINT = re.compile(r"\s*(?:,\s*and\b|,|and\b|or\b|&)\s*")
 _JOINT_BEFORE = re.compile(r"(?:,\s*and|,|\s+and|\s+or|\s*&)\s*$")
@@ -130,9 +130,7 @@ def group_versions(text: str, attribute: str, parse: Parse | None = None) -> tup
     mentions = lexicon.find(text, parse)
     if not mentions or has_no_counterpart(text, attribute, mentions):
         return ()
-    return tuple(
-        _replace_mentions(text, mentions, choose) for choose in (_first_group, _second_group)
-    )
+    return tuple(_replace_mentions(text, mentions, partial(_term_of_side, side)) for side in (0, 1))
 
 
 @check_arguments
@@ -256,17 +254,12 @@ def _lexicon(terms: Sequence[GroupTerm]) -> Lexicon:
     return make_lexicon(builtin_terms() if terms == () else terms)
 
 
-def _first_group(mention: Mention, old: str) -> str:
-    """Return the term for the first group that stands for all of its kind."""
-    if mention.side and (forced := _PRONOUNS.get((old.lower(), mention.use))):
+def _term_of_side(side: int, mention: Mention, old: str) -> str:
+    """Return the term for one of the two groups that stands for all of its kind."""
+    if mention.side != side and (forced := _PRONOUNS.get((old.lower(), mention.use))):
         return forced
-    return _example(mention.term).one
-
-
-def _second_group(mention: Mention, old: str) -> str:
-    if not mention.side and (forced := _PRONOUNS.get((old.lower(), mention.use))):
-        return forced
-    return _example(mention.term).other
+    term = _example(mention.term)
+    return term.other if side else term.one
 
 
 @cache
@@ -275,7 +268,7 @@ def _example(given: GroupTerm) -> GroupTerm:
     terms = [term for term in builtin_terms(given.attribute) if term.kind == given.kind]
     if given.kind == "name":
         return terms[0]
-    if given.attribute not in UNORDERED:
+    if given.attribute not in _UNORDERED:
         alike = (t for t in terms if t.neutral == given.neutral)
         return next(t for t in alike if given.one == t.one or given.other == t.other)
     first = next(t for t in builtin_terms(given.attribute) if t.kind == "adjective")

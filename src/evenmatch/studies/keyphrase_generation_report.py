@@ -1,7 +1,7 @@
-"""The report of the keyphrase experiment: scores, tables, figures and claims.
+"""The report of the keyphrase experiment: tables, figures and claims.
 
-`score_keyphrase_arms` scores every arm on every test set; `keyphrase_report` puts together the
-tables and figures of Luo et al. (2021) and their claims with the differences found here.
+`keyphrase_report` puts together the tables and figures of Luo et al. (2021) and their claims with
+the differences found here.
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from evenmatch.data.documents import Document, DocumentSet
+from evenmatch.data.documents import Document
 from evenmatch.data.tables import TextTable
-from evenmatch.evaluation.keyphrase_scores import score_document_set
 from evenmatch.evaluation.keyphrase_table import COLUMNS
-from evenmatch.metrics.keyphrases.keyphrase_metric import KeyphraseMetric
-from evenmatch.metrics.keyphrases.phrase_reducers import TokenMatch
-from evenmatch.metrics.presets import make_metric
 from evenmatch.reports.plots import line_plot_svg
 from evenmatch.reports.study_page import StudyReport
 from evenmatch.stats.bootstrap import Interval, percentile_bounds
-from evenmatch.stats.paired import ResampledScore, mean_score, resample_scores
+from evenmatch.stats.paired import ResampledScore
 from evenmatch.stats.panel import Floats
 from evenmatch.studies.experiment import (
     CONFIDENCE,
@@ -30,12 +26,19 @@ from evenmatch.studies.experiment import (
     NOT_SEEN,
     REVERSED,
     SEEN,
-    ArmScores,
     Experiment,
     RunResult,
     format_interval,
     results_by_arm,
     run_name,
+)
+from evenmatch.studies.keyphrase_arms import (
+    METRICS,
+    PEOPLE,
+    KeyphraseArmScores,
+    Predictions,
+    phrase_token_f1,
+    score_keyphrase_arms,
 )
 from evenmatch.studies.keyphrase_generation import (
     ABLATIONS,
@@ -45,19 +48,8 @@ from evenmatch.studies.keyphrase_generation import (
     KeyphraseCorpus,
     KeyphraseStudy,
 )
-from evenmatch.studies.phrase_counts import PhraseCounts, count_phrases, count_repeated_words
-from evenmatch.types import Run
 
 KeyphraseExperiment: TypeAlias = Experiment[KeyphraseStudy]
-Predictions: TypeAlias = Mapping[str, Mapping[str, Sequence[Sequence[str]]]]  # by system, test set
-
-METRICS: Mapping[str, KeyphraseMetric] = {
-    label: make_metric(name)
-    for label, name in {"F1@M": "f1_at_m", "F1@5": "f1_at_5", "FG": "fg"}.items()
-}
-TOKEN_F1 = "token F1"
-_REPETITION = ("repetition", "repetition without doubled words")
-PEOPLE = "people"  # the gold phrases, described like those of a system
 LEAST_SEEDS = 3  # for a verdict
 
 
@@ -131,7 +123,6 @@ CLAIMS = (
 
 _PLOTTED_ARMS = (MLE, "RL(F1)", "RL(FG)", "2RL(FG)")
 _BINS = 5  # bins between 0 and 1, which have bins of their own
-_RESAMPLES = 1000
 _DEGENERATE = 2.0  # times the share of repeated words in people's absent phrases
 
 
@@ -168,47 +159,6 @@ def keyphrase_report(
         keyphrase_figures(found, results, corpus),
         _notes(runs, results),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class RunScores:
-    """The scores of one run on one test set, by column and metric, and its phrases."""
-
-    seed: int
-    scores: Mapping[tuple[str, str], float]
-    phrases: PhraseCounts
-    # The share of repeated words in absent phrases: of all, and without doubled words.
-    repetition: tuple[ResampledScore, ResampledScore]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KeyphraseArmScores:
-    """The scores of one arm, or of another system, on one test set."""
-
-    data: str
-    scores: ArmScores  # by "column metric", such as "present FG"
-    runs: tuple[RunScores, ...]
-    fg: Floats  # of present phrases of each document, all seeds together
-    outputs: tuple[Sequence[Sequence[str]], ...]  # the predictions of each run
-    token_prf: tuple[float, ...]  # token F, P and R over all predicted present phrases
-
-
-def score_keyphrase_arms(
-    results: Sequence[RunResult],
-    corpus: KeyphraseCorpus,
-    baselines: Predictions | None = None,
-    *,
-    shared_start: bool = False,
-) -> list[KeyphraseArmScores]:
-    """Score every arm on every test set; all arms share the same resampled documents.
-
-    With `shared_start`, the start counts as that of every seed.
-    """
-    return [
-        each
-        for data in corpus.tests
-        for each in _score_test_set(data, results, corpus, baselines or {}, shared_start)
-    ]
 
 
 def keyphrase_score_table(found: Sequence[KeyphraseArmScores], column: str) -> TextTable:
@@ -468,7 +418,7 @@ def keyphrase_figures(
             f"Token F1 of predicted phrases, {data}",
             ("token F1", "share of predicted present phrases"),
             {
-                arm: histogram_shares(_phrase_token_f1(texts, each.outputs))
+                arm: histogram_shares(phrase_token_f1(texts, each.outputs))
                 for arm, each in own.items()
             },
         )
@@ -539,99 +489,3 @@ def _notes(runs: KeyphraseExperiment, results: Sequence[RunResult]) -> list[str]
 
 def _count_seeds(each: KeyphraseArmScores) -> str:
     return "" if each.scores.seeds == (0,) else str(len(each.scores.seeds))
-
-
-def _score_test_set(
-    data: str,
-    results: Sequence[RunResult],
-    corpus: KeyphraseCorpus,
-    baselines: Predictions,
-    shared_start: bool,
-) -> Iterator[KeyphraseArmScores]:
-    outputs = {name: each[data] for name, each in baselines.items() if data in each}
-    outputs |= {run_name(result.run): result.outputs[data] for result in results}
-    if not outputs:
-        return
-    texts = corpus.tests[data]
-    outputs = {PEOPLE: [each.keyphrases for each in texts]} | outputs
-    others = {PEOPLE, *baselines}
-    documents = tuple(
-        Document(d.text, d.keyphrases, {name: tuple(rows[i]) for name, rows in outputs.items()})
-        for i, d in enumerate(texts)
-    )
-    metrics = {**METRICS, TOKEN_F1: KeyphraseMetric(scoring=TokenMatch())}
-    scored = score_document_set(DocumentSet(data, documents, tuple(outputs)), metrics, Run()).counts
-    counts = dict(scored)
-    for name, rows in outputs.items():
-        repeated = count_repeated_words(rows, texts)
-        for kind, columns in zip(_REPETITION, (repeated[:, :2], repeated[:, 2:]), strict=True):
-            counts[kind, "absent", name] = columns
-    every = resample_scores(
-        counts,
-        {key: metrics[key[0]].score_totals if key in scored else mean_score for key in counts},
-        resamples=_RESAMPLES,
-        trials=0,
-        seed=0,
-    )
-    seeds = tuple(sorted({result.run.seed for result in results}))
-    arms: dict[str, dict[int, str]] = {name: {0: name} for name in outputs if name in others}
-    for arm, own in results_by_arm(results, {**KEYPHRASE_ARMS, **ABLATIONS}).items():
-        names = {result.run.seed: run_name(result.run) for result in own}
-        shared = shared_start and arm == MLE
-        arms[arm] = dict.fromkeys(seeds, next(iter(names.values()))) if shared else names
-    for arm, named in arms.items():
-        different: dict[str, int] = {}  # a shared start has one run, listed with the first seed
-        for seed, name in named.items():
-            different.setdefault(name, seed)
-        fg, tokens = (
-            np.concatenate([counts[metric, "present", name] for name in different])
-            for metric in ("FG", TOKEN_F1)
-        )
-        totals = tokens.sum(0)
-        yield KeyphraseArmScores(
-            data,
-            ArmScores(
-                arm,
-                tuple(named),
-                {
-                    f"{c} {m}": tuple(every[m, c, name] for name in named.values())
-                    for c in COLUMNS
-                    for m in METRICS
-                },
-                resample_seeds=True,
-            ),
-            tuple(
-                RunScores(
-                    seed,
-                    {(c, m): every[m, c, name].value for c in COLUMNS for m in METRICS},
-                    count_phrases(
-                        outputs[name],
-                        float(counts[TOKEN_F1, "present", name][:, 3].mean()),
-                        float(counts[TOKEN_F1, "absent", name][:, 3].mean()),
-                    ),
-                    (every[_REPETITION[0], "absent", name], every[_REPETITION[1], "absent", name]),
-                )
-                for name, seed in different.items()
-            ),
-            fg[:, 0],
-            tuple(outputs[name] for name in different),
-            tuple(float(v) for v in totals[:3] / max(totals[3], 1)),
-        )
-
-
-def _phrase_token_f1(
-    documents: Sequence[Document], outputs: Sequence[Sequence[Sequence[str]]]
-) -> Floats:
-    """Return the token F1 of each predicted present phrase with the gold phrase it is nearest."""
-    single = tuple(
-        Document(document.text, document.keyphrases, {"phrase": (phrase,)})
-        for rows in outputs
-        for document, phrases in zip(documents, rows, strict=True)
-        for phrase in phrases
-    )
-    if not single:
-        return np.zeros(0)
-    metrics = {TOKEN_F1: KeyphraseMetric(scoring=TokenMatch())}
-    found = score_document_set(DocumentSet("phrases", single, ("phrase",)), metrics, Run())
-    counts = found.counts[TOKEN_F1, "present", "phrase"]
-    return np.asarray(counts[counts[:, 3] > 0, 0], float)
